@@ -1,0 +1,26 @@
+"""Bytes on channels: LCM multicast between processes, or memory within one."""
+
+from dimos_streams.bus.base import Bus, BusStatistics, Handler, Subscription, SubscriptionStatistics
+from dimos_streams.bus.url import DEFAULT_URL, bus_url, transport_of
+
+__all__ = [
+    "DEFAULT_URL",
+    "Bus",
+    "BusStatistics",
+    "Handler",
+    "Subscription",
+    "SubscriptionStatistics",
+    "bus_url",
+    "create_bus",
+]
+
+
+def create_bus(url: str) -> Bus:
+    """A bus for ``url``, not yet open: ``memq://`` in memory, ``udpm://…`` LCM. Raises ``BusError`` for others."""
+    if transport_of(url) == "memq":
+        from dimos_streams.bus.memory import MemoryBus
+
+        return MemoryBus(url)
+    from dimos_streams.bus.lcm_bus import LcmBus
+
+    return LcmBus(url)

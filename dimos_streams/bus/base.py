@@ -1,0 +1,160 @@
+"""What a bus is: bytes on named channels, handed to bounded queues on one event loop."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dimos_streams.errors import BusError
+from dimos_streams.limited_log import LimitedLog
+
+Handler = Callable[[str, bytes], None]
+"""Takes a channel and a payload. Runs on the loop, must not block, is never called from inside ``publish``."""
+
+DEFAULT_CAPACITY = 8192
+_SLICE = 64
+"""Messages that one subscription handles before other work on the loop has its turn."""
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionStatistics:
+    """Counts since the subscription began."""
+
+    received: int
+    handled: int
+    dropped: int
+    """Messages thrown away, oldest first, because the handler did not keep up."""
+    errors: int
+    """Handler calls that ended by an exception; each is logged, none stops the bus."""
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class BusStatistics:
+    """Counts since the bus was opened."""
+
+    published: int
+    published_bytes: int
+    received: int
+    dropped: int
+    errors: int
+
+
+class Subscription:
+    """One handler with its own bounded queue. When the queue is full, the oldest message goes."""
+
+    def __init__(self, handler: Handler, capacity: int, forget: Callable[[Subscription], None]) -> None:
+        if capacity < 1:
+            raise ValueError(f"capacity must be at least 1, not {capacity!r}")
+        self._handler = handler
+        self._queue: deque[tuple[str, bytes]] = deque(maxlen=capacity)
+        self._forget = forget
+        self._scheduled = False
+        self._closed = False
+        self._received = self._handled = self._dropped = self._errors = 0
+
+    def push(self, loop: asyncio.AbstractEventLoop, channel: str, data: bytes) -> None:
+        """Queue one message; for implementations of buses."""
+        self._received += 1
+        if len(self._queue) == self._queue.maxlen:
+            self._dropped += 1
+        self._queue.append((channel, data))
+        if not self._scheduled:
+            self._scheduled = True
+            loop.call_soon(self._drain, loop)
+
+    def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
+        for _ in range(_SLICE):
+            if self._closed or not self._queue:
+                break
+            channel, data = self._queue.popleft()
+            try:
+                self._handler(channel, data)
+            except Exception as error:
+                self._errors += 1
+                _log.exception("handler of %s failed: %s", channel, error)
+            self._handled += 1
+        if self._queue and not self._closed:
+            loop.call_soon(self._drain, loop)
+        else:
+            self._scheduled = False
+
+    def statistics(self) -> SubscriptionStatistics:
+        """What has gone through this subscription."""
+        return SubscriptionStatistics(self._received, self._handled, self._dropped, self._errors, len(self._queue))
+
+    def close(self) -> None:
+        """End it; what is still queued is not handled. Closing twice is fine."""
+        if not self._closed:
+            self._closed = True
+            self._queue.clear()
+            self._forget(self)
+
+
+class Bus(abc.ABC):
+    """Bytes on named channels. A bus belongs to the event loop on which it was opened.
+
+    Messages of one publisher arrive in order; a bus may lose messages, and publishing never blocks.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._published = self._published_bytes = 0
+        self._past = [0, 0, 0]
+
+    @abc.abstractmethod
+    async def open(self) -> None:
+        """Begin. Raises ``BusError`` if the transport can't be had."""
+
+    @abc.abstractmethod
+    async def close(self) -> None:
+        """End all subscriptions and free the transport. Closing twice is fine."""
+
+    @abc.abstractmethod
+    def publish(self, channel: str, data: bytes) -> None:
+        """Send one message. Raises ``BusError`` when the bus is not open."""
+
+    @abc.abstractmethod
+    def subscribe(self, channel: str, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
+        """Handle the messages of one channel, named exactly."""
+
+    @abc.abstractmethod
+    def subscribe_all(self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
+        """Handle the messages of every channel."""
+
+    @abc.abstractmethod
+    def has_subscribers(self, channel: str) -> bool:
+        """Whether somebody may be listening; False only where that is certain."""
+
+    @abc.abstractmethod
+    def subscriptions(self) -> list[Subscription]:
+        """All that are open."""
+
+    def statistics(self) -> BusStatistics:
+        """What has gone through this bus, in this process, ended subscriptions included."""
+        received, dropped, errors = self._past
+        for subscription in self.subscriptions():
+            now = subscription.statistics()
+            received, dropped, errors = received + now.received, dropped + now.dropped, errors + now.errors
+        return BusStatistics(self._published, self._published_bytes, received, dropped, errors)
+
+    def _count_published(self, data: bytes) -> None:
+        self._published += 1
+        self._published_bytes += len(data)
+
+    def _keep_counts(self, subscription: Subscription) -> None:
+        now = subscription.statistics()
+        for index, count in enumerate((now.received, now.dropped, now.errors)):
+            self._past[index] += count
+
+    def _opened_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            raise BusError(f"the bus {self.url!r} is not open")
+        return self._loop

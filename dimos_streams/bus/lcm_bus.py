@@ -1,0 +1,159 @@
+"""LCM over UDP multicast on an asyncio loop: one LCM object, no threads of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from typing import Any, Protocol
+
+from dimos_streams.bus import guard
+from dimos_streams.bus.base import DEFAULT_CAPACITY, Bus, Handler, Subscription
+from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.errors import BusError
+from dimos_streams.limited_log import LimitedLog
+
+_BURST = 256
+"""Messages taken from LCM before the loop has its turn."""
+_SELECT_LIMIT = 1024
+
+_logger = logging.getLogger(__name__)
+_log = LimitedLog(_logger)
+
+
+class _Lcm(Protocol):
+    def fileno(self) -> int: ...
+    def handle_timeout(self, timeout_ms: int) -> int: ...
+    def publish(self, channel: str, data: bytes) -> None: ...
+    def subscribe(self, channel: str, handler: Handler) -> Any: ...
+    def unsubscribe(self, subscription: Any) -> None: ...
+
+
+class LcmBus(Bus):
+    """Every call must come from the thread of the loop that opened the bus: LCM's objects bear only one thread."""
+
+    def __init__(self, url: str) -> None:
+        self._url = UdpmUrl.parse(url)
+        super().__init__(str(self._url))
+        self._lcm: _Lcm | None = None
+        self._by_channel: dict[str, list[Subscription]] = {}
+        self._of_all: list[Subscription] = []
+        self._lcm_subscriptions: dict[str, Any] = {}
+        self.guarded = False
+        """Whether the kernel keeps malformed datagrams from the LCM library."""
+
+    async def open(self) -> None:
+        if self._lcm is not None:
+            return
+        import lcm
+
+        before = guard.open_fds()
+        try:
+            self._lcm = lcm.LCM(self._url.for_lcm())
+        except RuntimeError as error:
+            raise BusError(self._url.explain_failure()) from error
+        # Asking for the descriptor makes LCM open its receiving socket.
+        if self._lcm.fileno() >= _SELECT_LIMIT:
+            self._lcm = None
+            raise BusError(f"LCM needs a file descriptor below {_SELECT_LIMIT}; too many files are open")
+        self._attach_guard(before)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._lcm.fileno(), self._read)
+
+    async def close(self) -> None:
+        if self._lcm is None:
+            return
+        for subscription in self.subscriptions():
+            subscription.close()
+        self._opened_loop().remove_reader(self._lcm.fileno())
+        self._lcm = self._loop = None
+
+    def publish(self, channel: str, data: bytes) -> None:
+        lcm = self._opened_lcm()
+        try:
+            lcm.publish(channel, data)
+        except OSError as error:
+            _log.warning("cannot publish %d bytes on %s: %s", len(data), channel, error)
+            return
+        self._count_published(data)
+
+    def subscribe(self, channel: str, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
+        group = self._by_channel.setdefault(channel, [])
+        self._listen(re.escape(channel), self._deliver)
+
+        def forget(subscription: Subscription) -> None:
+            self._keep_counts(subscription)
+            group.remove(subscription)
+            if not group:
+                self._unlisten(re.escape(channel))
+
+        subscription = Subscription(handler, capacity, forget)
+        group.append(subscription)
+        return subscription
+
+    def subscribe_all(self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
+        self._listen(".*", self._deliver_to_all)
+
+        def forget(subscription: Subscription) -> None:
+            self._keep_counts(subscription)
+            self._of_all.remove(subscription)
+            if not self._of_all:
+                self._unlisten(".*")
+
+        subscription = Subscription(handler, capacity, forget)
+        self._of_all.append(subscription)
+        return subscription
+
+    def has_subscribers(self, channel: str) -> bool:
+        return True
+
+    def subscriptions(self) -> list[Subscription]:
+        return [s for group in self._by_channel.values() for s in group] + list(self._of_all)
+
+    def _read(self) -> None:
+        lcm = self._opened_lcm()
+        for _ in range(_BURST):
+            if lcm.handle_timeout(0) <= 0:
+                break
+
+    def _deliver(self, channel: str, data: bytes) -> None:
+        loop = self._opened_loop()
+        for subscription in self._by_channel.get(channel, ()):
+            subscription.push(loop, channel, data)
+
+    def _deliver_to_all(self, channel: str, data: bytes) -> None:
+        loop = self._opened_loop()
+        for subscription in self._of_all:
+            subscription.push(loop, channel, data)
+
+    def _listen(self, pattern: str, deliver: Handler) -> None:
+        lcm = self._opened_lcm()
+        if pattern in self._lcm_subscriptions:
+            return
+        subscription = lcm.subscribe(pattern, deliver)
+        if subscription is None:
+            raise BusError(self._url.explain_failure())
+        # We bound our own queues; LCM's would drop the newest of a burst in silence.
+        subscription.set_queue_capacity(0)
+        self._lcm_subscriptions[pattern] = subscription
+
+    def _attach_guard(self, before: set[int]) -> None:
+        try:
+            sockets = guard.sockets_of(before, self._url.port)
+            for fd in sockets:
+                guard.attach(fd)
+            if not sockets:
+                raise OSError("the receiving socket was not found")
+            self.guarded = True
+        except OSError as error:
+            _logger.warning("no packet guard, a malformed datagram can end this process: %s", error)
+
+    def _unlisten(self, pattern: str) -> None:
+        subscription = self._lcm_subscriptions.pop(pattern, None)
+        if subscription is not None:
+            self._opened_lcm().unsubscribe(subscription)
+
+    def _opened_lcm(self) -> _Lcm:
+        if self._lcm is None:
+            raise BusError(f"the bus {self.url!r} is not open")
+        return self._lcm

@@ -1,0 +1,61 @@
+"""A bus inside one event loop: lossless but for full queues, deterministic, for tests and virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dimos_streams.bus.base import DEFAULT_CAPACITY, Bus, Handler, Subscription
+
+
+class MemoryBus(Bus):
+    """Delivers to every subscription in the order in which they subscribed."""
+
+    def __init__(self, url: str = "memq://") -> None:
+        super().__init__(url)
+        self._by_channel: dict[str, list[Subscription]] = {}
+        self._of_all: list[Subscription] = []
+
+    async def open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    async def close(self) -> None:
+        for subscription in self.subscriptions():
+            subscription.close()
+        self._loop = None
+
+    def publish(self, channel: str, data: bytes) -> None:
+        loop = self._opened_loop()
+        self._count_published(data)
+        for subscription in self._by_channel.get(channel, ()):
+            subscription.push(loop, channel, data)
+        for subscription in self._of_all:
+            subscription.push(loop, channel, data)
+
+    def subscribe(self, channel: str, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
+        self._opened_loop()
+        group = self._by_channel.setdefault(channel, [])
+
+        def forget(subscription: Subscription) -> None:
+            self._keep_counts(subscription)
+            group.remove(subscription)
+
+        subscription = Subscription(handler, capacity, forget)
+        group.append(subscription)
+        return subscription
+
+    def subscribe_all(self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
+        self._opened_loop()
+
+        def forget(subscription: Subscription) -> None:
+            self._keep_counts(subscription)
+            self._of_all.remove(subscription)
+
+        subscription = Subscription(handler, capacity, forget)
+        self._of_all.append(subscription)
+        return subscription
+
+    def has_subscribers(self, channel: str) -> bool:
+        return bool(self._by_channel.get(channel) or self._of_all)
+
+    def subscriptions(self) -> list[Subscription]:
+        return [s for group in self._by_channel.values() for s in group] + list(self._of_all)

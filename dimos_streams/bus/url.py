@@ -1,0 +1,75 @@
+"""Bus URLs: which transport, where, and how far packets travel."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from dimos_streams.errors import BusError, UserError
+
+DEFAULT_URL = "udpm://239.255.76.67:7667?ttl=0"
+_RECEIVE_BUFFER = 4 * 1024 * 1024
+
+
+def bus_url(given: str | None = None) -> str:
+    """The URL that was given, else ``LCM_DEFAULT_URL``, else multicast that stays on this machine."""
+    return given or os.environ.get("LCM_DEFAULT_URL") or DEFAULT_URL
+
+
+@dataclass(frozen=True, slots=True)
+class UdpmUrl:
+    """``udpm://GROUP:PORT?ttl=N``, LCM's address of a multicast group."""
+
+    group: str
+    port: int
+    options: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> UdpmUrl:
+        """Raises ``UserError`` with the part that does not fit."""
+        parts = urlsplit(text)
+        try:
+            group, port = parts.hostname or "239.255.76.67", parts.port or 7667
+            if not ipaddress.IPv4Address(group).is_multicast:
+                raise ValueError(f"{group} is no multicast address (224.0.0.0 to 239.255.255.255)")
+        except ValueError as error:
+            raise UserError(f"bad bus URL {text!r}: {error}; valid: {DEFAULT_URL!r}") from error
+        return cls(group, port, {"ttl": "0"} | dict(parse_qsl(parts.query)))
+
+    def __str__(self) -> str:
+        return f"udpm://{self.group}:{self.port}?{urlencode(self.options)}"
+
+    def for_lcm(self) -> str:
+        """The URL with a receive buffer as big as the kernel gives."""
+        options = {"recv_buf_size": str(_RECEIVE_BUFFER)} | self.options
+        return f"udpm://{self.group}:{self.port}?{urlencode(options)}"
+
+    def route_problem(self) -> str | None:
+        """Why the machine can't send to the group, or None."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((self.group, self.port))
+            except OSError as error:
+                return error.strerror or str(error)
+        return None
+
+    def explain_failure(self) -> str:
+        """One line for a person: what is wrong with this machine, and what mends it."""
+        problem = self.route_problem()
+        if problem is not None:
+            return (
+                f"no route for multicast to {self.group} ({problem}): `ip route add 224.0.0.0/4 dev lo` as root "
+                "mends it until the next boot; `dimos-streams doctor` tells more"
+            )
+        return f"LCM cannot use {str(self)!r}; `dimos-streams doctor` looks for the reason"
+
+
+def transport_of(url: str) -> str:
+    """``"memq"`` or ``"udpm"``. Raises ``BusError`` for any other."""
+    scheme = url.partition("://")[0]
+    if scheme not in ("memq", "udpm") or "://" not in url:
+        raise BusError(f"bad bus URL {url!r}; valid: 'memq://' or for example {DEFAULT_URL!r}")
+    return scheme

@@ -1,0 +1,85 @@
+"""Errors, divided by who has to act on them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DimosStreamsError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class UserError(DimosStreamsError):
+    """A person can mend it: a blueprint, a setting, an argument, a missing extra.
+
+    The command line prints the text as one line and exits with 2.
+    """
+
+
+class BusError(DimosStreamsError):
+    """The machine's transport does not work (no multicast route, port taken, bad URL)."""
+
+
+class MessageError(DimosStreamsError):
+    """Bytes that came from a bus are not the message that their channel names."""
+
+    def __init__(self, channel: str, type_name: str, why: str) -> None:
+        self.channel = channel
+        self.type_name = type_name
+        self.why = why
+        where = f" on {channel!r}" if channel else ""
+        super().__init__(f"bad {type_name}{where}: {why}")
+
+
+class SkillError(DimosStreamsError):
+    """A skill could not do what was asked. The text reaches the caller word for word."""
+
+
+class SkillArgumentError(SkillError):
+    """The arguments of a call do not fit the skill.
+
+    ``problems`` maps the path of each bad argument to what is wrong with it.
+    """
+
+    def __init__(self, skill: str, problems: dict[str, str]) -> None:
+        self.skill = skill
+        self.problems = problems
+        details = "; ".join(f"{field}: {problem}" for field, problem in problems.items())
+        super().__init__(f"skill {skill!r} cannot take these arguments: {details}")
+
+
+class UnknownSkillError(SkillError):
+    """No module offers a skill of that name."""
+
+    def __init__(self, skill: str, known: Iterable[str]) -> None:
+        self.skill = skill
+        names = sorted(known)
+        offered = ", ".join(names) if names else "none"
+        super().__init__(f"no skill is called {skill!r}{suggest(skill, names)} (offered: {offered})")
+
+
+class CallRejectedError(SkillError):
+    """A call was refused before it began: a resource is taken, or a duplicate is not allowed."""
+
+    def __init__(self, message: str, *, holder: str = "") -> None:
+        self.holder = holder
+        super().__init__(message)
+
+
+class SkillUnavailableError(SkillError):
+    """The module that offers the skill does not answer at the moment."""
+
+
+class StreamClosedError(DimosStreamsError):
+    """Something was sent on a tool stream that has ended or has not begun."""
+
+
+class ModuleFailedError(DimosStreamsError):
+    """A module could not start, or ended by an exception."""
+
+
+def suggest(word: str, choices: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` for the nearest of ``choices``, or an empty string."""
+    near = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""
