@@ -1,0 +1,126 @@
+"""What all generated message classes have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from dimos_streams.errors import suggest
+
+if TYPE_CHECKING:
+    from io import BytesIO
+    from typing import Self
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    FloatArray: TypeAlias = Sequence[float] | NDArray[np.floating[Any] | np.integer[Any]]
+    IntArray: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
+
+PREFIX = "dimos_streams.messages."
+"""Before the name of a message's package in Python."""
+
+_SHOWN_ITEMS = 8
+_SHOWN_BYTES = 16
+
+
+class Message:
+    """A message of the bus: plain mutable fields, set by keyword or later.
+
+    Messages are equal if they have the same class and fields; fields that only size an array do not count,
+    since ``codec.encode`` fills them in. An array of numbers may be any sequence of them or a one-dimensional
+    numpy array; a decoded message has tuples.
+    """
+
+    __slots__ = ()
+    __typenames__: ClassVar[list[str]]
+    __dimensions__: ClassVar[list[list[int | str] | None]]
+    msg_name: ClassVar[str]
+    """Name on the wire, as in ``"geometry_msgs.Twist"``."""
+    _layout: ClassVar[tuple[Field, ...]]
+    _content: ClassVar[tuple[Field, ...]]
+
+    if TYPE_CHECKING:
+
+        def encode(self) -> bytes:
+            """Raw lcm-gen encoding, unchecked; ``codec.encode`` is the safe one."""
+
+        @classmethod
+        def decode(cls, data: bytes) -> Self:
+            """Raw lcm-gen decoding, unchecked; ``codec.decode`` is the safe one."""
+
+        @classmethod
+        def _decode_one(cls, buf: BytesIO) -> Self: ...
+
+        @classmethod
+        def _get_packed_fingerprint(cls) -> bytes: ...
+
+    def __init_subclass__(cls) -> None:
+        slots: list[str] = cls.__dict__["__slots__"]
+        rows = zip(slots, cls.__typenames__, cls.__dimensions__, strict=True)
+        cls._layout = tuple(field_from_lcm(*row) for row in rows)
+        sizes = {field.size for field in cls._layout}
+        cls._content = tuple(field for field in cls._layout if field.name not in sizes)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(
+            _comparable(getattr(self, field.name)) == _comparable(getattr(other, field.name))
+            for field in self._content
+        )
+
+    def __repr__(self) -> str:
+        shown = (f"{field.name}={_abbreviated(getattr(self, field.name))}" for field in self._content)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _assign(self, values: dict[str, Any]) -> None:
+        names = [field.name for field in self._layout]
+        for name, value in values.items():
+            if name not in names:
+                raise TypeError(f"{self.msg_name} has no field {name!r}{suggest(name, names)}")
+            setattr(self, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a message class.
+
+    ``type`` is LCM's name of a primitive ("double", "string") or a message ("std_msgs.Header").
+    ``size`` is an array's fixed length or the name of the field that has its length; None for a single value.
+    """
+
+    name: str
+    type: str
+    size: int | str | None
+
+    @property
+    def is_message(self) -> bool:
+        return "." in self.type
+
+
+def field_from_lcm(name: str, typename: str, dimensions: Sequence[int | str] | None) -> Field:
+    """A field as lcm-gen describes it. Arrays have one dimension, which ``generate`` sees to."""
+    return Field(name, typename.removeprefix(PREFIX), dimensions[0] if dimensions else None)
+
+
+def fields_of(cls: type[Message]) -> tuple[Field, ...]:
+    """All fields in the order of the wire, sizes of arrays included."""
+    return cls._layout
+
+
+def _comparable(value: Any) -> Any:
+    """Arrays as lists, so that list, tuple and numpy array of the same numbers are equal."""
+    return value if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__") else list(value)
+
+
+def _abbreviated(value: Any) -> str:
+    if isinstance(value, (bytes, bytearray)):
+        return repr(bytes(value)) if len(value) <= _SHOWN_BYTES else f"<{len(value)} bytes>"
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        return repr(value)
+    items = list(value)
+    if len(items) <= _SHOWN_ITEMS:
+        return repr(items)
+    return f"[{', '.join(map(repr, items[:3]))}, ... {len(items)} in all]"

@@ -1,0 +1,77 @@
+"""Generated from lcm_types/builtin_interfaces/Time.lcm by dimos_streams.messages.generate; do not edit."""
+
+from io import BytesIO
+import struct
+
+from dimos_streams.messages.base import Message
+
+class Time(Message):
+    """ A point in time since the Unix epoch, with ROS 2 field names. """
+
+    msg_name = "builtin_interfaces.Time"
+
+    __slots__ = ["sec", "nanosec"]
+
+    __typenames__ = ["int32_t", "int32_t"]
+
+    __dimensions__ = [None, None]
+
+    def __init__(self, **fields):
+        self.sec = 0
+        """
+        Whole seconds.
+        LCM Type: int32_t
+        """
+
+        self.nanosec = 0
+        """
+        Nanoseconds within the second, 0 .. 999999999.
+        LCM Type: int32_t
+        """
+
+
+        if fields:
+            self._assign(fields)
+
+    def encode(self):
+        buf = BytesIO()
+        buf.write(Time._get_packed_fingerprint())
+        self._encode_one(buf)
+        return buf.getvalue()
+
+    def _encode_one(self, buf):
+        buf.write(struct.pack(">ii", self.sec, self.nanosec))
+
+    @staticmethod
+    def decode(data: bytes):
+        if hasattr(data, 'read'):
+            buf = data
+        else:
+            buf = BytesIO(data)
+        if buf.read(8) != Time._get_packed_fingerprint():
+            raise ValueError("Decode error")
+        return Time._decode_one(buf)
+
+    @staticmethod
+    def _decode_one(buf):
+        self = Time()
+        self.sec, self.nanosec = struct.unpack(">ii", buf.read(8))
+        return self
+
+    @staticmethod
+    def _get_hash_recursive(parents):
+        if Time in parents: return 0
+        tmphash = (0x263f39efa2a9af63) & 0xffffffffffffffff
+        tmphash  = (((tmphash<<1)&0xffffffffffffffff) + (tmphash>>63)) & 0xffffffffffffffff
+        return tmphash
+    _packed_fingerprint = None
+
+    @staticmethod
+    def _get_packed_fingerprint():
+        if Time._packed_fingerprint is None:
+            Time._packed_fingerprint = struct.pack(">Q", Time._get_hash_recursive([]))
+        return Time._packed_fingerprint
+
+    def get_hash(self):
+        """Get the LCM hash of the struct"""
+        return struct.unpack(">Q", Time._get_packed_fingerprint())[0]

@@ -1,0 +1,15 @@
+"""Generated from lcm_types/dimos_streams/*.lcm by dimos_streams.messages.generate; do not edit."""
+
+from dimos_streams.messages.dimos_streams.ModuleStatus import ModuleStatus
+from dimos_streams.messages.dimos_streams.SkillCall import SkillCall
+from dimos_streams.messages.dimos_streams.SkillCancel import SkillCancel
+from dimos_streams.messages.dimos_streams.ToolStreamEvent import ToolStreamEvent
+from dimos_streams.messages.dimos_streams.ToolStreamRequest import ToolStreamRequest
+
+__all__ = [
+    "ModuleStatus",
+    "SkillCall",
+    "SkillCancel",
+    "ToolStreamEvent",
+    "ToolStreamRequest",
+]
