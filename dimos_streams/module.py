@@ -1,0 +1,161 @@
+"""Modules: nodes with typed streams, a config and skills."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import random
+import typing
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from dimos_streams.streams import In, Out, StreamSpec, declared_streams
+
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+class ModuleConfig(BaseModel):
+    """Base of modules' configs: pydantic, frozen, and a key that it does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Services:
+    """Objects that modules of one process offer each other, by the type under which they are asked for."""
+
+    def __init__(self) -> None:
+        self._offered: dict[type, object] = {}
+
+    def offer(self, kind: type[S], service: S) -> None:
+        """Make ``service`` available under ``kind``; a later offer replaces an earlier one."""
+        self._offered[kind] = service
+
+    def withdraw(self, kind: type) -> None:
+        """Take an offer back; unknown kinds are fine."""
+        self._offered.pop(kind, None)
+
+    def get(self, kind: type[S]) -> S | None:
+        """What is offered under ``kind`` in this process, or None."""
+        return typing.cast("S | None", self._offered.get(kind))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunContext:
+    """What a module may know of the run it is part of."""
+
+    seed: int = 0
+    namespace: str = ""
+    """Prefix of the module's topics and resources, ``"robot1/"`` or empty."""
+    bridge_url: str = "http://127.0.0.1:7780"
+    token: str | None = None
+    """What the bridge asks of every request, None if it asks nothing."""
+    run_dir: Path | None = None
+    """A directory for the run's files (logs, pictures, journal), None where nothing may be written."""
+    services: Services = field(default_factory=Services)
+
+
+class Module:
+    """A node. Subclass it, annotate streams and ``config``, mark skills; override the hooks that you need.
+
+    The constructor does no I/O and starts nothing; a host connects the streams and calls the hooks.
+    """
+
+    config: ModuleConfig
+
+    def __init__(
+        self,
+        config: ModuleConfig | Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        context: RunContext | None = None,
+    ) -> None:
+        """``config`` is the module's config or its values. Raises pydantic's ``ValidationError`` for bad ones."""
+        expected = self.config_type()
+        if not isinstance(config, ModuleConfig):
+            config = expected.model_validate(dict(config or {}))
+        elif not isinstance(config, expected):
+            raise TypeError(f"{type(self).__name__} takes {expected.__name__}, not {type(config).__name__}")
+        self.config = config
+        self.name = name or type(self).__name__
+        self.context = context or RunContext()
+        self.log = logging.getLogger(f"dimos_streams.module.{self.name.replace('/', '.')}")
+        self.random = random.Random(_seed_for(self.context.seed, self.name))
+        self.health = "ok"
+        """A word for operators; anything but ``"ok"`` says what is wrong. Sent with each heartbeat."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._failed: asyncio.Future[None] | None = None
+        for spec in self.streams().values():
+            setattr(self, spec.name, (In if spec.direction == "in" else Out).from_spec(spec))
+
+    @classmethod
+    def streams(cls) -> dict[str, StreamSpec]:
+        """The declared inputs and outputs by name."""
+        return declared_streams(cls)
+
+    @classmethod
+    def config_type(cls) -> type[ModuleConfig]:
+        """The class that annotates ``config``. Raises ``TypeError`` if that is no ``ModuleConfig``."""
+        try:
+            annotation = typing.get_type_hints(cls)["config"]
+        except NameError as error:
+            raise TypeError(f"{cls.__name__}: an annotation can't be resolved: {error}") from error
+        if not (isinstance(annotation, type) and issubclass(annotation, ModuleConfig)):
+            raise TypeError(f"{cls.__name__}.config must be annotated with a ModuleConfig, not {annotation!r}")
+        return annotation
+
+    async def start(self) -> None:
+        """Prepare: open devices, load models. The module counts as ready when it returns."""
+
+    async def run(self) -> None:
+        """The module's main task, after ``start``. Returning is fine; an exception is the module's failure."""
+
+    async def stop(self) -> None:
+        """Let go of what ``start`` took. Called also when ``start`` failed."""
+
+    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+        """Run a task that ends with the module at the latest. Its exception is the module's failure."""
+        task = asyncio.get_running_loop().create_task(work, name=f"{self.name}:{name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._on_task_done)
+        return task
+
+    async def run_blocking(self, function: Callable[..., R], *args: Any) -> R:
+        """Run a function that blocks in a thread, in virtual time inline."""
+        return await asyncio.to_thread(function, *args)
+
+    def failure(self) -> asyncio.Future[None]:
+        """Done with the exception when one of the module's tasks fails; for hosts."""
+        if self._failed is None:
+            self._failed = asyncio.get_running_loop().create_future()
+        return self._failed
+
+    async def end_tasks(self) -> None:
+        """Cancel all spawned tasks and wait for them; for hosts."""
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError, Exception):  # _on_task_done has reported it
+                await task
+
+    def _on_task_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or task.exception() is None:
+            return
+        failed = self.failure()
+        if failed.done():
+            self.log.error("%s failed too", task.get_name(), exc_info=task.exception())
+        else:
+            failed.set_exception(typing.cast("BaseException", task.exception()))
+
+
+def _seed_for(seed: int, name: str) -> int:
+    """A seed of its own for each module, the same in every process and Python."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "big")

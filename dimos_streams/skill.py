@@ -1,0 +1,241 @@
+"""Skills: methods of modules that agents, operators and scripts call, and that may go on after they answered."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import inspect
+import json
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar, overload
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic.fields import FieldInfo
+
+from dimos_streams.errors import SkillArgumentError
+
+F = TypeVar("F", bound=Callable[..., Any])
+OnDuplicate = Literal["allow", "reject", "replace", "confirm"]
+Audience = Literal["everyone", "operator"]
+
+_ATTRIBUTE = "__dimos_streams_skill__"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillPolicy:
+    """What ``@skill(…)`` states about a skill besides its signature."""
+
+    uses: frozenset[str] = frozenset()
+    """Resources that a call holds, exclusively, from its beginning to its close."""
+    on_duplicate: OnDuplicate = "allow"
+    """What becomes of a second call while one runs: both run, it is refused, it takes over, the caller chooses."""
+    audience: Audience = "everyone"
+    """Skills for operators are callable by everybody but not offered to models."""
+    time_limit_s: float | None = None
+    """A call that runs longer is ended with outcome ``timed_out``."""
+
+
+@overload
+def skill(function: F) -> F: ...
+@overload
+def skill(
+    *,
+    uses: Iterable[str] = (),
+    on_duplicate: OnDuplicate = "allow",
+    audience: Audience = "everyone",
+    time_limit_s: float | None = None,
+) -> Callable[[F], F]: ...
+def skill(
+    function: F | None = None,
+    *,
+    uses: Iterable[str] = (),
+    on_duplicate: OnDuplicate = "allow",
+    audience: Audience = "everyone",
+    time_limit_s: float | None = None,
+) -> F | Callable[[F], F]:
+    """Mark a method as a skill: its signature is its schema, its docstring its description.
+
+    A parameter annotated ``Call`` receives the running call. A plain ``def`` runs in a thread. See ``SkillPolicy``
+    for the arguments.
+    """
+    policy = SkillPolicy(
+        uses=frozenset(uses), on_duplicate=on_duplicate, audience=audience, time_limit_s=time_limit_s
+    )
+
+    def mark(method: F) -> F:
+        setattr(method, _ATTRIBUTE, policy)
+        return method
+
+    return mark if function is None else mark(function)
+
+
+class SkillClient(Protocol):
+    """What a running skill may do with other skills."""
+
+    async def check(self, skill: str, arguments: Mapping[str, Any]) -> None:
+        """Raises ``UnknownSkillError`` or ``SkillArgumentError`` if such a call would be refused for its form."""
+
+    async def start(self, skill: str, arguments: Mapping[str, Any]) -> str:
+        """Begin a call on behalf of this call's caller, to whom its events go; the new call's id.
+
+        Raises ``SkillError`` if nobody takes the call within a bound.
+        """
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        """Ask a call to end. Returns at once."""
+
+
+class Call(abc.ABC):
+    """One running invocation of a skill, seen from inside it."""
+
+    id: str
+    skill: str
+    module: str
+    caller: str
+    parent: str
+    """The id of the call that began this one, or an empty string."""
+    arguments: Mapping[str, Any]
+    skills: SkillClient
+    loop: asyncio.AbstractEventLoop
+    """The loop on which the call's methods may be used; other threads use ``ToolStream``."""
+
+    @abc.abstractmethod
+    async def update(self, text: str, **data: Any) -> None:
+        """Tell the caller something that must arrive. The first update answers the call; the skill goes on.
+
+        Waits while the reader is too far behind. Raises ``StreamClosedError`` after the call's close.
+        """
+
+    @abc.abstractmethod
+    def progress(self, text: str, **data: Any) -> None:
+        """Tell the caller something that the next progress makes obsolete. As often as you like; never waits.
+
+        Raises ``StreamClosedError`` after the call's close.
+        """
+
+
+class SkillInfo(BaseModel):
+    """A skill as callers see it. ``parameters`` is a JSON Schema of the arguments' object."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    uses: tuple[str, ...] = ()
+    on_duplicate: OnDuplicate = "allow"
+    audience: Audience = "everyone"
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSpec:
+    """A skill as the class that has it defines it."""
+
+    name: str
+    function: Callable[..., Any]
+    policy: SkillPolicy
+    model: type[BaseModel]
+    description: str
+    call_parameter: str | None
+
+    def info(self, prefix: str = "") -> SkillInfo:
+        """What callers see; ``prefix`` comes before the name and the resources, for namespaced modules."""
+        return SkillInfo(
+            name=f"{prefix.replace('/', '_')}{self.name}",
+            description=self.description,
+            parameters=_schema(self.model),
+            uses=tuple(sorted(f"{prefix}{resource}" for resource in self.policy.uses)),
+            on_duplicate=self.policy.on_duplicate,
+            audience=self.policy.audience,
+        )
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the function takes them. Raises ``SkillArgumentError`` that names each bad field."""
+        try:
+            checked = self.model.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise SkillArgumentError(self.name, _problems(error)) from error
+        return {name: getattr(checked, name) for name in type(checked).model_fields}
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the function is a coroutine function; others run in a thread."""
+        return inspect.iscoroutinefunction(self.function)
+
+
+def skills_of(owner: type) -> dict[str, SkillSpec]:
+    """The skills of a class and its bases, by name, in the order of their definition.
+
+    Raises ``TypeError`` for a signature that can't be a schema.
+    """
+    found: dict[str, SkillSpec] = {}
+    for base in reversed(owner.__mro__):
+        for name in vars(base):
+            function = inspect.unwrap(getattr(owner, name)) if callable(getattr(owner, name, None)) else None
+            policy = getattr(function, _ATTRIBUTE, None)
+            if function is not None and isinstance(policy, SkillPolicy):
+                found[name] = _spec(owner, function, policy)
+    return found
+
+
+def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> SkillSpec:
+    import docstring_parser
+
+    hints = typing.get_type_hints(function, include_extras=True)
+    parsed = docstring_parser.parse(inspect.getdoc(function) or "")
+    described = {p.arg_name: p.description for p in parsed.params if p.description}
+    fields: dict[str, Any] = {}
+    call_parameter = None
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise TypeError(f"{owner.__name__}.{function.__name__}: a skill can't have {parameter}")
+        hint = hints.get(parameter.name)
+        if hint is None:
+            raise TypeError(f"{owner.__name__}.{function.__name__}: {parameter.name!r} needs a type")
+        if hint is Call:
+            call_parameter = parameter.name
+            continue
+        default = ... if parameter.default is parameter.empty else parameter.default
+        field = FieldInfo.from_annotated_attribute(hint, default)
+        field.description = field.description or described.get(parameter.name)
+        fields[parameter.name] = (hint, field)
+    model = create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+    text = "\n\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
+    return SkillSpec(function.__name__, function, policy, model, text, call_parameter)
+
+
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    schema = _without_titles(model.model_json_schema())
+    schema.setdefault("properties", {})
+    # Through JSON, so that every process sees the same plain types.
+    plain: dict[str, Any] = json.loads(json.dumps(schema))
+    return plain
+
+
+def _without_titles(node: Any, *, naming: bool = False) -> Any:
+    """Pydantic's titles repeat the names; models read schemas better without them."""
+    if isinstance(node, dict):
+        return {
+            key: _without_titles(value, naming=key in ("properties", "$defs") and not naming)
+            for key, value in node.items()
+            if naming or key != "title" or not isinstance(value, str)
+        }
+    if isinstance(node, list):
+        return [_without_titles(item) for item in node]
+    return node
+
+
+def _problems(error: ValidationError) -> dict[str, str]:
+    problems = {}
+    for detail in error.errors():
+        path = ".".join(str(part) for part in detail["loc"]) or "arguments"
+        given = "" if detail["type"] == "missing" else f" (given: {_short(detail['input'])})"
+        problems[path] = f"{detail['msg']}{given}"
+    return problems
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,159 @@
+"""Which modules are alive and what skills they offer, learnt from heartbeats."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus, Subscription
+from dimos_streams.errors import MessageError, SkillArgumentError, UnknownSkillError
+from dimos_streams.limited_log import LimitedLog
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
+from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.event import REQUESTS, STATUS
+
+HEARTBEAT_S = 0.25
+ALIVE_S = 1.5
+"""A module silent for longer counts as gone."""
+_DESCRIBE_EVERY_S = 0.2
+_MAX_MODULES = 1000
+
+_SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleView:
+    """A module as its heartbeats show it."""
+
+    name: str
+    instance: str
+    """Another one after each start of the module."""
+    pid: int
+    health: str
+    age_s: float
+    """Seconds since its last heartbeat."""
+    skills: tuple[SkillInfo, ...]
+
+    @property
+    def alive(self) -> bool:
+        """Whether it was heard of lately."""
+        return self.age_s <= ALIVE_S
+
+
+@dataclass(slots=True)
+class _Entry:
+    status: ModuleStatus
+    heard: float
+    skills_version: str = ""
+    skills: tuple[SkillInfo, ...] = ()
+
+
+class ModuleDirectory:
+    """Listens to heartbeats. Use from the bus's loop only."""
+
+    def __init__(self, bus: Bus, on_status: Callable[[ModuleStatus], None] | None = None) -> None:
+        """``on_status`` is called with each valid heartbeat, after the directory has taken it."""
+        self._bus = bus
+        self._on_status = on_status
+        self._entries: dict[str, _Entry] = {}
+        self._subscription: Subscription | None = None
+        self._described = float("-inf")
+        self.malformed = 0
+
+    def start(self) -> None:
+        """Begin to listen, and ask everybody to introduce themselves. The bus must be open."""
+        self._subscription = self._bus.subscribe(STATUS, self._on_message)
+        self._ask_for_skills()
+
+    def stop(self) -> None:
+        """Stop listening. Twice is fine."""
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+
+    def modules(self) -> list[ModuleView]:
+        """All modules heard of, by name."""
+        return [self._view(name, entry) for name, entry in sorted(self._entries.items())]
+
+    def module(self, name: str) -> ModuleView | None:
+        """One module, None if it was never heard of."""
+        entry = self._entries.get(name)
+        return None if entry is None else self._view(name, entry)
+
+    def skills(self) -> list[tuple[ModuleView, SkillInfo]]:
+        """All skills with their modules, in the order of modules' names, then of definition."""
+        return [(module, info) for module in self.modules() for info in module.skills]
+
+    def find(self, skill: str) -> tuple[ModuleView, SkillInfo]:
+        """The skill of that name; a module that is alive comes first. Raises ``UnknownSkillError``."""
+        found = [(module, info) for module, info in self.skills() if info.name == skill]
+        if not found:
+            raise UnknownSkillError(skill, (info.name for _, info in self.skills()))
+        return min(found, key=lambda pair: pair[0].age_s)
+
+    def _view(self, name: str, entry: _Entry) -> ModuleView:
+        status = entry.status
+        age = clock.monotonic() - entry.heard
+        return ModuleView(name, status.instance, status.pid, status.health, age, entry.skills)
+
+    def _on_message(self, channel: str, data: bytes) -> None:
+        try:
+            status = decode(ModuleStatus, data, channel=channel)
+            skills = _SKILLS.validate_json(status.skills_json) if status.skills_json else None
+        except (MessageError, ValidationError) as error:
+            self.malformed += 1
+            _log.warning("skipped a heartbeat: %s", error)
+            return
+        if status.module not in self._entries and len(self._entries) >= _MAX_MODULES:
+            _log.warning("more than %d modules; heartbeat of %r ignored", _MAX_MODULES, status.module)
+            return
+        entry = self._entries.setdefault(status.module, _Entry(status, clock.monotonic()))
+        entry.status, entry.heard = status, clock.monotonic()
+        if skills is not None:
+            entry.skills, entry.skills_version = skills, status.skills_version
+        elif entry.skills_version != status.skills_version:
+            self._ask_for_skills()
+        if self._on_status is not None:
+            self._on_status(status)
+
+    def _ask_for_skills(self) -> None:
+        now = clock.monotonic()
+        if now - self._described >= _DESCRIBE_EVERY_S:
+            self._described = now
+            request = ToolStreamRequest(utime=clock.utime(), kind="describe")
+            self._bus.publish(REQUESTS, encode(request))
+
+
+def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
+    """Raises ``SkillArgumentError``, naming each bad field, if arguments do not fit a skill's schema."""
+    from jsonschema import Draft202012Validator
+
+    problems: dict[str, str] = {}
+    for error in Draft202012Validator(skill.parameters).iter_errors(dict(arguments)):
+        path = ".".join(str(part) for part in error.absolute_path)
+        for field, problem in _explain(error, path, skill.parameters):
+            problems.setdefault(field, problem)
+    if problems:
+        raise SkillArgumentError(skill.name, problems)
+
+
+def _explain(error: Any, path: str, schema: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Fields and what is wrong with them, where the validator only names the object around them."""
+    prefix = f"{path}." if path else ""
+    if error.validator == "required":
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return [(f"{prefix}{name}", "is missing") for name in missing]
+    if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
+        known = list(error.schema.get("properties", {}))
+        valid = ", ".join(known) or "none"
+        unknown = [name for name in error.instance if name not in known]
+        return [(f"{prefix}{name}", f"is not an argument of this skill (valid: {valid})") for name in unknown]
+    message = error.message if len(error.message) <= 300 else f"{error.message[:297]}..."
+    return [(path or "arguments", message)]

@@ -1,0 +1,172 @@
+"""Events of tool streams: the dataclass that code handles, and its form on the wire."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from dimos_streams.errors import MessageError, SkillError
+from dimos_streams.messages.codec import channel_name
+from dimos_streams.messages.dimos_streams import (
+    ModuleStatus,
+    SkillCall,
+    SkillCancel,
+    ToolStreamEvent,
+    ToolStreamRequest,
+)
+
+EVENTS = channel_name("/tool_streams", ToolStreamEvent)
+REQUESTS = channel_name("/tool_stream_requests", ToolStreamRequest)
+CALLS = channel_name("/skill_calls", SkillCall)
+CANCELS = channel_name("/skill_cancels", SkillCancel)
+STATUS = channel_name("/module_status", ModuleStatus)
+
+MAX_PAYLOAD = 48_000
+"""Bytes of text and data in one event: with its other fields it stays below what an untuned machine delivers."""
+
+EventType = Literal["open", "update", "progress", "close", "gap"]
+EVENT_TYPES = frozenset({"open", "update", "progress", "close"})
+"""What a publisher sends. ``gap`` is made by readers, for events that can't be had any more."""
+
+
+class Outcome(enum.StrEnum):
+    """How a call ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    LOST = "lost"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolEvent:
+    """One event of a call's tool stream. ``seq`` counts 1..n; ``open`` is first, ``close`` last."""
+
+    utime: int
+    """When it happened, µs since the Unix epoch, by the clock of the process it comes from."""
+    call_id: str
+    seq: int
+    type: EventType
+    module: str
+    skill: str
+    caller: str
+    text: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """For ``close``: ``outcome``, and ``result`` where there is one."""
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the call ended, None before its close."""
+        return Outcome(self.data.get("outcome", Outcome.FAILED)) if self.type == "close" else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as they are served over HTTP."""
+        return {
+            "utime": self.utime,
+            "call_id": self.call_id,
+            "seq": self.seq,
+            "type": self.type,
+            "module": self.module,
+            "skill": self.skill,
+            "caller": self.caller,
+            "text": self.text,
+            "data": dict(self.data),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> ToolEvent:
+        """The inverse of ``to_dict``. Raises ``ValueError`` for fields that are missing or of the wrong type."""
+        try:
+            event = cls(**fields)
+        except TypeError as error:
+            raise ValueError(f"not a tool stream event: {error}") from error
+        for name, kind in _FIELD_TYPES.items():
+            if not isinstance(getattr(event, name), kind):
+                raise ValueError(f"not a tool stream event: {name} is {getattr(event, name)!r}")
+        if event.type not in EVENT_TYPES and event.type != "gap":
+            raise ValueError(f"not a tool stream event: type is {event.type!r}")
+        return event
+
+    def to_message(self) -> ToolStreamEvent:
+        """The LCM message. Raises ``SkillError`` if the data is not JSON or too large."""
+        data_json = json_text(self.data)
+        size = len(data_json) + len(self.text)
+        if size > MAX_PAYLOAD:
+            raise SkillError(f"text and data of one event are {size} bytes long; {MAX_PAYLOAD} are possible")
+        return ToolStreamEvent(
+            utime=self.utime,
+            call_id=self.call_id,
+            seq=self.seq,
+            type=self.type,
+            module=self.module,
+            skill=self.skill,
+            caller=self.caller,
+            text=self.text,
+            data_json=data_json,
+        )
+
+    @classmethod
+    def from_message(cls, message: ToolStreamEvent, channel: str = EVENTS) -> ToolEvent:
+        """The inverse of ``to_message``. Raises ``MessageError`` for what no publisher sends."""
+        data = json_object(message.data_json, channel, "dimos_streams.ToolStreamEvent")
+        if message.type not in EVENT_TYPES:
+            raise MessageError(channel, "dimos_streams.ToolStreamEvent", f"type is {message.type!r}")
+        if message.seq < 1 or not message.call_id:
+            why = f"call {message.call_id!r} has seq {message.seq}"
+            raise MessageError(channel, "dimos_streams.ToolStreamEvent", why)
+        if message.type == "close" and data.get("outcome") not in set(Outcome):
+            raise MessageError(channel, "dimos_streams.ToolStreamEvent", f"outcome is {data.get('outcome')!r}")
+        return cls(
+            utime=message.utime,
+            call_id=message.call_id,
+            seq=message.seq,
+            type=message.type,  # type: ignore[arg-type]
+            module=message.module,
+            skill=message.skill,
+            caller=message.caller,
+            text=message.text,
+            data=data,
+        )
+
+
+_FIELD_TYPES: dict[str, type] = {
+    "utime": int,
+    "call_id": str,
+    "seq": int,
+    "type": str,
+    "module": str,
+    "skill": str,
+    "caller": str,
+    "text": str,
+    "data": dict,
+}
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON; pydantic models and dataclasses become objects, NaN becomes null.
+
+    Raises ``SkillError`` for values that have no JSON form.
+    """
+    try:
+        return to_json(value, inf_nan_mode="null").decode()
+    except (PydanticSerializationError, UnicodeError) as error:
+        raise SkillError(f"not JSON: {error}") from error
+
+
+def json_object(text: str, channel: str, type_name: str) -> dict[str, Any]:
+    """A JSON object out of a message's field; empty text is an empty object. Raises ``MessageError``."""
+    if not text:
+        return {}
+    try:
+        value = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise MessageError(channel, type_name, f"bad JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise MessageError(channel, type_name, f"JSON of type {type(value).__name__}, not an object")
+    return value

@@ -1,0 +1,93 @@
+"""What an agent or an operator's tool needs from a bridge; served over HTTP or, within one process, directly."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict
+
+from dimos_streams.skill import OnDuplicate, SkillInfo
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedEvent:
+    """An event and its place in the journal. Places grow; the SSE id is the place."""
+
+    place: int
+    event: ToolEvent
+
+
+class OfferedSkill(SkillInfo):
+    """A skill with the module that offers it at the moment."""
+
+    module: str
+    available: bool
+    """False while the module does not answer."""
+
+
+class CallView(BaseModel):
+    """A call as the broker knows it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    call_id: str
+    skill: str
+    module: str
+    caller: str
+    parent: str
+    arguments: dict[str, Any]
+    state: str
+    """``requested`` (not yet begun by its module), ``open`` or ``closed``."""
+    outcome: Outcome | None = None
+    answer: str | None = None
+    """The text of the first update, or of the close if there was none; None before."""
+    text: str = ""
+    """The newest event's text."""
+    result: Any = None
+    last_seq: int = 0
+    uses: tuple[str, ...] = ()
+    requested_utime: int = 0
+    closed_utime: int | None = None
+
+
+@runtime_checkable
+class SkillGateway(Protocol):
+    """Skills, calls and their events, wherever the bridge is."""
+
+    async def skills(self) -> list[OfferedSkill]:
+        """What modules offer now."""
+
+    async def call(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        *,
+        caller: str,
+        on_duplicate: OnDuplicate | None = None,
+        idempotency_key: str | None = None,
+    ) -> str:
+        """Begin a call; its id. What becomes of it comes as events.
+
+        Raises ``UnknownSkillError``, ``SkillArgumentError``, ``CallRejectedError`` (busy, duplicate) or
+        ``SkillUnavailableError``. The same idempotency key gives the same call.
+        """
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        """Ask a call to end. A closed call is fine; raises ``SkillError`` for an unknown one."""
+
+    async def calls(self, *, open_only: bool = False) -> list[CallView]:
+        """The calls that the broker remembers, oldest first."""
+
+    async def place(self) -> int:
+        """The journal's newest place, 0 if it is empty."""
+
+    def events(
+        self, *, after: int, caller: str | None = None, call_id: str | None = None
+    ) -> AsyncIterator[PlacedEvent]:
+        """Each event once, in order, from the first behind place ``after``, for ever.
+
+        ``gap`` events stand for what can't be had any more. Close the iterator to stop.
+        """

@@ -1,0 +1,213 @@
+"""Runs the skills of the modules of one process: takes calls off the bus, streams what they say, beats the heart."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus, Subscription
+from dimos_streams.errors import MessageError, SkillArgumentError, UnknownSkillError
+from dimos_streams.limited_log import LimitedLog
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel, ToolStreamRequest
+from dimos_streams.module import Module
+from dimos_streams.skill import SkillSpec, skills_of
+from dimos_streams.tool_stream.client import BusSkillClient
+from dimos_streams.tool_stream.directory import HEARTBEAT_S, ModuleDirectory
+from dimos_streams.tool_stream.event import CALLS, CANCELS, REQUESTS, STATUS, Outcome, json_object
+from dimos_streams.tool_stream.publisher import ToolStreamPublisher
+from dimos_streams.tool_stream.running_call import RunningCall, run_call
+
+_REMEMBERED_CALLS = 4096
+_MAX_SKILLS_JSON = 55_000
+_CANCEL_BOUND_S = 2.0
+
+_logger = logging.getLogger(__name__)
+_log = LimitedLog(_logger)
+
+
+@dataclass(slots=True)
+class _Hosted:
+    module: Module
+    skills: dict[str, SkillSpec]
+    """By public name."""
+    skills_json: str
+    skills_version: str
+    calls: dict[str, tuple[RunningCall, asyncio.Task[None]]] = field(default_factory=dict)
+
+
+class SkillHost:
+    """Hosts modules' skills on one bus. Calls are idempotent by id: a call that comes twice runs once."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.publisher = ToolStreamPublisher(bus)
+        self.directory = ModuleDirectory(bus)
+        self._bus = bus
+        self._modules: dict[str, _Hosted] = {}
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._subscriptions: list[Subscription] = []
+        self._heart: asyncio.Task[None] | None = None
+        self._instance = ""
+        self._pid = 0
+
+    def start(self) -> None:
+        """Begin to take calls. The bus must be open."""
+        # Virtual runs must not depend on the process they happen in.
+        self._pid = 0 if clock.is_virtual() else os.getpid()
+        self._instance = f"{clock.utime():x}-{self._pid:x}"
+        self.publisher.start()
+        self.directory.start()
+        self._subscriptions = [
+            self._bus.subscribe(CALLS, self._on_call),
+            self._bus.subscribe(CANCELS, self._on_cancel),
+            self._bus.subscribe(REQUESTS, self._on_request),
+        ]
+        self._heart = asyncio.get_running_loop().create_task(self._beat(), name="heartbeat")
+
+    def add(self, module: Module) -> None:
+        """Offer a module's skills from now on. Raises ``TypeError`` for skills that can't be described."""
+        prefix = module.context.namespace
+        specs = skills_of(type(module)).values()
+        infos = [spec.info(prefix) for spec in specs]
+        skills_json = json.dumps([info.model_dump(mode="json") for info in infos], separators=(",", ":"))
+        if len(skills_json) > _MAX_SKILLS_JSON:
+            size = f"{len(skills_json)} bytes, {_MAX_SKILLS_JSON} are possible"
+            raise TypeError(f"module {module.name!r}: the schemas of its skills have {size}")
+        version = hashlib.sha256(skills_json.encode()).hexdigest()[:12]
+        named = {info.name: spec for info, spec in zip(infos, specs, strict=True)}
+        self._modules[module.name] = _Hosted(module, named, skills_json, version)
+        self._send_status(module.name, with_skills=True)
+
+    async def remove(self, module: Module, reason: str) -> None:
+        """Cancel a module's calls, wait for them within a bound, and offer its skills no more."""
+        hosted = self._modules.get(module.name)
+        if hosted is None:
+            return
+        tasks = [task for _, task in hosted.calls.values()]
+        for running, task in list(hosted.calls.values()):
+            running.cancel(task, reason)
+        if tasks:
+            _, hanging = await asyncio.wait(tasks, timeout=_CANCEL_BOUND_S)
+            for task in hanging:
+                _logger.error("%s did not end within %g s of its cancellation", task.get_name(), _CANCEL_BOUND_S)
+        self._modules.pop(module.name, None)
+
+    async def stop(self) -> None:
+        """Cancel all calls, let the receiver take their ends, and leave the bus. Twice is fine."""
+        for hosted in list(self._modules.values()):
+            await self.remove(hosted.module, "the module is stopping")
+        if self._heart is not None:
+            await self.publisher.drain(0.3)
+            self._heart.cancel()
+            self._heart = None
+        for subscription in self._subscriptions:
+            subscription.close()
+        self._subscriptions = []
+        self.publisher.stop()
+        self.directory.stop()
+
+    async def _beat(self) -> None:
+        while True:
+            for name in self._modules:
+                self._send_status(name)
+            await asyncio.sleep(HEARTBEAT_S)
+
+    def _send_status(self, name: str, *, with_skills: bool = False) -> None:
+        hosted = self._modules[name]
+        live = self.publisher.live(name)
+        status = ModuleStatus(
+            utime=clock.utime(),
+            module=name,
+            instance=self._instance,
+            pid=self._pid,
+            health=hosted.module.health,
+            skills_version=hosted.skills_version,
+            skills_json=hosted.skills_json if with_skills else "",
+            call_ids=[call_id for call_id, _ in live],
+            last_seqs=[seq for _, seq in live],
+        )
+        self._bus.publish(STATUS, encode(status))
+
+    def _on_request(self, channel: str, data: bytes) -> None:
+        try:
+            request = decode(ToolStreamRequest, data, channel=channel)
+        except MessageError:  # the publisher listens on the same channel and reports it
+            return
+        if request.kind == "describe":
+            for name in self._modules:
+                self._send_status(name, with_skills=True)
+
+    def _on_call(self, channel: str, data: bytes) -> None:
+        try:
+            message = decode(SkillCall, data, channel=channel)
+            hosted = self._modules.get(message.module)
+            if hosted is None:
+                return
+            arguments = json_object(message.arguments_json, channel, SkillCall.msg_name)
+        except MessageError as error:
+            _log.warning("skipped a call: %s", error)
+            return
+        if not message.call_id or message.call_id in self._seen:
+            self.publisher.repeat(message.call_id)
+            return
+        self._remember(message.call_id)
+        self._begin(hosted, message, arguments)
+
+    def _remember(self, call_id: str) -> None:
+        self._seen[call_id] = None
+        while len(self._seen) > _REMEMBERED_CALLS:
+            self._seen.popitem(last=False)
+
+    def _begin(self, hosted: _Hosted, message: SkillCall, arguments: Mapping[str, Any]) -> None:
+        spec = hosted.skills.get(message.skill)
+        prefix = hosted.module.context.namespace
+        uses = sorted(f"{prefix}{resource}" for resource in spec.policy.uses) if spec else []
+        writer = self.publisher.begin(
+            message.call_id,
+            module=message.module,
+            skill=message.skill,
+            caller=message.caller,
+            text=f"{message.skill}({_listed(arguments)})",
+            data={"arguments": arguments, "parent": message.parent, "uses": uses},
+        )
+        try:
+            if spec is None:
+                raise UnknownSkillError(message.skill, hosted.skills)
+            checked = spec.validate(arguments)
+        except (UnknownSkillError, SkillArgumentError) as error:
+            writer.close(Outcome.REJECTED, str(error), {})
+            return
+        client = BusSkillClient(self._bus, self.directory, call_id=message.call_id, caller=message.caller)
+        running = RunningCall(writer, arguments, message.parent, client)
+        task = asyncio.get_running_loop().create_task(
+            run_call(hosted.module, spec, running, checked), name=f"{message.skill}:{message.call_id}"
+        )
+        hosted.calls[message.call_id] = (running, task)
+        task.add_done_callback(lambda _: hosted.calls.pop(message.call_id, None))
+
+    def _on_cancel(self, channel: str, data: bytes) -> None:
+        try:
+            message = decode(SkillCancel, data, channel=channel)
+        except MessageError as error:
+            _log.warning("skipped a cancel: %s", error)
+            return
+        for hosted in self._modules.values():
+            if message.call_id in hosted.calls:
+                running, task = hosted.calls[message.call_id]
+                running.cancel(task, message.reason)
+
+
+def _listed(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={_shortened(json.dumps(value))}" for name, value in arguments.items())
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 120 else f"{text[:117]}..."

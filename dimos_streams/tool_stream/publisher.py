@@ -1,0 +1,260 @@
+"""The sending end of tool streams: numbers events, keeps them until they are safe, sends them again when asked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus, Subscription
+from dimos_streams.errors import MessageError, StreamClosedError
+from dimos_streams.limited_log import LimitedLog
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ToolStreamRequest
+from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, Outcome, ToolEvent, json_text
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+RECEIVER_GONE_S = 2.0
+"""A receiver that acknowledged nothing for so long is not waited for any more."""
+_REPAIR_SLICE = 64
+"""Events sent again for one request; the receiver asks for the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherLimits:
+    """Bounds of a publisher's memory."""
+
+    window: int = 256
+    """Events of one call that may be under way, unacknowledged, while a receiver is alive."""
+    history: int = 4096
+    """Events of one call that are kept when nobody acknowledges."""
+    closed_calls: int = 256
+    """Ended calls whose events are kept until acknowledged."""
+
+
+class CallWriter:
+    """One call's tool stream, to write. Made by ``ToolStreamPublisher.begin``."""
+
+    def __init__(self, publisher: ToolStreamPublisher, call_id: str, module: str, skill: str, caller: str) -> None:
+        self.call_id, self.module, self.skill, self.caller = call_id, module, skill, caller
+        self.last_seq = 0
+        self.closed = False
+        self.answered = False
+        """Whether an update has been sent."""
+        self._publisher = publisher
+        self._acked = 0
+        self._history: deque[tuple[int, bytes]] = deque(maxlen=publisher.limits.history)
+        self._space = asyncio.Event()
+        self._thinned: tuple[str, Mapping[str, Any]] | None = None
+        self._stands_for = 0
+
+    async def update(self, text: str, data: Mapping[str, Any]) -> None:
+        """Send an update; waits while the window is full. Raises ``StreamClosedError`` after the close."""
+        self._check_open("an update")
+        await self._wait_for_space()
+        self._check_open("an update")
+        self._flush_progress()
+        self.answered = True
+        self._emit("update", text, data)
+
+    def progress(self, text: str, data: Mapping[str, Any]) -> None:
+        """Send progress, or keep it until there is space, when the newest stands for all that came since."""
+        self._check_open("progress")
+        if self._full():
+            json_text(data)
+            self._thinned = (text, data)
+            self._stands_for += 1
+        else:
+            self._flush_progress()
+            self._emit("progress", text, data)
+
+    def close(self, outcome: Outcome, text: str, data: Mapping[str, Any]) -> None:
+        """End the stream, once; a second close is ignored. Never waits."""
+        if self.closed:
+            return
+        self._flush_progress()
+        self._emit("close", text, {"outcome": str(outcome), **data})
+        self.closed = True
+        self._space.set()
+        self._publisher.ended(self)
+
+    @property
+    def unacknowledged(self) -> int:
+        """Events that no receiver has acknowledged."""
+        return self.last_seq - self._acked
+
+    def emit_open(self, text: str, data: Mapping[str, Any]) -> None:
+        """Send the first event; for the publisher."""
+        self._emit("open", text, data)
+
+    def acknowledge(self, to_seq: int) -> None:
+        """A receiver has all events up to ``to_seq``; for the publisher."""
+        self._acked = max(self._acked, min(to_seq, self.last_seq))
+        while self._history and self._history[0][0] <= self._acked:
+            self._history.popleft()
+        if not self._full():
+            if not self.closed:
+                self._flush_progress()
+            self._space.set()
+
+    def repair(self, from_seq: int, to_seq: int) -> tuple[list[bytes], int]:
+        """Events of a range, and the last of its seqs that are not kept any more (0 if all are)."""
+        first_kept = self._history[0][0] if self._history else self.last_seq + 1
+        gone = min(to_seq, first_kept - 1) if from_seq < first_kept else 0
+        found = [data for seq, data in self._history if from_seq <= seq <= to_seq]
+        return found[:_REPAIR_SLICE], gone
+
+    def _check_open(self, what: str) -> None:
+        if self.closed:
+            raise StreamClosedError(f"{what} was sent on call {self.call_id} of {self.skill!r}, which is closed")
+
+    def _full(self) -> bool:
+        return self.unacknowledged >= self._publisher.limits.window and self._publisher.receiver_alive()
+
+    async def _wait_for_space(self) -> None:
+        while self._full() and not self.closed:
+            self._space.clear()
+            try:
+                await asyncio.wait_for(self._space.wait(), RECEIVER_GONE_S)
+            except TimeoutError:
+                continue  # the receiver counts as gone now, unless it acknowledged something else
+
+    def _flush_progress(self) -> None:
+        if self._thinned is not None:
+            text, data = self._thinned
+            self._thinned, count, self._stands_for = None, self._stands_for, 0
+            self._emit("progress", text, {**data, "stands_for": count} if count > 1 else data)
+
+    def _emit(self, type: EventType, text: str, data: Mapping[str, Any]) -> None:
+        event = ToolEvent(
+            utime=clock.utime(),
+            call_id=self.call_id,
+            seq=self.last_seq + 1,
+            type=type,
+            module=self.module,
+            skill=self.skill,
+            caller=self.caller,
+            text=text,
+            data=data,
+        )
+        encoded = encode(event.to_message())
+        self.last_seq += 1
+        self._history.append((self.last_seq, encoded))
+        self._publisher.publish(encoded)
+
+
+class ToolStreamPublisher:
+    """Writes the tool streams of one process. Use from the bus's loop only.
+
+    While a receiver acknowledges, a call that gets a window ahead of it waits (``update``) or thins out
+    (``progress``). Without a receiver nothing waits and only the newest events of each call are kept.
+    """
+
+    def __init__(self, bus: Bus, limits: PublisherLimits | None = None) -> None:
+        self.limits = limits or PublisherLimits()
+        self._bus = bus
+        self._open: dict[str, CallWriter] = {}
+        self._ended: OrderedDict[str, CallWriter] = OrderedDict()
+        self._subscription: Subscription | None = None
+        self._last_ack: float | None = None
+        self._drained: asyncio.Event | None = None
+
+    def start(self) -> None:
+        """Listen for requests. The bus must be open."""
+        self._subscription = self._bus.subscribe(REQUESTS, self._on_request)
+
+    def stop(self) -> None:
+        """Stop listening. Twice is fine."""
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+
+    def begin(
+        self, call_id: str, *, module: str, skill: str, caller: str, text: str, data: Mapping[str, Any]
+    ) -> CallWriter:
+        """Open a call's stream and send its ``open`` event. Raises ``ValueError`` for an id that was used before."""
+        if self.knows(call_id):
+            raise ValueError(f"call {call_id!r} has begun already")
+        writer = CallWriter(self, call_id, module, skill, caller)
+        self._open[call_id] = writer
+        writer.emit_open(text, data)
+        return writer
+
+    def knows(self, call_id: str) -> bool:
+        """Whether a call of this id is open or ended lately."""
+        return call_id in self._open or call_id in self._ended
+
+    def repeat(self, call_id: str) -> None:
+        """Send a known call's newest event again, for somebody who seems to have missed it."""
+        writer = self._open.get(call_id) or self._ended.get(call_id)
+        if writer is not None:
+            for encoded in writer.repair(writer.last_seq, writer.last_seq)[0]:
+                self.publish(encoded)
+
+    def live(self, module: str) -> list[tuple[str, int]]:
+        """Calls of a module that a receiver may miss something of, with the last seq of each: for heartbeats."""
+        writers = [*self._open.values(), *self._ended.values()]
+        return [(writer.call_id, writer.last_seq) for writer in writers if writer.module == module]
+
+    async def drain(self, timeout_s: float) -> None:
+        """Wait until a receiver that is alive has everything, within a bound."""
+        if self._ended and self.receiver_alive():
+            self._drained = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._drained.wait(), timeout_s)
+
+    def receiver_alive(self) -> bool:
+        """Whether somebody acknowledged lately."""
+        return self._last_ack is not None and clock.monotonic() - self._last_ack < RECEIVER_GONE_S
+
+    def publish(self, encoded: bytes) -> None:
+        """Send an encoded event; for ``CallWriter``."""
+        self._bus.publish(EVENTS, encoded)
+
+    def ended(self, writer: CallWriter) -> None:
+        """Keep a closed call until it is acknowledged; for ``CallWriter``."""
+        self._open.pop(writer.call_id, None)
+        self._ended[writer.call_id] = writer
+        while len(self._ended) > self.limits.closed_calls:
+            self._ended.popitem(last=False)
+
+    def _on_request(self, channel: str, data: bytes) -> None:
+        try:
+            request = decode(ToolStreamRequest, data, channel=channel)
+        except MessageError as error:
+            _log.warning("skipped: %s", error)
+            return
+        writer = self._open.get(request.call_id) or self._ended.get(request.call_id)
+        if writer is None:
+            return
+        if request.kind == "ack":
+            self._last_ack = clock.monotonic()
+            writer.acknowledge(request.to_seq)
+            if writer.closed and not writer.unacknowledged:
+                # Its id is remembered by the host, its events are not needed any more.
+                self._ended.pop(writer.call_id, None)
+                if self._drained is not None and not self._ended:
+                    self._drained.set()
+        elif request.kind == "repair":
+            self._repair(writer, request)
+
+    def _repair(self, writer: CallWriter, request: ToolStreamRequest) -> None:
+        found, gone = writer.repair(request.from_seq, request.to_seq)
+        if gone:
+            answer = ToolStreamRequest(
+                utime=clock.utime(),
+                receiver=request.receiver,
+                kind="gone",
+                call_id=writer.call_id,
+                from_seq=request.from_seq,
+                to_seq=gone,
+            )
+            self._bus.publish(REQUESTS, encode(answer))
+        for encoded in found:
+            self.publish(encoded)

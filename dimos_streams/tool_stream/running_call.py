@@ -1,0 +1,101 @@
+"""One call while it runs: what the skill sees of it, and how its end becomes a ``close``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from dimos_streams.errors import SkillError
+from dimos_streams.module import Module
+from dimos_streams.skill import Call, SkillClient, SkillSpec
+from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
+from dimos_streams.tool_stream.publisher import CallWriter
+
+_logger = logging.getLogger(__name__)
+
+_MAX_TEXT = 2000
+
+
+class RunningCall(Call):
+    """The ``Call`` that a hosted skill gets."""
+
+    def __init__(self, writer: CallWriter, arguments: Mapping[str, Any], parent: str, skills: SkillClient) -> None:
+        self.id, self.skill, self.module, self.caller = writer.call_id, writer.skill, writer.module, writer.caller
+        self.parent = parent
+        self.arguments = arguments
+        self.skills = skills
+        self.loop = asyncio.get_running_loop()
+        self.writer = writer
+        self.cancel_reason: str | None = None
+
+    async def update(self, text: str, **data: Any) -> None:
+        """See ``Call``."""
+        await self.writer.update(text, data)
+
+    def progress(self, text: str, **data: Any) -> None:
+        """See ``Call``."""
+        self.writer.progress(text, data)
+
+    def cancel(self, task: asyncio.Task[None], reason: str) -> None:
+        """Cancel the skill, once; a repeated request changes nothing."""
+        if self.cancel_reason is None:
+            self.cancel_reason = reason or "no reason was given"
+            task.cancel()
+
+
+async def run_call(module: Module, spec: SkillSpec, call: RunningCall, arguments: Mapping[str, Any]) -> None:
+    """Run a skill to its end and close its stream, whatever happens."""
+    writer = call.writer
+    try:
+        async with asyncio.timeout(spec.policy.time_limit_s) as limit:
+            result = await _invoke(module, spec, call, arguments)
+        text, data = _result(result)
+        writer.close(Outcome.COMPLETED, text, data)
+    except asyncio.CancelledError:
+        # A skill whose task was ended by somebody else than the host has not been asked for a reason.
+        writer.close(Outcome.CANCELLED, call.cancel_reason or "it was ended from inside", {})
+    except TimeoutError as error:
+        if limit.expired():
+            writer.close(Outcome.TIMED_OUT, f"it ran longer than {spec.policy.time_limit_s:g} s", {})
+        else:
+            _close_failed(call, error)
+    except SkillError as error:
+        writer.close(Outcome.FAILED, str(error)[:MAX_PAYLOAD], {"error": type(error).__name__})
+    except Exception as error:
+        _close_failed(call, error)
+
+
+async def _invoke(module: Module, spec: SkillSpec, call: RunningCall, arguments: Mapping[str, Any]) -> Any:
+    given = dict(arguments)
+    if spec.call_parameter is not None:
+        given[spec.call_parameter] = call
+    if spec.is_async:
+        return await spec.function(module, **given)
+    return await module.run_blocking(lambda: spec.function(module, **given))
+
+
+def _close_failed(call: RunningCall, error: Exception) -> None:
+    """The caller gets an id, the details are for the log."""
+    error_id = f"{call.id}-error"
+    _logger.error("skill %s, %s: %s", call.skill, error_id, error, exc_info=error)
+    call.writer.close(Outcome.FAILED, f"internal error {error_id}", {"error": "internal"})
+
+
+def _result(result: Any) -> tuple[str, dict[str, Any]]:
+    """Text and data of a completed close. Raises ``SkillError`` for what has no JSON form or is too large."""
+    if result is None:
+        return "done", {"result": None}
+    encoded = json_text(result)
+    text = result if isinstance(result, str) else _own_text(result) or encoded
+    if len(encoded) + min(len(text), _MAX_TEXT) > MAX_PAYLOAD:
+        raise SkillError(f"the result has {len(encoded)} bytes, {MAX_PAYLOAD} are possible; give a reference instead")
+    return text[:_MAX_TEXT], {"result": result}
+
+
+def _own_text(result: Any) -> str | None:
+    """What a result says of itself, if its class defines ``__str__``."""
+    defines = any("__str__" in vars(base) for base in type(result).__mro__[:-1])
+    builtin = isinstance(result, (dict, list, tuple, set, int, float, bool))
+    return str(result) if defines and not builtin else None

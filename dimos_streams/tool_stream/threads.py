@@ -1,0 +1,90 @@
+"""Tool streams for code that owns threads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import Any, Literal
+
+from dimos_streams.errors import StreamClosedError
+from dimos_streams.skill import Call
+
+_logger = logging.getLogger(__name__)
+
+
+class ToolStream:
+    """Sends a call's updates from any thread.
+
+    ``start`` and ``stop`` twice are no-ops that are logged; ``send`` before
+    ``start``, after ``stop`` or after the call's close raises ``StreamClosedError``. Stopping does not close the
+    call: that is for the skill's return.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._loop = call.loop
+        self._unsent: set[asyncio.Task[None]] = set()
+        self._lock = threading.Lock()
+        self._state: Literal["new", "started", "stopped"] = "new"
+
+    def start(self) -> None:
+        """Allow sending."""
+        with self._lock:
+            if self._state == "started":
+                _logger.warning("tool stream of call %s is started already", self._call.id)
+                return
+            if self._state == "stopped":
+                raise StreamClosedError(f"the tool stream of call {self._call.id} has been stopped")
+            self._state = "started"
+
+    def send(self, text: str, **data: Any) -> None:
+        """Send an update and wait until it is on its way; on the loop's own thread it can't wait, and follows.
+
+        Raises ``StreamClosedError``.
+        """
+        self._check_started()
+        update = self._call.update(text, **data)
+        if self._on_the_loop():
+            task = self._loop.create_task(update, name=f"update:{self._call.id}")
+            self._unsent.add(task)
+            task.add_done_callback(self._unsent.discard)
+        else:
+            asyncio.run_coroutine_threadsafe(update, self._loop).result()
+
+    def progress(self, text: str, **data: Any) -> None:
+        """Send progress without waiting. Raises ``StreamClosedError``."""
+        self._check_started()
+        self._loop.call_soon_threadsafe(self._progress, text, data)
+
+    def stop(self) -> None:
+        """Allow no more sending."""
+        with self._lock:
+            if self._state == "stopped":
+                _logger.warning("tool stream of call %s is stopped already", self._call.id)
+            self._state = "stopped"
+
+    def __enter__(self) -> ToolStream:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    def _on_the_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
+    def _check_started(self) -> None:
+        with self._lock:
+            if self._state != "started":
+                state = "not started" if self._state == "new" else "stopped"
+                raise StreamClosedError(f"the tool stream of call {self._call.id} is {state}")
+
+    def _progress(self, text: str, data: dict[str, Any]) -> None:
+        try:
+            self._call.progress(text, **data)
+        except StreamClosedError as error:
+            _logger.warning("%s", error)
