@@ -1,0 +1,35 @@
+"""What a run tells those who watch it come up and end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEvent:
+    """Something happened to a process, or to one module in it."""
+
+    kind: Literal["starting", "ready", "failed", "restarting", "stopping", "stopped"]
+    process: str
+    module: str = ""
+    """Empty where the whole process is meant."""
+    text: str = ""
+    log: Path | None = None
+
+
+OnRunEvent = Callable[[RunEvent], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessView:
+    """A process of a run as it stands."""
+
+    label: str
+    modules: tuple[str, ...]
+    pid: int | None
+    state: Literal["new", "starting", "ready", "waiting", "stopped", "failed"]
+    """``waiting``: it ended and will be restarted after a pause."""
+    restarts: int

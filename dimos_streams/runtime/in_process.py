@@ -1,0 +1,80 @@
+"""A run on one loop: for debugging, for tests, and in virtual time."""
+
+from __future__ import annotations
+
+from dimos_streams.blueprint.classes import instantiate
+from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.errors import UserError, suggest
+from dimos_streams.module import Module, Services
+from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
+from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.plan import context_for, plan_modules
+from dimos_streams.tool_stream.gateway import SkillGateway
+
+_PROCESS = "main"
+
+
+class InProcessRun:
+    """All modules of a blueprint on the running loop. With ``memq://`` nothing leaves the process."""
+
+    def __init__(self, blueprint: Blueprint, options: RunOptions, on_event: OnRunEvent | None = None) -> None:
+        self._blueprint = blueprint
+        self._options = options
+        self._on_event = on_event or (lambda event: None)
+        self._services = Services()
+        self.bus: Bus = create_bus(options.bus_url)
+        self._host = ModuleHost(self.bus)
+        self._state = "new"
+
+    @property
+    def gateway(self) -> SkillGateway | None:
+        """The bridge of this run, None if the blueprint has none."""
+        return self._services.get(SkillGateway)  # type: ignore[type-abstract]
+
+    def module(self, name: str) -> Module:
+        """A running module. Raises ``UserError`` for an unknown name."""
+        modules = {module.name: module for module in self._host.modules}
+        if name not in modules:
+            raise UserError(f"no module {name!r} runs{suggest(name, modules)}")
+        return modules[name]
+
+    async def start(self) -> None:
+        """Start all modules in order. Raises ``UserError`` or ``ModuleFailedError``; what had started is stopped."""
+        await self.bus.open()
+        self._state = "starting"
+        try:
+            for plan in plan_modules(self._blueprint):
+                module = instantiate(plan.spec, context_for(self._options, self._services))
+                self._tell("starting", module.name)
+                await self._host.start(module, plan.topics)
+                self._tell("ready", module.name)
+        except BaseException:
+            await self.stop()
+            raise
+        self._state = "ready"
+
+    async def wait(self) -> None:
+        """Wait until a module fails. Raises ``ModuleFailedError``."""
+        await self._host.wait_for_failure()
+
+    async def stop(self) -> None:
+        """Stop all modules in reverse order and close the bus. Twice is fine."""
+        if self._state not in ("new", "stopped"):
+            self._tell("stopping", "")
+            await self._host.stop()
+            await self.bus.close()
+            self._tell("stopped", "")
+        self._state = "stopped"
+
+    def processes(self) -> list[ProcessView]:
+        """The one process."""
+        import os
+
+        names = tuple(module.name for module in self._host.modules)
+        state = "ready" if self._state == "ready" else "stopped"
+        return [ProcessView(label=_PROCESS, modules=names, pid=os.getpid(), state=state, restarts=0)]  # type: ignore[arg-type]
+
+    def _tell(self, kind: str, module: str) -> None:
+        self._on_event(RunEvent(kind=kind, process=_PROCESS, module=module))  # type: ignore[arg-type]

@@ -1,0 +1,96 @@
+"""Runs modules on one loop over one bus: connects their streams, calls their hooks, hosts their skills."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from dimos_streams.bus import Bus
+from dimos_streams.errors import ModuleFailedError, UserError
+from dimos_streams.module import Module
+from dimos_streams.streams import In, Out
+from dimos_streams.tool_stream.host import SkillHost
+
+STOP_BOUND_S = 3.0
+
+
+class ModuleHost:
+    """Start modules one by one; they stop in reverse order. The bus must be open while the host is used."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._skills = SkillHost(bus)
+        self._modules: list[Module] = []
+        self._skills_started = False
+
+    @property
+    def modules(self) -> list[Module]:
+        """The running modules in the order of their start."""
+        return list(self._modules)
+
+    async def start(self, module: Module, topics: Mapping[str, str]) -> None:
+        """Connect, prepare and run a module. ``topics`` gives each wired stream its topic; the others stay unwired.
+
+        Raises ``UserError`` as it is and ``ModuleFailedError`` for whatever else the module raised. The module is
+        stopped again then.
+        """
+        if not self._skills_started:
+            self._skills.start()
+            self._skills_started = True
+        self._connect(module, topics)
+        self._modules.append(module)
+        try:
+            await module.start()
+        except (UserError, asyncio.CancelledError):
+            await self._stop_module(module)
+            raise
+        except Exception as error:
+            await self._stop_module(module)
+            raise ModuleFailedError(f"module {module.name!r} could not start: {_last_line(error)}") from error
+        module.spawn(module.run(), name="run")
+        self._skills.add(module)
+
+    async def wait_for_failure(self) -> None:
+        """Wait until a task of any module fails. Raises ``ModuleFailedError``."""
+        failures = {module.failure(): module for module in self._modules}
+        done, _ = await asyncio.wait(failures, return_when=asyncio.FIRST_COMPLETED)
+        failure = next(iter(done))
+        error = failure.exception()
+        name = failures[failure].name
+        raise ModuleFailedError(f"module {name!r} failed: {_last_line(error)}") from error
+
+    async def stop(self) -> None:
+        """Stop all modules, the last started first, each within a bound. Twice is fine."""
+        for module in reversed(self._modules[:]):
+            await self._skills.remove(module, "the module is stopping")
+            await self._stop_module(module)
+        await self._skills.stop()
+
+    async def _stop_module(self, module: Module) -> None:
+        self._modules.remove(module)
+        try:
+            async with asyncio.timeout(STOP_BOUND_S):
+                await module.end_tasks()
+                await module.stop()
+        except TimeoutError:
+            module.log.error("module %s did not stop within %g s", module.name, STOP_BOUND_S)
+        except Exception:
+            module.log.exception("module %s failed while it stopped", module.name)
+        for spec in module.streams().values():
+            getattr(module, spec.name).disconnect()
+
+    def _connect(self, module: Module, topics: Mapping[str, str]) -> None:
+        for spec in module.streams().values():
+            stream: In | Out = getattr(module, spec.name)  # type: ignore[type-arg]
+            if spec.name in topics:
+                stream.connect(self._bus, topics[spec.name])
+            elif isinstance(stream, Out):
+                stream.silence()
+            elif spec.required:
+                raise UserError(f"stream {spec.name!r} of module {module.name!r} is required and has no topic")
+
+
+def _last_line(error: BaseException | None) -> str:
+    """What a traceback's last line says."""
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

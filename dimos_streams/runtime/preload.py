@@ -1,0 +1,26 @@
+"""Imported once by the forkserver: what every worker needs, so that workers start fast and share its memory."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+
+_SHARED = (
+    "numpy",
+    "lcm",
+    "logging.handlers",
+    "dimos_streams.blueprint.classes",
+    "dimos_streams.bus.lcm_bus",
+    "dimos_streams.messages.geometry_msgs",
+    "dimos_streams.messages.nav_msgs",
+    "dimos_streams.messages.sensor_msgs",
+    "dimos_streams.messages.vision_msgs",
+    "dimos_streams.runtime.module_host",
+    "dimos_streams.runtime.worker",
+)
+
+for _name in _SHARED:
+    importlib.import_module(_name)
+# The collector writes into every object it looks at; frozen ones stay shared between processes.
+gc.collect()
+gc.freeze()

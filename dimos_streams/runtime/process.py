@@ -1,0 +1,135 @@
+"""One supervised process: start it, hear from it, end it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import multiprocessing
+import multiprocessing.forkserver
+import os
+import signal
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+from dimos_streams.runtime.plan import ProcessPlan
+from dimos_streams.runtime.worker import WorkerTask, main
+
+_logger = logging.getLogger(__name__)
+
+Report = dict[str, Any]
+
+
+def start_forkserver() -> None:
+    """Start the process that forks the workers, if it does not run yet. Blocks until it has begun."""
+    # Workers inherit it, and numpy reads it only once; one thread is faster for matrices as small as ours.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    multiprocessing.set_forkserver_preload(["dimos_streams.runtime.preload"])
+    if threading.current_thread() is not threading.main_thread():
+        multiprocessing.forkserver.ensure_running()
+        return
+    # It inherits that Ctrl-C is ignored, also while it still imports; else a terminal's Ctrl-C would end it.
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        multiprocessing.forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+class SupervisedProcess:
+    """A process that runs ``worker.main``. ``on_report`` and ``on_exit`` are called on the loop."""
+
+    def __init__(
+        self,
+        plan: ProcessPlan,
+        task: WorkerTask,
+        on_report: Callable[[Report], None],
+        on_exit: Callable[[int], None],
+    ) -> None:
+        self._on_report = on_report
+        self._on_exit = on_exit
+        context = multiprocessing.get_context("forkserver")
+        self._reports, self._worker_end = context.Pipe(duplex=False)
+        # A daemon, so that the interpreter ends it at its exit instead of waiting for it.
+        self._process: ForkServerProcess = context.Process(
+            target=main, args=(task, self._worker_end), name=f"dimos-streams:{plan.label}", daemon=True
+        )
+        self._exited = asyncio.Event()
+
+    @property
+    def pid(self) -> int | None:
+        """The process's number, None before its start."""
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Fork it. The forkserver must have begun."""
+        await asyncio.to_thread(self._process.start)
+        self._worker_end.close()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._reports.fileno(), self._read)
+        loop.add_reader(self._process.sentinel, self._ended)
+
+    async def end(self, term_bound_s: float) -> None:
+        """SIGTERM, and SIGKILL if that does not end it within the bound. Twice is fine."""
+        for number, bound in ((signal.SIGTERM, term_bound_s), (signal.SIGKILL, 5.0)):
+            if self._exited.is_set() or self.pid is None:
+                return
+            self._signal(number)
+            try:
+                await asyncio.wait_for(self._exited.wait(), bound)
+            except TimeoutError:
+                _logger.error("%s did not end within %g s of %s", self._process.name, bound, number.name)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self.pid is not None
+        try:
+            os.kill(self.pid, number)
+        except ProcessLookupError:  # it ended this very moment; its sentinel tells
+            return
+
+    def _read(self) -> None:
+        try:
+            while self._reports.poll():
+                self._on_report(json.loads(self._reports.recv_bytes()))
+        except (EOFError, OSError):
+            asyncio.get_running_loop().remove_reader(self._reports.fileno())
+
+    def _ended(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._drain(self._reports)
+        loop.remove_reader(self._reports.fileno())
+        loop.remove_reader(self._process.sentinel)
+        self._process.join()
+        code = self._process.exitcode
+        self._reports.close()
+        self._process.close()
+        self._exited.set()
+        self._on_exit(code if code is not None else -1)
+
+    def _drain(self, reports: Connection) -> None:
+        try:
+            while reports.poll():
+                self._on_report(json.loads(reports.recv_bytes()))
+        except (EOFError, OSError):
+            return
+
+
+def describe_exit(code: int, log: Path | None) -> str:
+    """An exit code in words, with the last line of the log where it may say why."""
+    if code < 0:
+        return f"ended by {signal.Signals(-code).name}"
+    line = _last_line(log)
+    return f"ended with exit code {code}" + (f": {line}" if line else "")
+
+
+def _last_line(log: Path | None) -> str:
+    if log is None or not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 4096))
+        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else ""

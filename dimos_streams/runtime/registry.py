@@ -1,0 +1,103 @@
+"""The runs of this user on this machine: where they write, and which of them live."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dimos_streams import clock
+from dimos_streams.errors import UserError
+
+_KEPT_RUNS = 20
+_FILE = "run.json"
+
+
+class RunRecord(BaseModel):
+    """What a run says of itself while it lives."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    run_id: str
+    pid: int
+    """Of the process that supervises."""
+    pid_started: int
+    """Start of that process in clock ticks since boot, to tell it from a later one with its number."""
+    blueprint: str
+    bus_url: str
+    port: int
+    token: str | None = None
+    started_utime: int
+    run_dir: Path
+    processes: tuple[dict[str, object], ...] = ()
+
+
+def state_dir() -> Path:
+    """``DIMOS_STREAMS_STATE_DIR``, else ``$XDG_STATE_HOME/dimos-streams``, else ``~/.local/state/dimos-streams``."""
+    own = os.environ.get("DIMOS_STREAMS_STATE_DIR")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base).expanduser() / "dimos-streams"
+
+
+def new_run_dir(name: str) -> Path:
+    """Create a directory for a new run; of ended runs only the newest are kept.
+
+    Raises ``UserError`` if it can't be written.
+    """
+    runs_dir = state_dir() / "runs"
+    directory = runs_dir / f"{clock.utime() // 1000}-{name}-{os.getpid()}"
+    try:
+        (directory / "logs").mkdir(parents=True, mode=0o700)
+        _forget_old(runs_dir)
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {runs_dir}: {error.strerror}; DIMOS_STREAMS_STATE_DIR can name another"
+        ) from error
+    return directory
+
+
+def write(record: RunRecord) -> None:
+    """Make a run known, or renew what is known of it, atomically."""
+    path = record.run_dir / _FILE
+    temporary = path.with_suffix(".new")
+    temporary.write_text(record.model_dump_json(indent=1))
+    temporary.chmod(0o600)  # it may hold a token
+    temporary.replace(path)
+
+
+def remove(record: RunRecord) -> None:
+    """Make a run unknown; its other files stay. Twice is fine."""
+    (record.run_dir / _FILE).unlink(missing_ok=True)
+
+
+def runs() -> list[RunRecord]:
+    """The living runs, newest first."""
+    found = []
+    for path in sorted((state_dir() / "runs").glob(f"*/{_FILE}"), reverse=True):
+        try:
+            record = RunRecord.model_validate_json(path.read_text())
+        except (OSError, ValidationError):  # it ended while we looked, or another version wrote it
+            continue
+        if process_start(record.pid) == record.pid_started:
+            found.append(record)
+    return found
+
+
+def process_start(pid: int) -> int | None:
+    """When a process began, in clock ticks since boot; None if there is none of that number."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(stat.rpartition(")")[2].split()[19])
+
+
+def _forget_old(runs_dir: Path) -> None:
+    living = {record.run_dir for record in runs()}
+    ended = [path for path in sorted(runs_dir.iterdir()) if path.is_dir() and path not in living]
+    for path in ended[: -_KEPT_RUNS or None]:
+        shutil.rmtree(path, ignore_errors=True)

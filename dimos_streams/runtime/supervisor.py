@@ -1,0 +1,190 @@
+"""Runs a blueprint live: a process per module or group, restarted by policy, ended in reverse order."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.errors import ModuleFailedError, UserError
+from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.plan import ProcessPlan, plan_modules, plan_processes
+from dimos_streams.runtime.process import Report, SupervisedProcess, describe_exit, start_forkserver
+from dimos_streams.runtime.worker import WorkerTask
+
+START_BOUND_S = 30.0
+_TERM_BOUND_S = 5.0
+_FIRST_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 5.0
+_STEADY_AFTER_S = 10.0
+
+
+@dataclass
+class _Slot:
+    """A place for a process: it may hold several, one after another."""
+
+    plan: ProcessPlan
+    log: Path | None
+    process: SupervisedProcess | None = None
+    state: str = "new"
+    restarts: int = 0
+    failures_in_a_row: int = 0
+    started_at: float = 0.0
+    ready: set[str] = field(default_factory=set)
+    reported: str = ""
+    user_error: bool = False
+
+
+class Supervisor:
+    """Start, watch and stop the processes of one blueprint. Lives on the running loop's main thread.
+
+    A failure while the run starts is the run's failure. Later, a process is restarted by its policy, after a pause
+    that doubles up to 5 s while it keeps failing; the failure of a ``restart: never`` process is the run's.
+    """
+
+    def __init__(self, blueprint: Blueprint, options: RunOptions, on_event: OnRunEvent | None = None) -> None:
+        self._options = options
+        self._on_event = on_event or (lambda event: None)
+        logs = options.run_dir / "logs" if options.run_dir else None
+        plans = plan_processes(plan_modules(blueprint))
+        self._slots = [_Slot(plan, logs / f"{plan.label.replace('/', '.')}.log" if logs else None) for plan in plans]
+        self._failed: asyncio.Future[None] | None = None
+        self._changed = asyncio.Event()
+        self._stopping = False
+        self._restarts: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Start all processes and wait until every module is ready.
+
+        Raises ``UserError`` or ``ModuleFailedError`` with the first failure; what had started is stopped then.
+        """
+        self._failed = asyncio.get_running_loop().create_future()
+        if self._options.run_dir is not None:
+            (self._options.run_dir / "logs").mkdir(exist_ok=True)
+        start_forkserver()
+        try:
+            for slot in self._slots:
+                await self._start_process(slot)
+            async with asyncio.timeout(START_BOUND_S):
+                while not all(slot.state == "ready" for slot in self._slots):
+                    self._changed.clear()
+                    changed = asyncio.ensure_future(self._changed.wait())
+                    either: list[asyncio.Future[Any]] = [changed, self._failed]
+                    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                    changed.cancel()
+                    if self._failed.done():
+                        self._failed.result()
+        except TimeoutError:
+            await self.stop()
+            raise ModuleFailedError(f"not ready within {START_BOUND_S:g} s: {self._unready()}") from None
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def wait(self) -> None:
+        """Wait until the run fails. Raises ``ModuleFailedError`` or ``UserError`` then."""
+        assert self._failed is not None, "start() first"
+        await asyncio.shield(self._failed)
+
+    async def stop(self) -> None:
+        """End all processes, the last started first, each within a bound. Twice is fine."""
+        self._stopping = True
+        for task in self._restarts:
+            task.cancel()
+        for slot in reversed(self._slots):
+            if slot.process is not None and slot.state != "stopped":
+                self._tell("stopping", slot)
+                await slot.process.end(_TERM_BOUND_S)
+                self._tell("stopped", slot)
+            slot.state = "stopped"
+        if self._failed is not None and self._failed.done() and not self._failed.cancelled():
+            self._failed.exception()  # it has been told, or nobody waits for it any more
+
+    def processes(self) -> list[ProcessView]:
+        """All processes in the order of their start."""
+        return [
+            ProcessView(
+                label=slot.plan.label,
+                modules=tuple(plan.spec.name for plan in slot.plan.modules),
+                pid=slot.process.pid if slot.process is not None and slot.state in ("starting", "ready") else None,
+                state=slot.state,  # type: ignore[arg-type]
+                restarts=slot.restarts,
+            )
+            for slot in self._slots
+        ]
+
+    async def _start_process(self, slot: _Slot) -> None:
+        slot.ready.clear()
+        slot.reported, slot.user_error = "", False
+        slot.state, slot.started_at = "starting", clock.monotonic()
+        self._tell("starting", slot)
+        slot.process = SupervisedProcess(
+            slot.plan,
+            WorkerTask(slot.plan, self._options, slot.log),
+            lambda report: self._on_report(slot, report),
+            lambda code: self._on_exit(slot, code),
+        )
+        await slot.process.start()
+
+    def _on_report(self, slot: _Slot, report: Report) -> None:
+        if report["kind"] == "ready":
+            slot.ready.add(report["module"])
+            self._tell("ready", slot, module=report["module"])
+            if len(slot.ready) == len(slot.plan.modules):
+                slot.state = "ready"
+                self._changed.set()
+        elif report["kind"] == "failed":
+            slot.reported, slot.user_error = report["text"], report["user"]
+
+    def _on_exit(self, slot: _Slot, code: int) -> None:
+        if self._stopping:
+            return
+        was_up = slot.state == "ready"
+        text = slot.reported or f"process {slot.plan.label!r} {describe_exit(code, slot.log)}"
+        policy = slot.plan.restart
+        if code == 0 and policy != "always":
+            slot.state = "stopped"
+            self._tell("stopped", slot, text="it ended by itself")
+        elif (was_up or slot.restarts) and policy != "never":
+            self._restart_later(slot, text)
+        else:
+            slot.state = "failed"
+            self._tell("failed", slot, text=text)
+            self._fail(slot, text)
+
+    def _fail(self, slot: _Slot, text: str) -> None:
+        assert self._failed is not None
+        if not self._failed.done():
+            where = f" (log: {slot.log})" if slot.log and not slot.user_error else ""
+            kind = UserError if slot.user_error else ModuleFailedError
+            self._failed.set_exception(kind(f"{text}{where}"))
+
+    def _restart_later(self, slot: _Slot, text: str) -> None:
+        steady = clock.monotonic() - slot.started_at >= _STEADY_AFTER_S
+        slot.failures_in_a_row = 1 if steady else slot.failures_in_a_row + 1
+        pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (slot.failures_in_a_row - 1))
+        slot.state = "waiting"
+        slot.restarts += 1
+        self._tell("restarting", slot, text=f"{text}; again in {pause:.1f} s")
+
+        async def restart() -> None:
+            await asyncio.sleep(pause)
+            await self._start_process(slot)
+
+        task = asyncio.get_running_loop().create_task(restart(), name=f"restart:{slot.plan.label}")
+        self._restarts.add(task)
+        task.add_done_callback(self._restarts.discard)
+
+    def _tell(self, kind: str, slot: _Slot, *, module: str = "", text: str = "") -> None:
+        event = RunEvent(kind=kind, process=slot.plan.label, module=module, text=text, log=slot.log)  # type: ignore[arg-type]
+        self._on_event(event)
+
+    def _unready(self) -> str:
+        names = [
+            plan.spec.name for slot in self._slots for plan in slot.plan.modules if plan.spec.name not in slot.ready
+        ]
+        return ", ".join(names)

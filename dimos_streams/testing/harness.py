@@ -1,0 +1,227 @@
+"""Runs modules alone on a memory bus: feed inputs, call skills, collect outputs.
+
+    async def test_it() -> None:
+        async with ModuleHarness(FollowPerson, {"distance_m": 1.5}) as harness:
+            harness.feed("detections", detections)
+            call = await harness.call("follow_person", description="the man in red")
+            assert await call.answer() == "Following the man in red"
+            assert harness.sent("cmd_vel")[-1].linear.x > 0
+
+With ``dimos_streams.clock.run_virtual`` its time is virtual. Nothing is mocked: the module runs in its real host
+and its calls travel over the bus as they do live.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus, Subscription, create_bus
+from dimos_streams.errors import SkillError, UserError, suggest
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.codec import channel_name, decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
+from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.streams import StreamSpec
+from dimos_streams.tool_stream.event import CALLS, CANCELS, STATUS, Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.receiver import ToolStreamReceiver
+
+
+class HarnessCall:
+    """A call that a test made."""
+
+    def __init__(self, call_id: str, cancel: Callable[[str], None]) -> None:
+        self.id = call_id
+        self.events: list[ToolEvent] = []
+        """All events so far, in order."""
+        self._cancel = cancel
+        self._changed = asyncio.Event()
+
+    async def wait_for(self, condition: Callable[[ToolEvent], bool], timeout_s: float = 30.0) -> ToolEvent:
+        """The first event, past ones included, that fulfils a condition.
+
+        Raises ``TimeoutError`` after ``timeout_s`` of the loop's time.
+        """
+        async with asyncio.timeout(timeout_s):
+            while True:
+                for event in self.events:
+                    if condition(event):
+                        return event
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def answer(self, timeout_s: float = 30.0) -> str:
+        """The text that answered: of the first update, or of the close. Raises ``SkillError`` if the call failed."""
+        event = await self.wait_for(lambda event: event.type in ("update", "close"), timeout_s)
+        if event.outcome not in (None, Outcome.COMPLETED):
+            raise SkillError(event.text)
+        return event.text
+
+    async def closed(self, timeout_s: float = 30.0) -> ToolEvent:
+        """The close, whatever the outcome."""
+        return await self.wait_for(lambda event: event.type == "close", timeout_s)
+
+    async def result(self, timeout_s: float = 30.0) -> Any:
+        """What the skill returned, as JSON. Raises ``SkillError`` with the close's text for another outcome."""
+        event = await self.closed(timeout_s)
+        if event.outcome is not Outcome.COMPLETED:
+            raise SkillError(event.text)
+        return event.data.get("result")
+
+    def texts(self, type: str) -> list[str]:
+        """The texts of all events of one type so far."""
+        return [event.text for event in self.events if event.type == type]
+
+    def cancel(self, reason: str = "the test wants it") -> None:
+        """Ask the call to end."""
+        self._cancel(reason)
+
+    def add(self, event: ToolEvent) -> None:
+        """Take an event; for the harness."""
+        self.events.append(event)
+        self._changed.set()
+
+
+class ModuleHarness:
+    """One module, or several with ``add``, on a memory bus. Use with ``async with``."""
+
+    def __init__(
+        self,
+        module: type[Module] | Module,
+        config: Mapping[str, Any] | ModuleConfig | None = None,
+        *,
+        name: str | None = None,
+        context: RunContext | None = None,
+        unwired: tuple[str, ...] = (),
+        bus: Bus | None = None,
+    ) -> None:
+        """``unwired`` names optional inputs to leave unconnected. A bus that is given must be open and stays so."""
+        if isinstance(module, type):
+            module = module(config, name=name, context=context)
+        self.module = module
+        self._unwired = unwired
+        self._given_bus = bus
+        self.bus = bus or create_bus("memq://")
+        self._host = ModuleHost(self.bus)
+        self._receiver = ToolStreamReceiver(self.bus, self._deliver, name="harness")
+        self._streams: dict[str, StreamSpec] = {}
+        self._sent: dict[str, list[Message]] = {}
+        self._calls: dict[str, HarnessCall] = {}
+        self._other_events: list[ToolEvent] = []
+        self._numbers = itertools.count(1)
+        self._subscriptions: list[Subscription] = []
+
+    async def __aenter__(self) -> ModuleHarness:
+        if self._given_bus is None:
+            await self.bus.open()
+        self._receiver.start()
+        self._subscriptions.append(self.bus.subscribe(STATUS, self._on_status))
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._receiver.stop)
+            await self.add(self.module, unwired=self._unwired)
+            undo.pop_all()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._host.stop()
+        self._receiver.stop()
+        for subscription in self._subscriptions:
+            subscription.close()
+        if self._given_bus is None:
+            await self.bus.close()
+
+    async def add(self, module: Module, *, unwired: tuple[str, ...] = ()) -> None:
+        """Run another module; streams of equal name and type are connected."""
+        specs = module.streams()
+        for name in unwired:
+            if name not in specs:
+                raise UserError(f"{type(module).__name__} has no stream {name!r}{suggest(name, specs)}")
+        for name, spec in specs.items():
+            self._streams.setdefault(name, spec)
+            if spec.direction == "out":
+                self._collect(spec)
+        topics = {name: f"/{name}" for name in specs if name not in unwired}
+        await self._host.start(module, topics)
+
+    def feed(self, stream: str, message: Message) -> None:
+        """Publish a message to an input."""
+        spec = self._spec(stream)
+        if not isinstance(message, spec.message):
+            raise TypeError(f"stream {stream!r} takes {spec.message.msg_name}, not {type(message).__name__}")
+        self.bus.publish(channel_name(f"/{stream}", spec.message), encode(message))
+
+    def sent(self, stream: str) -> list[Any]:
+        """All messages that an output has published so far."""
+        self._spec(stream)
+        return self._sent.setdefault(stream, [])
+
+    async def call(self, skill: str, /, *, caller: str = "test", **arguments: Any) -> HarnessCall:
+        """Call a skill of the module under test (or of the added module that has it)."""
+        call_id = f"test-{next(self._numbers)}"
+        module = self._module_with(skill)
+        call = HarnessCall(call_id, lambda reason: self._cancel(call_id, reason))
+        self._calls[call_id] = call
+        message = SkillCall(
+            utime=clock.utime(),
+            call_id=call_id,
+            module=module,
+            skill=skill,
+            caller=caller,
+            arguments_json=json_text(arguments),
+        )
+        self.bus.publish(CALLS, encode(message))
+        await call.wait_for(lambda event: event.type == "open")
+        return call
+
+    def events(self) -> list[ToolEvent]:
+        """Events of calls that the test did not make itself."""
+        return list(self._other_events)
+
+    def failed(self) -> BaseException | None:
+        """The exception by which one of the modules' tasks ended, if any did."""
+        for module in self._host.modules:
+            if module.failure().done():
+                return module.failure().exception()
+        return None
+
+    def _module_with(self, skill: str) -> str:
+        from dimos_streams.skill import skills_of
+
+        for module in self._host.modules:
+            prefix = module.context.namespace.replace("/", "_")
+            if skill.removeprefix(prefix) in skills_of(type(module)):
+                return module.name
+        return self.module.name
+
+    def _spec(self, stream: str) -> StreamSpec:
+        if stream not in self._streams:
+            raise UserError(f"no stream is called {stream!r}{suggest(stream, self._streams)}")
+        return self._streams[stream]
+
+    def _collect(self, spec: StreamSpec) -> None:
+        collected = self._sent.setdefault(spec.name, [])
+
+        def take(channel: str, data: bytes) -> None:
+            collected.append(decode(spec.message, data, channel=channel))
+
+        self._subscriptions.append(self.bus.subscribe(channel_name(f"/{spec.name}", spec.message), take))
+
+    def _cancel(self, call_id: str, reason: str) -> None:
+        message = SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason)
+        self.bus.publish(CANCELS, encode(message))
+
+    def _on_status(self, channel: str, data: bytes) -> None:
+        self._receiver.on_status(decode(ModuleStatus, data, channel=channel))
+
+    def _deliver(self, events: list[ToolEvent]) -> None:
+        for event in events:
+            call = self._calls.get(event.call_id)
+            if call is None:
+                self._other_events.append(event)
+            else:
+                call.add(event)

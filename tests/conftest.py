@@ -1,0 +1,44 @@
+"""Every session has a bus and ports of its own, and leaves nothing in the user's directories."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+def _free_udp_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="session")
+def bus_url() -> str:
+    """LCM multicast on a group and port that no other session uses, kept on this machine."""
+    group = f"239.255.{random.SystemRandom().randint(1, 254)}.{random.SystemRandom().randint(1, 254)}"
+    return f"udpm://{group}:{_free_udp_port()}?ttl=0"
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A TCP port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture(autouse=True)
+def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No setting of the user's reaches a test, and no test's file reaches the user."""
+    for name in [name for name in os.environ if name.startswith("DIMOS_STREAMS")]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("LCM_DEFAULT_URL", raising=False)
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path / "state"))
+    yield

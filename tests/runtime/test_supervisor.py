@@ -1,0 +1,174 @@
+"""Blueprints as real processes on LCM multicast: start, restart, stop, death of the parent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.bus import create_bus
+from dimos_streams.errors import ModuleFailedError, UserError
+from dimos_streams.messages.codec import decode
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.runtime.events import RunEvent
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.registry import process_start
+from dimos_streams.runtime.supervisor import Supervisor
+
+pytestmark = pytest.mark.live
+
+TALKER = "tests.runtime.modules:Talker"
+LISTENER = "tests.runtime.modules:Listener"
+
+
+def pair(**talker: object) -> Blueprint:
+    policy = talker.pop("restart", "on-failure")
+    specs = [
+        ModuleSpec(name="talker", type=TALKER, config=talker, restart=policy),
+        ModuleSpec(name="listener", type=LISTENER),
+    ]
+    return Blueprint(name="pair", modules={spec.name: spec for spec in specs})
+
+
+async def until(condition: Callable[[], bool], timeout_s: float = 15.0) -> None:
+    async with asyncio.timeout(timeout_s):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def run_pair(
+    blueprint: Blueprint, bus_url: str, run_dir: Path, scenario: Callable[[Supervisor, list[RunEvent]], Awaitable[None]]
+) -> list[RunEvent]:
+    events: list[RunEvent] = []
+
+    async def main() -> None:
+        supervisor = Supervisor(blueprint, RunOptions(bus_url=bus_url, run_dir=run_dir), events.append)
+        try:
+            await scenario(supervisor, events)
+        finally:
+            pids = [view.pid for view in supervisor.processes() if view.pid]
+            await supervisor.stop()
+            await supervisor.stop()
+            assert [pid for pid in pids if process_start(pid) is not None] == []
+
+    asyncio.run(main())
+    return events
+
+
+def test_messages_flow_between_processes_and_stop_is_in_reverse(bus_url: str, tmp_path: Path) -> None:
+    async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
+        bus = create_bus(bus_url)
+        await bus.open()
+        heard: list[str] = []
+        bus.subscribe("/heard#std_msgs.String", lambda _, data: heard.append(decode(String, data).data))
+        await supervisor.start()
+        pids = {view.label: view.pid for view in supervisor.processes()}
+        assert len({*pids.values(), os.getpid()}) == 3
+        await until(lambda: len(heard) >= 5)
+        await bus.close()
+
+    events = run_pair(pair(), bus_url, tmp_path, scenario)
+    assert [event.process for event in events if event.kind == "stopped"] == ["listener", "talker"]
+
+
+def test_one_label_is_one_process(bus_url: str, tmp_path: Path) -> None:
+    specs = [
+        ModuleSpec(name="talker", type=TALKER, process="both"),
+        ModuleSpec(name="listener", type=LISTENER, process="both"),
+    ]
+    blueprint = Blueprint(name="grouped", modules={spec.name: spec for spec in specs})
+
+    async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
+        await supervisor.start()
+        assert [view.modules for view in supervisor.processes()] == [("talker", "listener")]
+
+    run_pair(blueprint, bus_url, tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "text"),
+    [
+        ({"fail_at_start": "no camera"}, ModuleFailedError, "module 'talker' could not start: RuntimeError: no camera"),
+        ({"fail_at_start": "user"}, UserError, "the port is taken; choose another"),
+    ],
+)
+def test_a_failure_at_start_is_the_runs(
+    config: dict[str, object], error: type[Exception], text: str, bus_url: str, tmp_path: Path
+) -> None:
+    async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
+        with pytest.raises(error, match=text):
+            await supervisor.start()
+
+    events = run_pair(pair(**config), bus_url, tmp_path, scenario)
+    assert any(event.kind == "failed" and event.process == "talker" for event in events)
+
+
+def test_a_killed_process_comes_back(bus_url: str, tmp_path: Path) -> None:
+    async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
+        await supervisor.start()
+        talker = supervisor.processes()[0]
+        assert talker.pid is not None
+        os.kill(talker.pid, signal.SIGKILL)
+        await until(lambda: supervisor.processes()[0].state == "ready" and supervisor.processes()[0].restarts == 1)
+        assert supervisor.processes()[0].pid != talker.pid
+        assert any(event.kind == "restarting" and "SIGKILL" in event.text for event in events)
+
+    run_pair(pair(), bus_url, tmp_path, scenario)
+
+
+def test_never_means_that_the_run_fails(bus_url: str, tmp_path: Path) -> None:
+    async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
+        await supervisor.start()
+        with pytest.raises(ModuleFailedError, match="out of words"):
+            async with asyncio.timeout(15):
+                await supervisor.wait()
+
+    run_pair(pair(fail_after=10, restart="never"), bus_url, tmp_path, scenario)
+
+
+def test_a_module_that_hangs_at_its_end_is_killed_in_time(bus_url: str, tmp_path: Path) -> None:
+    async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
+        await supervisor.start()
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        await supervisor.stop()
+        assert loop.time() - begin < 8
+
+    run_pair(pair(stop_takes_s=1000.0), bus_url, tmp_path, scenario)
+
+
+_PARENT = """
+import asyncio, sys
+from pathlib import Path
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.supervisor import Supervisor
+from tests.runtime.test_supervisor import pair
+
+async def main():
+    supervisor = Supervisor(pair(), RunOptions(bus_url=sys.argv[1], run_dir=Path(sys.argv[2])))
+    await supervisor.start()
+    print(*(view.pid for view in supervisor.processes()), flush=True)
+    await supervisor.wait()
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_no_orphan_when_the_parent_dies(number: signal.Signals, bus_url: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _PARENT, bus_url, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
+        assert parent.stdout is not None
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        assert len(pids) == 2
+        parent.send_signal(number)
+        parent.wait(15)
+    asyncio.run(until(lambda: all(process_start(pid) is None for pid in pids)))

@@ -1,0 +1,196 @@
+"""Publisher and receiver over a bus that loses, doubles and reorders."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+
+import pytest
+
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent
+from dimos_streams.testing import FaultBus, Faults
+from dimos_streams.tool_stream.event import EVENTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.publisher import CallWriter, PublisherLimits, ToolStreamPublisher
+from dimos_streams.tool_stream.receiver import Resume, ToolStreamReceiver
+from tests.helpers import run_virtual
+
+
+class Ends:
+    """Both ends of the wire with heartbeats between them, and all that was delivered."""
+
+    def __init__(self, bus: Bus, faults: Faults, seed: int) -> None:
+        self.sender_bus = FaultBus(bus, faults, seed=seed)
+        self.receiver_bus = FaultBus(bus, faults, seed=seed + 1)
+        self.publisher = ToolStreamPublisher(self.sender_bus)
+        self.delivered: dict[str, list[ToolEvent]] = defaultdict(list)
+        self.receiver = ToolStreamReceiver(self.receiver_bus, self.take, resume=self.resume)
+
+    async def __aenter__(self) -> Ends:
+        await self.sender_bus.open()
+        await self.receiver_bus.open()
+        self.publisher.start()
+        self.receiver.start()
+        self.receiver_bus.subscribe(STATUS, lambda _, data: self.receiver.on_status(decode(ModuleStatus, data)))
+        self.heart = asyncio.create_task(self.beat())
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        self.heart.cancel()
+        self.receiver.stop()
+        self.publisher.stop()
+        await self.sender_bus.close()
+        await self.receiver_bus.close()
+
+    async def beat(self) -> None:
+        while True:
+            live = self.publisher.live("m")
+            status = ModuleStatus(module="m", call_ids=[c for c, _ in live], last_seqs=[s for _, s in live])
+            self.sender_bus.publish(STATUS, encode(status))
+            await asyncio.sleep(0.25)
+
+    def take(self, events: list[ToolEvent]) -> None:
+        for event in events:
+            self.delivered[event.call_id].append(event)
+
+    def resume(self, call_id: str) -> Resume:
+        events = self.delivered.get(call_id)
+        return Resume(events[-1].seq, events[-1].type == "close") if events else Resume()
+
+    def begin(self, call_id: str) -> CallWriter:
+        return self.publisher.begin(call_id, module="m", skill="s", caller="c", text="", data={})
+
+    def restart_receiver(self) -> None:
+        self.receiver.stop()
+        self.receiver = ToolStreamReceiver(self.receiver_bus, self.take, resume=self.resume)
+        self.receiver.start()
+
+    async def until_closed(self, call_id: str) -> list[ToolEvent]:
+        async with asyncio.timeout(120):
+            while not (self.delivered[call_id] and self.delivered[call_id][-1].type == "close"):
+                await asyncio.sleep(0.05)
+        return self.delivered[call_id]
+
+
+async def bus_and_ends(faults: Faults, seed: int) -> Ends:
+    bus = create_bus("memq://")
+    await bus.open()
+    return Ends(bus, faults, seed)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_everything_arrives_once_in_order_through_loss_and_restarts(seed: int) -> None:
+    faults = Faults(loss=0.2, duplication=0.1, delay_s=(0.0005, 0.02))
+
+    async def scenario() -> None:
+        rng = random.Random(seed)
+        async with await bus_and_ends(faults, seed) as ends:
+
+            async def talk(call_id: str, count: int) -> None:
+                writer = ends.begin(call_id)
+                for number in range(count):
+                    await writer.update(f"{number}", {})
+                    if rng.random() < 0.1:
+                        await asyncio.sleep(rng.random() * 0.3)
+                writer.close(Outcome.COMPLETED, "", {"result": None})
+
+            counts = {f"call-{n}": rng.randint(0, 400) for n in range(4)}
+            talking = [asyncio.create_task(talk(call_id, count)) for call_id, count in counts.items()]
+            for _ in range(3):
+                await asyncio.sleep(rng.random())
+                ends.restart_receiver()
+            await asyncio.gather(*talking)
+            for call_id, count in counts.items():
+                events = await ends.until_closed(call_id)
+                assert [event.seq for event in events] == list(range(1, count + 3))
+                assert [event.text for event in events[1:-1]] == [str(n) for n in range(count)]
+            assert ends.sender_bus.counts().lost > 0
+
+    run_virtual(scenario())
+
+
+def test_a_lost_last_event_is_noticed_by_the_heartbeat() -> None:
+    async def scenario() -> None:
+        async with await bus_and_ends(Faults(), 1) as ends:
+            writer = ends.begin("call")
+            await asyncio.sleep(1)
+            ends.sender_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == EVENTS)
+            writer.close(Outcome.COMPLETED, "the end", {})
+            await asyncio.sleep(0.1)
+            ends.sender_bus.faults = Faults()
+            events = await ends.until_closed("call")
+            assert events[-1].text == "the end"
+            await asyncio.sleep(0.5)
+            assert ends.publisher.live("m") == []
+
+    run_virtual(scenario())
+
+
+def test_history_used_up_is_an_explicit_gap() -> None:
+    async def scenario() -> None:
+        async with await bus_and_ends(Faults(), 1) as ends:
+            ends.receiver.stop()
+            ends.publisher.limits = PublisherLimits(history=10)
+            writer = ends.begin("call")
+            for number in range(50):
+                await writer.update(str(number), {})
+            ends.restart_receiver()
+            writer.close(Outcome.COMPLETED, "", {})
+            events = await ends.until_closed("call")
+            assert events[0].type == "gap"
+            assert events[0].data == {"from_seq": 1, "to_seq": 42}
+            assert [event.seq for event in events[1:]] == list(range(43, 53))
+
+    run_virtual(scenario())
+
+
+def test_what_nobody_can_repair_becomes_a_gap_within_a_bound() -> None:
+    async def scenario() -> None:
+        async with await bus_and_ends(Faults(), 1) as ends:
+            event = ToolEvent(
+                utime=1, call_id="orphan", seq=3, type="update", module="m", skill="s", caller="c", text="third"
+            )
+            ends.sender_bus.publish(EVENTS, encode(event.to_message()))
+            await asyncio.sleep(3)
+            assert [(e.type, e.seq) for e in ends.delivered["orphan"]] == [("gap", 2), ("update", 3)]
+
+    run_virtual(scenario())
+
+
+def test_progress_thins_out_and_updates_wait_while_the_receiver_is_behind() -> None:
+    async def scenario() -> None:
+        async with await bus_and_ends(Faults(delay_s=(0.1, 0.1)), 1) as ends:
+            writer = ends.begin("call")
+            await asyncio.sleep(1)
+            for number in range(10_000):
+                writer.progress(str(number), {})
+            assert writer.last_seq <= ends.publisher.limits.window + 1
+            await writer.update("after", {})
+            writer.close(Outcome.COMPLETED, "", {})
+            events = await ends.until_closed("call")
+            progress = [event for event in events if event.type == "progress"]
+            assert progress[-1].text == "9999"
+            assert sum(event.data.get("stands_for", 1) for event in progress) == 10_000
+
+    run_virtual(scenario())
+
+
+def test_damaged_events_are_counted_and_harmless() -> None:
+    async def scenario() -> None:
+        rng = random.Random(5)
+        async with await bus_and_ends(Faults(), 1) as ends:
+            good = encode(ToolStreamEvent(call_id="x", seq=1, type="open", data_json="{}"))
+            for _ in range(3000):
+                bad = bytearray(good)
+                for _ in range(rng.randint(1, 4)):
+                    bad[rng.randrange(len(bad))] = rng.randrange(256)
+                ends.sender_bus.publish(EVENTS, bytes(bad[: rng.randint(0, len(bad))]))
+            writer = ends.begin("call")
+            writer.close(Outcome.COMPLETED, "fine", {})
+            assert (await ends.until_closed("call"))[-1].text == "fine"
+            assert ends.receiver.statistics().malformed > 2000
+            assert ends.receiver_bus.statistics().errors == 0
+
+    run_virtual(scenario())

@@ -1,0 +1,201 @@
+"""Skills in their real host, over a memory bus in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+
+import pytest
+
+from dimos_streams.errors import SkillError, StreamClosedError
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.skill import Call, skill
+from dimos_streams.streams import In, Out
+from dimos_streams.testing import ModuleHarness
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.threads import ToolStream
+from tests.helpers import run_virtual
+
+
+class CounterConfig(ModuleConfig):
+    step_s: float = 0.1
+
+
+class Counter(Module):
+    config: CounterConfig
+    commands: In[String] = In(required=False)
+    cmd_vel: Out[Twist]
+
+    @skill
+    async def count(self, call: Call, name: str, to: int = 3) -> str:
+        """Count up.
+
+        Args:
+            name: What to call the count.
+            to: Where it ends.
+        """
+        try:
+            for number in range(1, to + 1):
+                await asyncio.sleep(self.config.step_s)
+                await call.update(f"{name} {number}", number=number)
+            return f"{name} counted"
+        finally:
+            self.cmd_vel.publish(Twist(linear=Vector3(x=0.0)))
+
+    @skill
+    async def answer(self) -> dict[str, int]:
+        """Answer at once."""
+        return {"answer": 42}
+
+    @skill
+    async def fail(self, how: str) -> None:
+        """Fail."""
+        raise SkillError("the shelf is empty") if how == "skill" else ZeroDivisionError("secret")
+
+    @skill(time_limit_s=5)
+    async def hang(self) -> None:
+        """Hang."""
+        await asyncio.Event().wait()
+
+    @skill
+    def from_threads(self, call: Call, threads: int) -> int:
+        """Send from several threads."""
+        stream = ToolStream(call)
+        stream.start()
+        stream.start()
+        workers = [threading.Thread(target=self._send, args=(stream, n)) for n in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        stream.stop()
+        stream.stop()
+        with pytest.raises(StreamClosedError):
+            stream.send("too late")
+        return threads
+
+    @staticmethod
+    def _send(stream: ToolStream, worker: int) -> None:
+        for number in range(50):
+            stream.send(f"{worker}/{number}")
+
+
+@pytest.mark.feature("A1")
+def test_updates_of_two_calls_never_mix() -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Counter) as harness:
+            first = await harness.call("count", name="first", to=5)
+            second = await harness.call("count", name="second", to=4)
+            assert await first.answer() == "first 1"
+            assert await first.result() == "first counted"
+            assert await second.result() == "second counted"
+            for call, name, count in ((first, "first", 5), (second, "second", 4)):
+                assert [event.seq for event in call.events] == list(range(1, count + 3))
+                assert [event.type for event in call.events] == ["open", *["update"] * count, "close"]
+                assert call.texts("update") == [f"{name} {n}" for n in range(1, count + 1)]
+
+    run_virtual(scenario())
+
+
+def test_without_an_update_the_result_is_the_answer() -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Counter) as harness:
+            call = await harness.call("answer")
+            assert await call.answer() == '{"answer":42}'
+            assert await call.result() == {"answer": 42}
+
+    run_virtual(scenario())
+
+
+@pytest.mark.parametrize(
+    ("skill_name", "arguments", "outcome", "text"),
+    [
+        ("fail", {"how": "skill"}, Outcome.FAILED, "the shelf is empty"),
+        ("fail", {"how": "bug"}, Outcome.FAILED, "internal error test-1-error"),
+        ("hang", {}, Outcome.TIMED_OUT, "it ran longer than 5 s"),
+        ("count", {"nam": "x"}, Outcome.REJECTED, "name: Field required; nam: Extra inputs are not permitted"),
+        ("cuont", {}, Outcome.REJECTED, "did you mean 'count'?"),
+    ],
+)
+def test_every_end_is_one_close(
+    skill_name: str,
+    arguments: dict[str, str],
+    outcome: Outcome,
+    text: str,
+) -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Counter) as harness:
+            call = await harness.call(skill_name, **arguments)
+            closed = await call.closed()
+            assert closed.outcome is outcome
+            assert text in closed.text
+            assert "secret" not in closed.text
+            assert [event.type for event in call.events].count("close") == 1
+
+    run_virtual(scenario())
+
+
+def test_cancelling_runs_finally_and_keeps_the_reason() -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Counter) as harness:
+            call = await harness.call("count", name="long", to=1000)
+            await call.answer()
+            call.cancel("enough")
+            closed = await call.closed()
+            assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "enough")
+            assert harness.sent("cmd_vel") == [Twist()]
+
+    run_virtual(scenario())
+
+
+@pytest.mark.feature("A2")
+def test_eight_threads_send_without_holes(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Counter) as harness:
+            call = await harness.call("from_threads", threads=8)
+            assert await call.result() == 8
+            assert [event.seq for event in call.events] == list(range(1, 8 * 50 + 3))
+            for worker in range(8):
+                own = [text for text in call.texts("update") if text.startswith(f"{worker}/")]
+                assert own == [f"{worker}/{n}" for n in range(50)]
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(scenario())
+    assert "is started already" in caplog.text
+    assert "is stopped already" in caplog.text
+
+
+def test_a_call_that_comes_twice_runs_once() -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Counter) as harness:
+            recorded: list[bytes] = []
+            harness.bus.subscribe("/skill_calls#dimos_streams.SkillCall", lambda _, data: recorded.append(data))
+            call = await harness.call("count", name="once", to=2)
+            for _ in range(3):
+                harness.bus.publish("/skill_calls#dimos_streams.SkillCall", recorded[0])
+            await call.closed()
+            harness.bus.publish("/skill_calls#dimos_streams.SkillCall", recorded[0])
+            await asyncio.sleep(2)
+            assert [event.type for event in call.events] == ["open", "update", "update", "close"]
+
+    run_virtual(scenario())
+
+
+def test_schema_comes_from_signature_and_docstring() -> None:
+    from dimos_streams.skill import skills_of
+
+    info = skills_of(Counter)["count"].info("robot1/")
+    assert info.name == "robot1_count"
+    assert info.description == "Count up."
+    assert info.parameters == {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["name"],
+        "properties": {
+            "name": {"type": "string", "description": "What to call the count."},
+            "to": {"type": "integer", "default": 3, "description": "Where it ends."},
+        },
+    }
