@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,10 +34,9 @@ def free_port() -> int:
 
 
 @pytest.fixture(autouse=True)
-def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No setting of the user's reaches a test, and no test's file reaches the user."""
     for name in [name for name in os.environ if name.startswith("DIMOS_STREAMS")]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("LCM_DEFAULT_URL", raising=False)
     monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path / "state"))
-    yield

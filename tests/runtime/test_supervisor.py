@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.messages.codec import decode
@@ -21,6 +21,7 @@ from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.registry import process_start
 from dimos_streams.runtime.supervisor import Supervisor
+from tests.helpers import until
 
 pytestmark = pytest.mark.live
 
@@ -28,24 +29,18 @@ TALKER = "tests.runtime.modules:Talker"
 LISTENER = "tests.runtime.modules:Listener"
 
 
-def pair(**talker: object) -> Blueprint:
-    policy = talker.pop("restart", "on-failure")
+def pair(restart: Restart = "on-failure", **talker: object) -> Blueprint:
     specs = [
-        ModuleSpec(name="talker", type=TALKER, config=talker, restart=policy),
+        ModuleSpec(name="talker", type=TALKER, config=talker, restart=restart),
         ModuleSpec(name="listener", type=LISTENER),
     ]
     return Blueprint(name="pair", modules={spec.name: spec for spec in specs})
 
 
-async def until(condition: Callable[[], bool], timeout_s: float = 15.0) -> None:
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.02)
+Scenario = Callable[[Supervisor, list[RunEvent]], Awaitable[None]]
 
 
-def run_pair(
-    blueprint: Blueprint, bus_url: str, run_dir: Path, scenario: Callable[[Supervisor, list[RunEvent]], Awaitable[None]]
-) -> list[RunEvent]:
+def run_pair(blueprint: Blueprint, bus_url: str, run_dir: Path, scenario: Scenario) -> list[RunEvent]:
     events: list[RunEvent] = []
 
     async def main() -> None:
@@ -93,20 +88,20 @@ def test_one_label_is_one_process(bus_url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "error", "text"),
+    ("how", "error", "text"),
     [
-        ({"fail_at_start": "no camera"}, ModuleFailedError, "module 'talker' could not start: RuntimeError: no camera"),
-        ({"fail_at_start": "user"}, UserError, "the port is taken; choose another"),
+        ("no camera", ModuleFailedError, "'talker' could not start: RuntimeError: no camera"),
+        ("user", UserError, "the port is taken; choose another"),
     ],
 )
 def test_a_failure_at_start_is_the_runs(
-    config: dict[str, object], error: type[Exception], text: str, bus_url: str, tmp_path: Path
+    how: str, error: type[Exception], text: str, bus_url: str, tmp_path: Path
 ) -> None:
     async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
         with pytest.raises(error, match=text):
             await supervisor.start()
 
-    events = run_pair(pair(**config), bus_url, tmp_path, scenario)
+    events = run_pair(pair(fail_at_start=how), bus_url, tmp_path, scenario)
     assert any(event.kind == "failed" and event.process == "talker" for event in events)
 
 

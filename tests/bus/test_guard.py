@@ -1,0 +1,56 @@
+"""Datagrams that crash the LCM library don't reach it. In a process of its own: without the guard it dies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_VICTIM = """
+import asyncio, random, socket, struct, sys
+from dimos_streams.bus import create_bus
+from dimos_streams.bus.url import UdpmUrl
+
+async def main(url, count):
+    where = UdpmUrl.parse(url)
+    bus = create_bus(url)
+    await bus.open()
+    good = []
+    bus.subscribe("/good", lambda channel, data: good.append(data))
+    bus.subscribe_all(lambda channel, data: None)
+    rng = random.Random(1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0)
+        for number in range(count):
+            sender.sendto(datagram(rng), (where.group, where.port))
+            if number % 100 == 0:
+                bus.publish("/good", b"%d" % number)
+                await asyncio.sleep(0)
+    bus.publish("/good", b"last")
+    while not good or good[-1] != b"last":
+        await asyncio.sleep(0.01)
+    print(bus.guarded, len(good))
+
+def datagram(rng):
+    magic = rng.choice([b"LC02", b"LC03", b"LC02", b"LC0", bytes(rng.randrange(256) for _ in range(4))])
+    header = struct.pack(">I", rng.randrange(2**32))
+    if magic == b"LC03":
+        size, offset, number = rng.randrange(2**20), rng.randrange(2**20), rng.choice([0, 0, 1, 7])
+        header += struct.pack(">IIHH", size, offset, number, rng.randrange(9))
+    channel = b"A" * rng.randrange(80) + (b"\\0" if rng.random() < 0.3 else b"")
+    body = bytes(rng.randrange(256) for _ in range(rng.choice([0, 3, 50])))
+    return (magic + header + channel + body)[: rng.choice([3, 7, 8, 9, 20, 21, 2000])]
+
+asyncio.run(asyncio.wait_for(main(sys.argv[1], int(sys.argv[2])), 50))
+"""
+
+
+@pytest.mark.feature("F6")
+def test_a_process_survives_hostile_datagrams(bus_url: str) -> None:
+    command = [sys.executable, "-c", _VICTIM, bus_url, "20000"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+    guarded, good = done.stdout.split()
+    assert guarded == "True"
+    assert int(good) >= 190

@@ -1,0 +1,134 @@
+"""Inputs and outputs: back-pressure, ages, damaged payloads."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.messages.codec import channel_name, encode
+from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.module import Module
+from dimos_streams.streams import In, Out, declared_streams
+from tests.helpers import run_virtual
+
+
+class Node(Module):
+    latest: In[String]
+    queued: In[String] = In(required=False, queue=3)
+    out: Out[String]
+
+
+async def opened() -> tuple[Bus, Node]:
+    bus = create_bus("memq://")
+    await bus.open()
+    node = Node()
+    node.latest.connect(bus, "/latest")
+    node.queued.connect(bus, "/queued")
+    node.out.connect(bus, "/out")
+    return bus, node
+
+
+def send(bus: Bus, topic: str, text: str) -> None:
+    bus.publish(channel_name(topic, String), encode(String(data=text)))
+
+
+def test_declarations() -> None:
+    specs = declared_streams(Node)
+    assert [(s.name, s.direction, s.required, s.queue) for s in specs.values()] == [
+        ("latest", "in", True, 1),
+        ("queued", "in", False, 3),
+        ("out", "out", False, 1),
+    ]
+    assert Node().latest is not Node().latest
+
+
+def test_a_queue_drops_the_oldest_and_counts_it() -> None:
+    async def scenario() -> None:
+        bus, node = await opened()
+        reader = node.queued.reader()
+        for number in range(5):
+            send(bus, "/queued", str(number))
+        await asyncio.sleep(0)
+        assert [(await reader.next()).data for _ in range(3)] == ["2", "3", "4"]
+        assert node.queued.statistics().dropped == 2
+        assert node.queued.statistics().received == 5
+
+    run_virtual(scenario())
+
+
+def test_the_latest_wins_and_knows_its_age() -> None:
+    async def scenario() -> None:
+        bus, node = await opened()
+        assert (node.latest.latest, node.latest.age()) == (None, None)
+        send(bus, "/latest", "old")
+        send(bus, "/latest", "new")
+        assert (await node.latest.next()).data == "new"
+        await asyncio.sleep(1.5)
+        assert node.latest.age() == pytest.approx(1.5)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(node.latest.next(), 1)
+
+    run_virtual(scenario())
+
+
+def test_two_loops_over_one_input_both_get_all() -> None:
+    async def scenario() -> None:
+        bus, node = await opened()
+        got: dict[str, list[str]] = {"a": [], "b": []}
+
+        async def read(name: str) -> None:
+            async for message in node.queued:
+                got[name].append(message.data)
+
+        tasks = [asyncio.create_task(read(name)) for name in got]
+        await asyncio.sleep(0)
+        for text in ("x", "y"):
+            send(bus, "/queued", text)
+        await asyncio.sleep(0.1)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert got == {"a": ["x", "y"], "b": ["x", "y"]}
+
+    run_virtual(scenario())
+
+
+def test_damaged_payloads_are_skipped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        bus, node = await opened()
+        for size in range(12):
+            bus.publish("/latest#std_msgs.String", encode(String(data="abc"))[:size])
+        send(bus, "/latest", "good")
+        assert (await node.latest.next()).data == "good"
+        assert node.latest.statistics().malformed == 12
+
+    run_virtual(scenario())
+    assert caplog.text.count("/latest#std_msgs.String") == 1
+    assert "std_msgs.String" in caplog.text
+
+
+def test_outputs_refuse_what_they_are_not_for() -> None:
+    async def scenario() -> None:
+        bus, node = await opened()
+        with pytest.raises(TypeError, match=r"output 'out' takes std_msgs\.String, not Twist"):
+            node.out.publish(Twist())  # type: ignore[arg-type]
+        assert not node.out.wanted
+        bus.subscribe("/out#std_msgs.String", lambda channel, data: None)
+        assert node.out.wanted
+        node.out.disconnect()
+        with pytest.raises(DimosStreamsError, match="output 'out' is not connected"):
+            node.out.publish(String())
+
+    run_virtual(scenario())
+
+
+def test_a_module_needs_its_streams_typed() -> None:
+    class Untyped(Module):
+        words: In  # type: ignore[type-arg]
+
+    with pytest.raises(TypeError, match=r"Untyped\.words must name an LCM message type"):
+        declared_streams(Untyped)
