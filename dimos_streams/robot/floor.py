@@ -1,0 +1,83 @@
+"""The floor as a picture: planks, a rug, and the shadows of the furniture, drawn once per scene."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dimos_streams.robot import scene
+
+Floats = NDArray[np.floating[Any]]
+
+TEXEL = 0.025
+PLANK_WIDTH = 0.2
+PLANK_LENGTH = 1.6
+RUG = (-2.6, 1.95, 1.35, 0.95)
+
+
+def grid() -> tuple[Floats, Floats]:
+    """World coordinates of the middles of all texels, as (rows, columns) arrays."""
+    x = np.arange(-scene.ROOM_LENGTH / 2 + TEXEL / 2, scene.ROOM_LENGTH / 2, TEXEL)
+    y = np.arange(-scene.ROOM_WIDTH / 2 + TEXEL / 2, scene.ROOM_WIDTH / 2, TEXEL)
+    across, along = np.meshgrid(x.astype(np.float32), y.astype(np.float32))
+    return across, along
+
+
+def floor_texture() -> Floats:
+    """Colours 0..1 of the floor, shape (rows along y, columns along x, 3), shadows included."""
+    x, y = grid()
+    colour = _planks(x, y)
+    _lay_rug(colour, x, y)
+    shade = np.ones_like(x)
+    for item in scene.FURNITURE:
+        for part in item.parts:
+            if part.solid:
+                _cast_shadow(shade, x, y, item, part)
+    return colour * shade[..., None]
+
+
+def lookup(texture: Floats, x: Floats, y: Floats) -> Floats:
+    """Colours of the floor at these places, nearest texel."""
+    rows, columns = texture.shape[:2]
+    column = np.clip(((x + scene.ROOM_LENGTH / 2) / TEXEL).astype(np.int32), 0, columns - 1)
+    row = np.clip(((y + scene.ROOM_WIDTH / 2) / TEXEL).astype(np.int32), 0, rows - 1)
+    found: Floats = texture.reshape(-1, 3).take(row * columns + column, axis=0)
+    return found
+
+
+def _planks(x: Floats, y: Floats) -> Floats:
+    """Wooden planks along x, each with a tone of its own."""
+    row = np.floor(y / PLANK_WIDTH)
+    shift = (row * 0.37 % 1.0) * PLANK_LENGTH
+    plank = np.floor((x + shift) / PLANK_LENGTH)
+    tone = np.sin(row * 12.9898 + plank * 78.233) * 43758.547
+    tone = 0.88 + 0.2 * (tone - np.floor(tone))
+    seam = (y / PLANK_WIDTH - row < 0.08) | ((x + shift) / PLANK_LENGTH - plank < 0.016)
+    tone = np.where(seam, tone * 0.78, tone)
+    wood = np.array([0.70, 0.55, 0.40], dtype=np.float32)
+    planks: Floats = (tone[..., None] * wood).astype(np.float32)
+    return planks
+
+
+def _lay_rug(colour: Floats, x: Floats, y: Floats) -> None:
+    cx, cy, half_x, half_y = RUG
+    inside = np.maximum(np.abs(x - cx) / half_x, np.abs(y - cy) / half_y)
+    colour[inside < 1.0] = (0.58, 0.30, 0.27)
+    colour[(inside < 0.93) & (inside > 0.86)] = (0.86, 0.78, 0.64)
+
+
+def _cast_shadow(shade: Floats, x: Floats, y: Floats, item: scene.Furniture, part: scene.Solid) -> None:
+    """Darken the floor softly under and behind a part, as a wide lamp above the room would."""
+    cos, sin = math.cos(item.yaw), math.sin(item.yaw)
+    bottom = part.at[2] - part.size[2] / 2
+    top = part.at[2] + part.size[2] / 2
+    lean = 0.12 * top
+    cx = item.x + cos * part.at[0] - sin * part.at[1] + lean
+    cy = item.y + sin * part.at[0] + cos * part.at[1] - lean
+    u = np.abs(cos * (x - cx) + sin * (y - cy)) - part.size[0] / 2
+    v = np.abs(cos * (y - cy) - sin * (x - cx)) - part.size[1] / 2
+    outside = np.hypot(np.maximum(u, 0), np.maximum(v, 0)) + np.minimum(np.maximum(u, v), 0)
+    softness = 0.08 + 0.25 * bottom + 0.1 * top
+    cover = np.clip(0.5 - outside / (2 * softness), 0.0, 1.0)
+    shade *= 1.0 - (0.42 / (1.0 + 0.5 * bottom)) * cover

@@ -1,0 +1,154 @@
+"""What the velocity gate decides, free of I/O: which source counts, how fast, and when to stop.
+
+Time is handed in, in seconds of any clock that does not go back.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from dimos_streams.robot.motion import STILL, Velocity
+
+Source = Literal["teleop", "skill"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateLimits:
+    """What may pass. Metres, seconds, radians.
+
+    `stop_distance` is kept free in front of the hull; `braking` is what the base surely manages, and
+    `reaction_s` the age that a scan or a command may have by the time the base obeys.
+    """
+
+    max_speed: float = 1.0
+    max_turn: float = 1.8
+    acceleration: float = 1.5
+    turn_acceleration: float = 5.0
+    command_timeout_s: float = 0.3
+    teleop_hold_s: float = 0.5
+    scan_timeout_s: float = 0.5
+    robot_radius: float = 0.22
+    side_margin: float = 0.08
+    stop_distance: float = 0.25
+    braking: float = 1.0
+    reaction_s: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    velocity: Velocity
+    at: float
+
+
+class GateLogic:
+    """Holds the newest command of each source and the newest scan, and says what the base may do now.
+
+    With `needs_scan`, nothing moves sideways or ahead without a fresh scan.
+    """
+
+    def __init__(self, limits: GateLimits, *, needs_scan: bool) -> None:
+        self.limits = limits
+        self.needs_scan = needs_scan
+        self._commands: dict[Source, _Command] = {}
+        self._points: list[tuple[float, float]] = []
+        self._scanned_at: float | None = None
+        self._last = STILL
+        self._decided_at: float | None = None
+
+    def command(self, source: Source, velocity: Velocity, now: float) -> None:
+        """Take a wish. One with a value that is no number counts as a wish to stand."""
+        values = (velocity.vx, velocity.vy, velocity.wz)
+        sound = all(math.isfinite(value) for value in values)
+        self._commands[source] = _Command(velocity if sound else STILL, now)
+
+    def scan(
+        self, ranges: Iterable[float], angle_min: float, increment: float, valid: tuple[float, float], now: float
+    ) -> None:
+        """Take a scan of the base's frame. Ranges outside of `valid` (and NaN) hit nothing."""
+        low, high = valid
+        self._points = [
+            (distance * math.cos(angle_min + i * increment), distance * math.sin(angle_min + i * increment))
+            for i, distance in enumerate(ranges)
+            if low <= distance <= high
+        ]
+        self._scanned_at = now
+
+    def commanded(self, now: float) -> bool:
+        """Whether any source has commanded lately, be it to stand."""
+        timeout = max(self.limits.command_timeout_s, self.limits.teleop_hold_s)
+        return any(now - command.at <= timeout for command in self._commands.values())
+
+    def decide(self, now: float) -> Velocity:
+        """What the base shall do from now on. Call at a steady rate; speeding up goes by the time between."""
+        elapsed = 0.0 if self._decided_at is None else max(0.0, now - self._decided_at)
+        self._decided_at = now
+        wish = self._wish(now)
+        self._last = STILL if wish is None else self._safe(self._towards(self._limited(wish), elapsed), now)
+        return self._last
+
+    def _wish(self, now: float) -> Velocity | None:
+        """The command of the highest source that is fresh, None for nobody's."""
+        teleop, skill = self._commands.get("teleop"), self._commands.get("skill")
+        if teleop is not None and now - teleop.at <= self.limits.command_timeout_s:
+            return teleop.velocity
+        if teleop is not None and now - teleop.at <= self.limits.teleop_hold_s:
+            return None
+        if skill is not None and now - skill.at <= self.limits.command_timeout_s:
+            return skill.velocity
+        return None
+
+    def _limited(self, wish: Velocity) -> Velocity:
+        speed = math.hypot(wish.vx, wish.vy)
+        if not math.isfinite(speed):  # of finite parts: their hypotenuse overflows
+            return STILL
+        turn = max(-self.limits.max_turn, min(self.limits.max_turn, wish.wz))
+        return _with_speed(Velocity(wish.vx, wish.vy, turn), min(speed, self.limits.max_speed))
+
+    def _towards(self, wish: Velocity, elapsed: float) -> Velocity:
+        """As near to the wish as the accelerations allow, from the last decision on."""
+        dx, dy = wish.vx - self._last.vx, wish.vy - self._last.vy
+        share = min(1.0, self.limits.acceleration * elapsed / max(1e-9, math.hypot(dx, dy)))
+        turn = self.limits.turn_acceleration * elapsed
+        return Velocity(
+            self._last.vx + share * dx,
+            self._last.vy + share * dy,
+            self._last.wz + max(-turn, min(turn, wish.wz - self._last.wz)),
+        )
+
+    def _safe(self, velocity: Velocity, now: float) -> Velocity:
+        """The same, slowed before obstacles. Stopping is at once: the base has its own ramp."""
+        speed = math.hypot(velocity.vx, velocity.vy)
+        if speed == 0.0:
+            return velocity
+        if self._scanned_at is None or now - self._scanned_at > self.limits.scan_timeout_s:
+            return _with_speed(velocity, 0.0) if self.needs_scan else velocity
+        free = self.free_distance(math.atan2(velocity.vy, velocity.vx)) - self.limits.stop_distance
+        return _with_speed(velocity, min(speed, self._speed_to_stop_within(free)))
+
+    def free_distance(self, direction: float) -> float:
+        """Metres that the hull may go in a direction (of the base's frame) until it meets a seen point."""
+        cos, sin = math.cos(direction), math.sin(direction)
+        half_width = self.limits.robot_radius + self.limits.side_margin
+        free = math.inf
+        for x, y in self._points:
+            ahead, aside = x * cos + y * sin, y * cos - x * sin
+            if ahead > 0.0 and abs(aside) < half_width:
+                free = min(free, ahead - math.sqrt(half_width**2 - aside**2))
+        return free
+
+    def _speed_to_stop_within(self, distance: float) -> float:
+        """The speed from which reaction and braking take this distance."""
+        if distance <= 0.0:
+            return 0.0
+        lost = self.limits.braking * self.limits.reaction_s
+        return math.sqrt(lost**2 + 2.0 * self.limits.braking * distance) - lost
+
+
+def _with_speed(velocity: Velocity, speed: float) -> Velocity:
+    """The same direction and turn at this speed."""
+    now = math.hypot(velocity.vx, velocity.vy)
+    if now == 0.0 or speed <= 0.0:
+        return Velocity(0.0, 0.0, velocity.wz)
+    scale = min(1.0, speed / now)
+    return Velocity(velocity.vx * scale, velocity.vy * scale, velocity.wz)

@@ -1,0 +1,104 @@
+"""What the simulated sensors measured, as messages. `now` is in µs since the epoch."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dimos_streams.messages import geometry_msgs
+from dimos_streams.messages.geometry_msgs import (
+    Point,
+    PoseWithCovariance,
+    Quaternion,
+    Transform,
+    TransformStamped,
+    Twist,
+    TwistWithCovariance,
+    Vector3,
+)
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
+from dimos_streams.messages.std_msgs import Header
+from dimos_streams.messages.tf2_msgs import TFMessage
+from dimos_streams.messages.time import header
+from dimos_streams.robot import scene
+from dimos_streams.robot.motion import Pose, Velocity
+from dimos_streams.robot.people import Stance
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dimos_streams.robot.camera import CameraModel
+    from dimos_streams.robot.lidar import LidarModel
+
+# From base_link (x forward, z up) to an optical frame (z forward, y down).
+_OPTICAL = Quaternion(x=-0.5, y=0.5, z=-0.5, w=0.5)
+
+
+def odometry(now: int, pose: Pose, twist: Velocity) -> Odometry:
+    """Pose in odom, velocity in base_link."""
+    place = geometry_msgs.Pose(position=Point(x=pose.x, y=pose.y), orientation=_turned(pose.yaw))
+    motion = Twist(linear=Vector3(x=twist.vx, y=twist.vy), angular=Vector3(z=twist.wz))
+    return Odometry(
+        header=header("odom", now),
+        child_frame_id="base_link",
+        pose=PoseWithCovariance(pose=place),
+        twist=TwistWithCovariance(twist=motion),
+    )
+
+
+def frames(now: int, pose: Pose) -> TFMessage:
+    """world → odom → base_link → camera_optical."""
+    mount = Transform(
+        translation=Vector3(x=scene.CAMERA_FORWARD, z=scene.CAMERA_HEIGHT),
+        rotation=_OPTICAL,
+    )
+    camera = TransformStamped(header=header("base_link", now), child_frame_id="camera_optical", transform=mount)
+    odom = _planar("world", "odom", now, 0.0, 0.0, 0.0)
+    base = _planar("odom", "base_link", now, pose.x, pose.y, pose.yaw)
+    return TFMessage(transforms=[odom, base, camera])
+
+
+def ground_truth(now: int, pose: Pose, people: Mapping[str, Stance]) -> TFMessage:
+    """world → base_link, and world → each person who is in the room."""
+    base = _planar("world", "base_link", now, pose.x, pose.y, pose.yaw)
+    others = [_planar("world", name, now, stance.x, stance.y, stance.yaw) for name, stance in people.items()]
+    return TFMessage(transforms=[base, *others])
+
+
+def laser_scan(now: int, model: "LidarModel", ranges: "NDArray[np.float32]", rate: float) -> LaserScan:
+    """One turn of the lidar, measured in an instant."""
+    return LaserScan(
+        header=header("base_link", now),
+        angle_min=-math.pi,
+        angle_max=math.pi - model.increment,
+        angle_increment=model.increment,
+        scan_time=1.0 / rate,
+        range_min=model.range_min,
+        range_max=model.range_max,
+        ranges=ranges,
+    )
+
+
+def camera_info(stamp: Header, model: "CameraModel") -> CameraInfo:
+    """Intrinsics of the colour picture."""
+    f, (cx, cy) = model.focal_length, model.centre
+    return CameraInfo(
+        header=stamp,
+        height=model.height,
+        width=model.width,
+        distortion_model="plumb_bob",
+        D=[0.0] * 5,
+        K=[f, 0.0, cx, 0.0, f, cy, 0.0, 0.0, 1.0],
+        R=[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+        P=[f, 0.0, cx, 0.0, 0.0, f, cy, 0.0, 0.0, 0.0, 1.0, 0.0],
+    )
+
+
+def _turned(yaw: float) -> Quaternion:
+    return Quaternion(z=math.sin(yaw / 2), w=math.cos(yaw / 2))
+
+
+def _planar(parent: str, child: str, now: int, x: float, y: float, yaw: float) -> TransformStamped:
+    transform = Transform(translation=Vector3(x=x, y=y), rotation=_turned(yaw))
+    return TransformStamped(header=header(parent, now), child_frame_id=child, transform=transform)

@@ -1,0 +1,259 @@
+"""The simulator as a module: a world that takes velocities and gives what a robot's sensors give."""
+
+import asyncio
+import json
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from dimos_streams import clock, errors
+from dimos_streams.limited_log import LimitedLog
+from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.messages.image import image_from_array
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.sensor_msgs import CameraInfo, Image, LaserScan
+from dimos_streams.messages.std_msgs import Header, String
+from dimos_streams.messages.tf2_msgs import TFMessage
+from dimos_streams.messages.time import header
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.robot import sensor_messages
+from dimos_streams.robot.motion import STILL, Pose, Velocity
+from dimos_streams.robot.people import STOCK_PEOPLE, Person
+from dimos_streams.robot.world import START, TICK_S, World, WorldConfig
+from dimos_streams.streams import In, Out
+
+if TYPE_CHECKING:
+    from dimos_streams.robot.camera import Camera, CameraModel, Frame
+
+MAX_MESSAGE_BYTES = 60_000
+MAX_LAG_S = 0.2
+LABELS_HZ = 1.0
+
+
+class SimulatorEvent(BaseModel):
+    """Something that happens `at_s` seconds after the start: exactly one of the actions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    at_s: float = Field(ge=0.0)
+    hide: str | None = Field(None, description="name of a person who leaves the room")
+    show: str | None = Field(None, description="name of a hidden person who comes back")
+    place: str | None = Field(None, description="name of a person who stands at x, y, yaw_deg from now on")
+    release: str | None = Field(None, description="name of a placed person who walks on")
+    freeze_camera: bool | None = Field(None, description="whether the camera's outputs fall silent")
+    x: float = 0.0
+    y: float = 0.0
+    yaw_deg: float = 0.0
+
+    @model_validator(mode="after")
+    def _one_action(self) -> "SimulatorEvent":
+        actions = (self.hide, self.show, self.place, self.release, self.freeze_camera)
+        if sum(action is not None for action in actions) != 1:
+            raise ValueError("an event has exactly one of hide, show, place, release, freeze_camera")
+        return self
+
+
+class SimulatorConfig(ModuleConfig):
+    """What is simulated, and how often it is measured."""
+
+    people: tuple[str, ...] = tuple(person.name for person in STOCK_PEOPLE)
+    seed: int | None = Field(None, description="of the people's walks; None takes the run's")
+    start_x: float = START.x
+    start_y: float = START.y
+    start_yaw_deg: float = math.degrees(START.yaw)
+    cmd_timeout_s: float = Field(0.4, gt=0.0, description="a command older than this counts as zero")
+    render: Literal["rays", "gl"] = "rays"
+    camera_width: int = Field(320, ge=32, le=640, multiple_of=2)
+    camera_height: int = Field(240, ge=24, le=480, multiple_of=2)
+    camera_fov_deg: float = Field(78.0, ge=20.0, le=120.0)
+    jpeg_quality: int = Field(80, ge=1, le=95)
+    camera_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S)
+    lidar_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S)
+    odom_hz: float = Field(20.0, gt=0.0, le=1 / TICK_S)
+    ground_truth_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S)
+    events: tuple[SimulatorEvent, ...] = ()
+
+    @model_validator(mode="after")
+    def _depth_fits_a_message(self) -> "SimulatorConfig":
+        size = self.camera_width * self.camera_height // 2
+        if size > MAX_MESSAGE_BYTES - 1000:
+            picture = f"{self.camera_width}x{self.camera_height}"
+            raise ValueError(f"depth of {picture} takes {size} bytes, a message holds {MAX_MESSAGE_BYTES}")
+        return self
+
+
+class Simulator(Module):
+    """A robot in a furnished room with people. Frames: world = odom, base_link, camera_optical."""
+
+    config: SimulatorConfig
+
+    cmd_vel: In[Twist] = In(required=False)
+
+    color_image: Out[Image]
+    depth_image: Out[Image]
+    instances: Out[Image]
+    instance_labels: Out[String]
+    camera_info: Out[CameraInfo]
+    scan: Out[LaserScan]
+    odom: Out[Odometry]
+    tf: Out[TFMessage]
+    ground_truth: Out[TFMessage]
+
+    async def start(self) -> None:
+        """Build the world. Raises `UserError` if a person is unknown or MuJoCo or OpenGL is missing."""
+        from dimos_streams.robot.lidar import Lidar
+
+        config = self.config
+        seed = self.context.seed if config.seed is None else config.seed
+        start = Pose(config.start_x, config.start_y, math.radians(config.start_yaw_deg))
+        cast = tuple(_stock_person(name) for name in config.people)
+        self.world = World(WorldConfig(people=cast, seed=seed, start=start)).load()
+        for event in config.events:
+            self._check(event)
+        self.lidar = Lidar()
+        self.camera: Camera = self._open_camera()
+        self.pictures_taken = 0
+        self.skipped_ticks = 0
+        self._camera_frozen = False
+        self._events = sorted(config.events, key=lambda event: event.at_s)
+        self._limited_log = LimitedLog(self.log)
+        self._schedule: tuple[tuple[float, Callable[[int], None]], ...] = (
+            (config.odom_hz, self._publish_odometry),
+            (config.lidar_hz, self._publish_scan),
+            (config.camera_hz, self._publish_pictures),
+            (config.ground_truth_hz, self._publish_ground_truth),
+            (LABELS_HZ, self._publish_labels),
+        )
+
+    async def run(self) -> None:
+        """Keep the world's time with the loop's. A machine that is too slow skips ticks and counts them."""
+        started = clock.monotonic()
+        tick = 0
+        while True:
+            tick += 1
+            ahead = started + tick * TICK_S - clock.monotonic()
+            if ahead < -MAX_LAG_S:
+                started -= ahead
+                self.skipped_ticks += round(-ahead / TICK_S)
+                self._limited_log.warning("too slow: %d ticks skipped so far", self.skipped_ticks)
+            await asyncio.sleep(max(0.0, ahead))
+            self._tick(tick)
+
+    async def stop(self) -> None:
+        """Close the camera."""
+        if hasattr(self, "camera"):
+            self.camera.close()
+
+    def _tick(self, tick: int) -> None:
+        while self._events and self._events[0].at_s <= self.world.time + 1e-9:
+            self._happen(self._events.pop(0))
+        self.world.step(TICK_S, self._command())
+        now = clock.utime()
+        for rate, publish in self._schedule:
+            if _is_due(rate, tick):
+                publish(now)
+
+    def _command(self) -> Velocity:
+        """What the base is told now: nothing, once the newest command is stale or no number."""
+        message, age = self.cmd_vel.latest, self.cmd_vel.age()
+        if message is None or age is None or age > self.config.cmd_timeout_s:
+            return STILL
+        values = (message.linear.x, message.linear.y, message.angular.z)
+        return Velocity(*values) if all(math.isfinite(value) for value in values) else STILL
+
+    def _check(self, event: SimulatorEvent) -> None:
+        """Raises `UserError` if the event names a person who is not there."""
+        name = event.hide or event.show or event.place or event.release
+        if name is not None and name not in self.world.walkers:
+            known = list(self.world.walkers)
+            raise errors.UserError(
+                f"event at {event.at_s} s: no person {name!r}, there are {known}{errors.suggest(name, known)}"
+            )
+
+    def _happen(self, event: SimulatorEvent) -> None:
+        if event.hide is not None:
+            self.world.hide(event.hide)
+        elif event.show is not None:
+            self.world.show(event.show)
+        elif event.place is not None:
+            self.world.place_person(event.place, event.x, event.y, math.radians(event.yaw_deg))
+        elif event.release is not None:
+            self.world.release_person(event.release)
+        elif event.freeze_camera is not None:
+            self._camera_frozen = event.freeze_camera
+
+    @cached_property
+    def _camera_model(self) -> "CameraModel":
+        from dimos_streams.robot.camera import CameraModel
+
+        config = self.config
+        return CameraModel(config.camera_width, config.camera_height, math.radians(config.camera_fov_deg))
+
+    def _open_camera(self) -> "Camera":
+        if self.config.render == "gl":
+            from dimos_streams.robot.camera_gl import GlCamera
+
+            return GlCamera(self.world, self._camera_model)
+        from dimos_streams.robot.camera import RayCamera
+
+        return RayCamera(self.world, self._camera_model)
+
+    def _publish_pictures(self, now: int) -> None:
+        if self._camera_frozen:
+            return
+        stamp = header("camera_optical", now)
+        if self.camera_info.wanted:
+            self.camera_info.publish(sensor_messages.camera_info(stamp, self._camera_model))
+        outputs = (self.color_image, self.depth_image, self.instances)
+        if not any(output.wanted for output in outputs):
+            return
+        frame = self.camera.render(colour=self.color_image.wanted)
+        self.pictures_taken += 1
+        self._publish_frame(frame, stamp)
+
+    def _publish_frame(self, frame: "Frame", stamp: Header) -> None:
+        if frame.colour is not None:
+            quality = self.config.jpeg_quality
+            self.color_image.publish(image_from_array(frame.colour, "jpeg", stamp, quality=quality))
+        if self.depth_image.wanted:
+            millimetres = (frame.depth * 1000.0 + 0.5).clip(0, 65535).astype("uint16")
+            self.depth_image.publish(image_from_array(millimetres, "16UC1", stamp))
+        if self.instances.wanted:
+            self.instances.publish(image_from_array(frame.instances, "mono8", stamp))
+
+    def _publish_labels(self, now: int) -> None:
+        labels = {str(instance): text for instance, text in self.world.labels().items()}
+        self.instance_labels.publish(String(data=json.dumps(labels)))
+
+    def _publish_scan(self, now: int) -> None:
+        if self.scan.wanted:
+            ranges = self.lidar.scan(self.world)
+            self.scan.publish(sensor_messages.laser_scan(now, self.lidar.model, ranges, self.config.lidar_hz))
+
+    def _publish_odometry(self, now: int) -> None:
+        pose = self.world.pose()
+        self.odom.publish(sensor_messages.odometry(now, pose, self.world.twist()))
+        if self.tf.wanted:
+            self.tf.publish(sensor_messages.frames(now, pose))
+
+    def _publish_ground_truth(self, now: int) -> None:
+        if self.ground_truth.wanted:
+            people = self.world.people()
+            self.ground_truth.publish(sensor_messages.ground_truth(now, self.world.pose(), people))
+
+
+def _is_due(rate: float, tick: int) -> bool:
+    """Whether something that comes `rate` times a second comes at this tick."""
+    per_tick = rate * TICK_S
+    return math.floor(tick * per_tick + 1e-9) > math.floor((tick - 1) * per_tick + 1e-9)
+
+
+def _stock_person(name: str) -> Person:
+    cast = {person.name: person for person in STOCK_PEOPLE}
+    if name not in cast:
+        known = list(cast)
+        raise errors.UserError(f"people: no person {name!r}, there are {known}{errors.suggest(name, known)}")
+    return cast[name]

@@ -1,0 +1,230 @@
+"""The simulated room: physics of the base, people, and time. No bus, no module, no clock of its own.
+
+`mujoco` and `numpy` are imported by `load()`. The same config, seed and commands give the same states.
+"""
+
+import hashlib
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dimos_streams import errors
+from dimos_streams.robot import scene
+from dimos_streams.robot.body import PARTS
+from dimos_streams.robot.motion import STILL, Pose, Velocity
+from dimos_streams.robot.people import BODY_RADIUS, STOCK_PEOPLE, Obstacle, Person, Stance, Walker
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TICK_S = 0.025
+FAR_BELOW = -50.0
+
+
+START = Pose(-2.4, -0.9, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldConfig:
+    """What is in the room and what the base can do. The limits are those of the motors, not the gate's."""
+
+    people: tuple[Person, ...] = STOCK_PEOPLE
+    seed: int = 0
+    start: Pose = START
+    max_speed: float = 1.5
+    max_turn: float = 2.5
+    acceleration: float = 2.0
+    turn_acceleration: float = 6.0
+
+
+class World:
+    """The room with its robot and its people. Use: `load()`, then `step()` as often as you like."""
+
+    def __init__(self, config: WorldConfig | None = None) -> None:
+        self.config = config or WorldConfig()
+        self.walkers: dict[str, Walker] = {
+            person.name: Walker(person, random.Random(f"{self.config.seed}/{person.name}"))
+            for person in self.config.people
+        }
+        self._ticks = 0
+        self._debt = 0.0
+        self._wish = STILL
+
+    def load(self) -> "World":
+        """Compile the scene.
+
+        Raises:
+            UserError: MuJoCo is not installed.
+        """
+        try:
+            import mujoco
+        except ImportError as error:
+            raise errors.UserError(
+                f"the simulator needs MuJoCo ({error}); install it with: pip install 'dimos-streams[sim]'"
+            ) from error
+        cast = [(person.name, person.appearance) for person in self.config.people]
+        self._step_physics = mujoco.mj_step
+        self._forward = mujoco.mj_forward
+        self._substeps = round(TICK_S / scene.TIMESTEP_S)
+        self.model: Any = mujoco.MjModel.from_xml_string(scene.mjcf(cast))
+        self.data: Any = mujoco.MjData(self.model)
+        self.base_body: int = self.model.body("base").id
+        self.instance_of_geom = self._instance_ids()
+        self._mocap = {
+            name: [int(self.model.body(f"{name}/{part}").mocapid[0]) for part in PARTS] for name in self.walkers
+        }
+        start = self.config.start
+        self.place_robot(start.x, start.y, start.yaw)
+        return self
+
+    @property
+    def time(self) -> float:
+        """Simulated seconds since the start: a whole number of ticks."""
+        return self._ticks * TICK_S
+
+    def step(self, dt: float, command: Velocity = STILL) -> None:
+        """Go on for dt seconds under this command. What is less than a tick is kept for the next step."""
+        self._debt += dt
+        while self._debt > TICK_S - 1e-9:
+            self._debt -= TICK_S
+            self._tick(command)
+
+    def pose(self) -> Pose:
+        """Where the base is."""
+        x, y, yaw = self.data.qpos[:3]
+        return Pose(float(x), float(y), math.remainder(float(yaw), math.tau))
+
+    def twist(self) -> Velocity:
+        """How the base moves."""
+        vx, vy, wz = (float(value) for value in self.data.qvel[:3])
+        cos, sin = self._heading()
+        return Velocity(cos * vx + sin * vy, cos * vy - sin * vx, wz)
+
+    def people(self) -> dict[str, Stance]:
+        """Where everyone is who can be seen."""
+        return {name: walker.stance for name, walker in self.walkers.items() if not walker.hidden}
+
+    def labels(self) -> dict[int, str]:
+        """What the ids of an instance image stand for."""
+        return {i: person.description for i, person in enumerate(self.config.people, start=1)}
+
+    def hide(self, name: str) -> None:
+        """Take a person out of the room."""
+        self._walker(name).hidden = True
+        self._refresh()
+
+    def show(self, name: str) -> None:
+        """Put a hidden person back, where they would be by now had they stood still."""
+        self._walker(name).hidden = False
+        self._refresh()
+
+    def place_person(self, name: str, x: float, y: float, yaw: float = 0.0) -> None:
+        """Let a person stand there until `release_person`."""
+        self._walker(name).hold_at(x, y, yaw)
+        self._refresh()
+
+    def release_person(self, name: str) -> None:
+        """Let a placed person go on with what they did."""
+        self._walker(name).resume()
+        self._refresh()
+
+    def place_robot(self, x: float, y: float, yaw: float = 0.0) -> None:
+        """Put the base there, at rest."""
+        self.data.qpos[:3] = x, y, yaw
+        self.data.qvel[:3] = 0.0
+        self._wish = STILL
+        self._refresh()
+
+    def digest(self) -> str:
+        """A hash of the state: equal for equal histories."""
+        state = hashlib.sha256(self.data.qpos.tobytes() + self.data.qvel.tobytes())
+        state.update(self.data.mocap_pos.tobytes() + self.data.mocap_quat.tobytes())
+        state.update(str(self._ticks).encode())
+        return state.hexdigest()
+
+    def _tick(self, command: Velocity) -> None:
+        self._wish = self._towards(command)
+        self._move_people()
+        for _ in range(self._substeps):
+            cos, sin = self._heading()
+            self.data.ctrl[:3] = (
+                cos * self._wish.vx - sin * self._wish.vy,
+                sin * self._wish.vx + cos * self._wish.vy,
+                self._wish.wz,
+            )
+            self._step_physics(self.model, self.data)
+        self._ticks += 1
+
+    def _towards(self, command: Velocity) -> Velocity:
+        """The next target of the motors: as near to the command as speed and acceleration allow."""
+        limits = self.config
+        scale = min(1.0, limits.max_speed / max(1e-9, math.hypot(command.vx, command.vy)))
+        dx, dy = command.vx * scale - self._wish.vx, command.vy * scale - self._wish.vy
+        share = min(1.0, limits.acceleration * TICK_S / max(1e-9, math.hypot(dx, dy)))
+        turn = max(-limits.max_turn, min(limits.max_turn, command.wz))
+        change = limits.turn_acceleration * TICK_S
+        return Velocity(
+            self._wish.vx + share * dx,
+            self._wish.vy + share * dy,
+            self._wish.wz + max(-change, min(change, turn - self._wish.wz)),
+        )
+
+    def _heading(self) -> tuple[float, float]:
+        yaw = float(self.data.qpos[2])
+        return math.cos(yaw), math.sin(yaw)
+
+    def _move_people(self) -> None:
+        base = self.pose()
+        robot = Obstacle(base.x, base.y, scene.BASE_RADIUS)
+        for walker in self.walkers.values():
+            if not walker.hidden:
+                walker.step(TICK_S, [robot, *self._others(walker)])
+        self._place_limbs()
+
+    def _others(self, walker: Walker) -> Sequence[Obstacle]:
+        return [
+            Obstacle(other.stance.x, other.stance.y, BODY_RADIUS)
+            for other in self.walkers.values()
+            if other is not walker and not other.hidden
+        ]
+
+    def _refresh(self) -> None:
+        self._place_limbs()
+        self._forward(self.model, self.data)
+
+    def _place_limbs(self) -> None:
+        for name, walker in self.walkers.items():
+            stance, limbs = walker.stance, walker.limbs()
+            cos, sin = math.cos(stance.yaw), math.sin(stance.yaw)
+            half_cos, half_sin = math.cos(stance.yaw / 2), math.sin(stance.yaw / 2)
+            sunk = FAR_BELOW if walker.hidden else 0.0
+            for part, mocap in zip(PARTS, self._mocap[name], strict=True):
+                limb = limbs[part]
+                c, s = math.cos(limb.pitch / 2), math.sin(limb.pitch / 2)
+                self.data.mocap_pos[mocap] = (
+                    stance.x + cos * limb.x - sin * limb.y,
+                    stance.y + sin * limb.x + cos * limb.y,
+                    limb.z + sunk,
+                )
+                self.data.mocap_quat[mocap] = (half_cos * c, -half_sin * s, half_cos * s, half_sin * c)
+
+    def _instance_ids(self) -> "NDArray[np.uint8]":
+        """Per geom the id of the person it belongs to, counted from 1; one more entry, for 'hit nothing'."""
+        import numpy as np
+
+        ids = np.zeros(self.model.ngeom + 1, dtype=np.uint8)
+        for instance, name in enumerate(self.walkers, start=1):
+            for part in PARTS:
+                body = self.model.body(f"{name}/{part}")
+                ids[body.geomadr[0] : body.geomadr[0] + body.geomnum[0]] = instance
+        return ids
+
+    def _walker(self, name: str) -> Walker:
+        if name not in self.walkers:
+            known = list(self.walkers)
+            hint = errors.suggest(name, known)
+            raise errors.UserError(f"no person {name!r} in the room, there are {known}{hint}")
+        return self.walkers[name]

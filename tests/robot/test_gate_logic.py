@@ -1,0 +1,160 @@
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dimos_streams.robot.gate_logic import GateLimits, GateLogic
+from dimos_streams.robot.motion import STILL, Velocity
+
+LIMITS = GateLimits()
+PERIOD = 0.05
+VALID = (0.05, 12.0)
+
+speeds = st.one_of(st.floats(), st.floats(-3.0, 3.0))
+velocities = st.builds(Velocity, speeds, speeds, speeds)
+ranges = st.lists(st.one_of(st.floats(0.0, 4.0), st.just(math.inf), st.just(math.nan)), min_size=36, max_size=36)
+moments = st.lists(
+    st.tuples(
+        st.one_of(st.none(), st.tuples(st.sampled_from(["skill", "teleop"]), velocities)),
+        st.one_of(st.none(), ranges),
+    ),
+    max_size=40,
+)
+
+
+def gate(*, needs_scan: bool = False) -> GateLogic:
+    return GateLogic(LIMITS, needs_scan=needs_scan)
+
+
+def see(logic: GateLogic, *points: tuple[float, float], now: float = 0.0) -> None:
+    """A scan of one ray per degree that hits these points (bearing in degrees, metres) and nothing else."""
+    hit = dict(points)
+    logic.scan([hit.get(degree, math.inf) for degree in range(-180, 180)], -math.pi, math.radians(1), VALID, now)
+
+
+def drive(logic: GateLogic, velocity: Velocity, *, now: float = 0.0, seconds: float = 3.0) -> Velocity:
+    """Command steadily, scans staying as they are, and give the last output."""
+    out = STILL
+    for _ in range(round(seconds / PERIOD)):
+        now += PERIOD
+        if logic._scanned_at is not None:
+            logic._scanned_at = now
+        logic.command("skill", velocity, now)
+        out = logic.decide(now)
+    return out
+
+
+@given(moments)
+@settings(max_examples=150, deadline=None)
+def test_limits_hold_whatever_comes(history: list[tuple[tuple[str, Velocity] | None, list[float] | None]]) -> None:
+    logic, before = gate(), STILL
+    for step, (command, scan) in enumerate(history):
+        now = step * PERIOD
+        if command is not None:
+            logic.command("teleop" if command[0] == "teleop" else "skill", command[1], now)
+        if scan is not None:
+            logic.scan(scan, -math.pi, math.radians(10), VALID, now)
+        out = logic.decide(now)
+        assert all(math.isfinite(value) for value in (out.vx, out.vy, out.wz))
+        assert math.hypot(out.vx, out.vy) <= LIMITS.max_speed + 1e-9
+        assert abs(out.wz) <= LIMITS.max_turn + 1e-9
+        faster = math.hypot(out.vx, out.vy) - math.hypot(before.vx, before.vy)
+        assert faster <= LIMITS.acceleration * PERIOD + 1e-9
+        assert abs(out.wz) - abs(before.wz) <= LIMITS.turn_acceleration * PERIOD + 1e-9
+        before = out
+
+
+@given(moments)
+@settings(max_examples=100, deadline=None)
+def test_a_stale_command_is_zero(history: list[tuple[tuple[str, Velocity] | None, list[float] | None]]) -> None:
+    logic, last = gate(), -math.inf
+    for step, (command, _) in enumerate(history):
+        now = step * PERIOD
+        if command is not None:
+            logic.command("teleop" if command[0] == "teleop" else "skill", command[1], now)
+            last = now
+        out = logic.decide(now)
+        if now - last > 0.35:
+            assert out == STILL
+
+
+@given(ranges, st.floats(-math.pi, math.pi), st.floats(0.1, 1.0))
+@settings(max_examples=150, deadline=None)
+def test_no_motion_into_an_obstacle_nearer_than_the_stop_distance(
+    scan: list[float], direction: float, speed: float
+) -> None:
+    logic = gate(needs_scan=True)
+    logic.scan(scan, -math.pi, math.radians(10), VALID, 0.0)
+    out = drive(logic, Velocity(speed * math.cos(direction), speed * math.sin(direction), 0.3))
+    moved = math.hypot(out.vx, out.vy)
+    assert out.wz == pytest.approx(0.3), "turning stays possible"
+    for i, distance in enumerate(scan):
+        if not VALID[0] <= distance <= VALID[1]:
+            continue
+        bearing = -math.pi + i * math.radians(10) - direction
+        ahead, aside = distance * math.cos(bearing), abs(distance * math.sin(bearing))
+        if ahead > 0.0 and aside < LIMITS.robot_radius:
+            gap = ahead - math.sqrt(LIMITS.robot_radius**2 - aside**2)
+            assert gap > LIMITS.stop_distance or moved < 1e-9
+            way = moved * LIMITS.reaction_s + moved**2 / (2 * LIMITS.braking)
+            assert way <= max(0.0, gap - LIMITS.stop_distance) + 1e-9, "it can still stop"
+
+
+def test_an_obstacle_ahead_leaves_the_other_directions_free() -> None:
+    logic = gate(needs_scan=True)
+    see(logic, (0, 0.4))
+    assert drive(logic, Velocity(0.5)) == STILL
+    assert drive(logic, Velocity(-0.5), now=10.0).vx == pytest.approx(-0.5)
+    assert drive(logic, Velocity(0.0, 0.5), now=20.0).vy == pytest.approx(0.5)
+    assert drive(logic, Velocity(0.0, 0.0, 1.0), now=30.0).wz == pytest.approx(1.0)
+
+
+def test_an_obstacle_beside_the_corridor_does_not_matter() -> None:
+    logic = gate(needs_scan=True)
+    see(logic, (90, 0.4), (-90, 0.4), (30, 0.8))
+    assert drive(logic, Velocity(0.5)).vx == pytest.approx(0.5)
+
+
+def test_the_speed_falls_with_the_distance() -> None:
+    outputs = []
+    for distance in (3.0, 1.0, 0.8, 0.6, 0.5):
+        logic = gate(needs_scan=True)
+        see(logic, (0, distance))
+        outputs.append(drive(logic, Velocity(1.0)).vx)
+    assert outputs[0] == pytest.approx(1.0)
+    assert outputs == sorted(outputs, reverse=True)
+    assert outputs[-1] == 0.0
+
+
+def test_a_needed_scan_that_is_missing_or_stale_allows_turning_only() -> None:
+    logic = gate(needs_scan=True)
+    logic.decide(0.0)
+    logic.command("skill", Velocity(0.5, 0.0, 0.2), 0.1)
+    out = logic.decide(0.1)
+    assert out.vx == 0.0
+    assert out.wz == pytest.approx(0.2)
+    see(logic, now=0.2)
+    logic.command("skill", Velocity(0.5), 0.3)
+    assert logic.decide(0.3).vx > 0.0
+    logic.command("skill", Velocity(0.5), 0.75)
+    assert logic.decide(0.75).vx == 0.0
+
+
+def test_teleop_outranks_skills_and_holds_them_off() -> None:
+    logic = gate()
+    logic.decide(0.0)
+    logic.command("skill", Velocity(0.5), 0.1)
+    logic.command("teleop", Velocity(-0.02), 0.1)
+    assert logic.decide(0.1).vx == pytest.approx(-0.02)
+    logic.command("skill", Velocity(0.5), 0.5)
+    assert logic.decide(0.5) == STILL
+    logic.command("skill", Velocity(0.5), 0.7)
+    assert logic.decide(0.7).vx > 0.0
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_zero(bad: float) -> None:
+    logic = gate()
+    assert drive(logic, Velocity(0.5)).vx == pytest.approx(0.5)
+    assert drive(logic, Velocity(bad, 0.3, 0.3), now=3.0) == STILL

@@ -1,0 +1,196 @@
+import asyncio
+import hashlib
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from dimos_streams.bus import create_bus
+from dimos_streams.errors import UserError
+from dimos_streams.messages.codec import channel_name
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
+from dimos_streams.messages.image import array_from_image
+from dimos_streams.messages.sensor_msgs import Image, LaserScan
+from dimos_streams.messages.time import utime_of
+from dimos_streams.module import RunContext
+from dimos_streams.robot.simulator import MAX_MESSAGE_BYTES, Simulator
+from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.testing.harness import ModuleHarness
+from tests.helpers import run_virtual
+
+
+def test_rates_and_sizes_of_all_messages() -> None:
+    async def main() -> None:
+        counts: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
+
+        def take(channel: str, data: bytes) -> None:
+            topic = channel.partition("#")[0]
+            counts[topic] += 1
+            sizes[topic] = max(sizes[topic], len(data))
+
+        async with ModuleHarness(Simulator) as harness:
+            harness.bus.subscribe_all(take)
+            await asyncio.sleep(4.01)
+        expected = {"/odom": 20, "/tf": 20, "/scan": 10, "/color_image": 10, "/depth_image": 10}
+        expected |= {"/instances": 10, "/camera_info": 10, "/ground_truth": 10, "/instance_labels": 1}
+        for topic, rate in expected.items():
+            assert counts[topic] == 4 * rate, topic
+        assert max(sizes.values()) <= MAX_MESSAGE_BYTES
+
+    run_virtual(main())
+
+
+def test_messages_say_what_the_world_is() -> None:
+    async def main() -> None:
+        config = {"events": [{"at_s": 0, "place": "person_red", "x": 0.0, "y": -0.9, "yaw_deg": 180}]}
+        async with ModuleHarness(Simulator, config, name="robot") as harness:
+            await asyncio.sleep(1.01)
+            colour, depth = harness.sent("color_image")[-1], harness.sent("depth_image")[-1]
+            instances, info = harness.sent("instances")[-1], harness.sent("camera_info")[-1]
+            labels = json.loads(harness.sent("instance_labels")[-1].data)
+            truth = {t.child_frame_id: t.transform for t in harness.sent("ground_truth")[-1].transforms}
+            frames = [(t.header.frame_id, t.child_frame_id) for t in harness.sent("tf")[-1].transforms]
+        assert utime_of(colour.header) == utime_of(depth.header) == utime_of(instances.header)
+        assert colour.header.frame_id == "camera_optical"
+        assert array_from_image(colour).shape == (240, 320, 3)
+        assert (info.width, info.height) == (320, 240)
+        assert set(truth) == {"base_link", "person_red", "person_green", "person_yellow"}
+        assert frames == [("world", "odom"), ("odom", "base_link"), ("base_link", "camera_optical")]
+        (red,) = [int(key) for key, text in labels.items() if "red" in text]
+        mask = array_from_image(instances) == red
+        assert mask.sum() > 200
+        distance = truth["person_red"].translation.x - truth["base_link"].translation.x
+        millimetres = np.median(array_from_image(depth)[mask])
+        assert millimetres / 1000 + 0.06 == pytest.approx(distance - 0.11, abs=0.05)
+
+    run_virtual(main())
+
+
+def test_the_base_obeys_and_stops_when_commands_cease() -> None:
+    async def main() -> None:
+        async with ModuleHarness(Simulator, {"people": []}) as harness:
+            for _ in range(10):
+                harness.feed("cmd_vel", Twist(linear=Vector3(x=0.5)))
+                await asyncio.sleep(0.1)
+            assert harness.sent("odom")[-1].twist.twist.linear.x == pytest.approx(0.5, abs=0.03)
+            await asyncio.sleep(0.8)
+            assert harness.sent("odom")[-1].twist.twist.linear.x == pytest.approx(0.0, abs=0.01)
+            harness.feed("cmd_vel", Twist(linear=Vector3(x=math.nan), angular=Vector3(z=math.inf)))
+            await asyncio.sleep(0.3)
+            assert harness.sent("odom")[-1].pose.pose.position.x == pytest.approx(-1.9, abs=0.3)
+            assert harness.failed() is None
+
+    run_virtual(main())
+
+
+def test_pictures_nobody_wants_are_not_taken() -> None:
+    async def main() -> int:
+        bus = create_bus("memq://")
+        await bus.open()
+        host, simulator = ModuleHost(bus), Simulator(name="robot")
+        await host.start(simulator, {name: f"/{name}" for name in Simulator.streams()})
+        scans = []
+        bus.subscribe(channel_name("/scan", LaserScan), lambda channel, data: scans.append(data))
+        await asyncio.sleep(1.0)
+        assert scans
+        assert simulator.pictures_taken == 0
+        subscription = bus.subscribe(channel_name("/instances", Image), lambda channel, data: None)
+        await asyncio.sleep(1.0)
+        taken = simulator.pictures_taken
+        subscription.close()
+        await asyncio.sleep(1.0)
+        assert simulator.pictures_taken == taken
+        await host.stop()
+        await bus.close()
+        return taken
+
+    assert 9 <= run_virtual(main()) <= 11
+
+
+def test_events_hide_people_and_freeze_the_camera() -> None:
+    async def main() -> None:
+        events = [
+            {"at_s": 1.0, "hide": "person_red"},
+            {"at_s": 2.0, "freeze_camera": True},
+            {"at_s": 3.0, "freeze_camera": False},
+            {"at_s": 3.0, "show": "person_red"},
+        ]
+        async with ModuleHarness(Simulator, {"events": events}, name="robot") as harness:
+
+            def people() -> set[str]:
+                return {t.child_frame_id for t in harness.sent("ground_truth")[-1].transforms} - {"base_link"}
+
+            await asyncio.sleep(0.9)
+            assert "person_red" in people()
+            await asyncio.sleep(1.05)
+            assert "person_red" not in people()
+            frozen_at = len(harness.sent("color_image"))
+            await asyncio.sleep(1.0)
+            assert len(harness.sent("color_image")) - frozen_at <= 1
+            assert len(harness.sent("scan")) >= 29
+            await asyncio.sleep(0.5)
+            assert "person_red" in people()
+            assert len(harness.sent("color_image")) - frozen_at >= 4
+
+    run_virtual(main())
+
+
+def digest(seed: int) -> str:
+    async def main() -> str:
+        everything = hashlib.sha256()
+        bus = create_bus("memq://")
+        await bus.open()
+        for topic in ("color_image", "depth_image", "instances"):
+            bus.subscribe(channel_name(f"/{topic}", Image), lambda channel, data: everything.update(data))
+        host = ModuleHost(bus)
+        simulator = Simulator(name="robot", context=RunContext(seed=seed))
+        await host.start(simulator, {name: f"/{name}" for name in Simulator.streams()})
+        await asyncio.sleep(2.01)
+        everything.update(simulator.world.digest().encode())
+        await host.stop()
+        await bus.close()
+        return everything.hexdigest()
+
+    return run_virtual(main())
+
+
+def test_what_it_publishes_is_a_function_of_the_seed() -> None:
+    assert digest(3) == digest(3)
+    assert digest(3) != digest(4)
+
+
+def test_config_that_can_not_be() -> None:
+    with pytest.raises(ValidationError, match="exactly one"):
+        Simulator({"events": [{"at_s": 1.0}]})
+    with pytest.raises(ValidationError, match="a message holds"):
+        Simulator({"camera_width": 640, "camera_height": 480})
+
+
+@pytest.mark.parametrize("config", [{"people": ["person_rde"]}, {"events": [{"at_s": 1, "hide": "person_rde"}]}])
+def test_an_unknown_person_is_an_error_at_the_start(config: dict[str, object]) -> None:
+    async def main() -> None:
+        with pytest.raises(UserError, match="did you mean 'person_red'"):
+            async with ModuleHarness(Simulator, config):
+                pass
+
+    run_virtual(main())
+
+
+def test_a_machine_that_is_too_slow_skips_ticks_and_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        async with ModuleHarness(Simulator, {"people": []}) as harness:
+            simulator = harness.module
+            assert isinstance(simulator, Simulator)
+            await asyncio.sleep(1.0)
+            real = loop.time
+            monkeypatch.setattr(loop, "time", lambda: real() + 5.0)
+            await asyncio.sleep(1.0)
+            assert 190 <= simulator.skipped_ticks <= 200
+            assert 1.5 < simulator.world.time < 2.5
+
+    run_virtual(main())
