@@ -1,0 +1,134 @@
+"""Settings of the detector module, its backends and its tracker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from dimos_streams.module import ModuleConfig
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+NotNegative = Annotated[float, Field(ge=0.0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentationSettings:
+    """The backend that reads an instance image.
+
+    Attributes:
+        min_pixels: how many pixels of the instance image must show of a thing.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    min_pixels: Annotated[int, Field(ge=1)] = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HogSettings:
+    """The backend that finds standing people in the colour image.
+
+    Attributes:
+        threshold: the support vector machine's margin from which a window counts.
+        upscale: the windows are 128 pixels high, so small images are enlarged first.
+        border: pixels added around the enlarged image, for people at its edge.
+        min_height: metres; with depth, boxes of other heights are no people.
+        max_height: metres.
+        chest: metres above the floor, lowest and highest, between which the middle of an upper body is.
+        overlap: of two boxes that overlap by more (IoU), the better one stays.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    threshold: float = -0.3
+    upscale: Annotated[float, Field(gt=0.0, le=8.0)] = 2.0
+    border: Annotated[int, Field(ge=0, le=512)] = 32
+    min_height: NotNegative = 1.5
+    max_height: NotNegative = 1.9
+    chest: tuple[float, float] = (0.8, 1.4)
+    overlap: Share = 0.4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VlmSettings:
+    """The backend that asks a vision model: where it is, and how it counts pixels.
+
+    Attributes:
+        base_url: the server's API root, as the OpenAI clients take it.
+        model: as the server calls it.
+        api_key_env: environment variable with the key; without a value no key is sent.
+        timeout_s: for the whole answer.
+        coordinates: whether the model is asked for pixels of the image, or thousandths of its sides.
+        quality: of the JPEG that is sent, 1..100.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    base_url: str = "http://127.0.0.1:8000/v1"
+    model: str = ""
+    api_key_env: str = "OPENAI_API_KEY"
+    timeout_s: Annotated[float, Field(gt=0.0)] = 10.0
+    coordinates: Literal["pixels", "thousandths"] = "thousandths"
+    quality: Annotated[int, Field(ge=1, le=100)] = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackerSettings:
+    """How far identities stretch.
+
+    Attributes:
+        memory_s: an identity outlives that long unseen, not longer.
+        confirm_hits: frames in which a thing must have been seen before it gets an identity.
+        max_speed: metres per second that a thing is believed to move.
+        label_weight: what it costs to change clothes; with 1 a track never takes a contradicting label, less
+            suits detectors that misname colours now and then.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    memory_s: NotNegative = 2.0
+    confirm_hits: Annotated[int, Field(ge=1)] = 1
+    max_speed: NotNegative = 2.0
+    label_weight: NotNegative = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountSettings:
+    """Where the camera is in base_link while tf doesn't tell: metres, and radians downwards."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    x: float = 0.06
+    y: float = 0.0
+    z: float = 1.1
+    pitch: float = 0.0
+
+
+class DetectorConfig(ModuleConfig):
+    """Which backend looks at the images, and how."""
+
+    backend: Literal["segmentation", "hog", "vlm"] = "segmentation"
+    min_score: Share = Field(0.0, description="detections below are left out")
+    period_s: NotNegative = Field(
+        0.0, description="least time between two frames that are looked at, for backends that cost money"
+    )
+    segmentation: SegmentationSettings = SegmentationSettings()
+    hog: HogSettings = HogSettings()
+    vlm: VlmSettings = VlmSettings()
+    tracking: TrackerSettings | None = Field(None, description="None takes what suits the backend")
+    mount: MountSettings = MountSettings()
+    base_frame: str = "base_link"
+
+
+_TRACKING = {
+    "segmentation": TrackerSettings(),
+    "hog": TrackerSettings(confirm_hits=3, label_weight=0.4),
+    "vlm": TrackerSettings(memory_s=5.0, label_weight=0.6),
+}
+
+
+def tracking_of(config: DetectorConfig) -> TrackerSettings:
+    """The tracker's settings: the configured ones, or what suits the backend."""
+    return config.tracking or _TRACKING[config.backend]

@@ -1,0 +1,217 @@
+"""Does what is seen match what is asked for?
+
+A small grammar over everyday descriptions of people: "the man with the green shirt", "someone wearing red",
+"person in a red shirt and blue trousers". Negations are not understood, so such a description matches only
+itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+MATCH_THRESHOLD = 0.6
+"""Scores from here on count as a match."""
+
+_UNKNOWN_WORD = 0.85
+_OTHER_GARMENT = 0.9
+_UNSEEN = 0.4
+
+
+def _words(table: Mapping[str, str]) -> dict[str, str]:
+    return {word: name for name, words in table.items() for word in (name, *words.split())}
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_COLOURS = _words(
+    {
+        "red": "crimson scarlet maroon burgundy ruby",
+        "blue": "navy azure cobalt indigo denim",
+        "cyan": "turquoise teal aqua",
+        "green": "lime olive emerald khaki",
+        "yellow": "gold golden mustard",
+        "orange": "amber",
+        "purple": "violet lilac lavender magenta",
+        "pink": "rose fuchsia salmon",
+        "brown": "tan chestnut chocolate",
+        "black": "ebony",
+        "white": "ivory cream",
+        "grey": "gray silver charcoal",
+        "beige": "sand",
+    }
+)
+_SHADES = _set("dark light bright pale deep vivid")
+_GARMENTS = _words(
+    {
+        "shirt": "t-shirt tshirt tee top blouse polo",
+        "jacket": "coat anorak blazer parka",
+        "pullover": "sweater jumper hoodie sweatshirt cardigan",
+        "vest": "waistcoat",
+        "dress": "gown",
+        "trousers": "pants jeans slacks chinos leggings",
+        "shorts": "",
+        "skirt": "",
+        "hat": "cap beanie helmet",
+        "shoes": "shoe boots sneakers trainers",
+        "hair": "",
+        "bag": "backpack rucksack handbag",
+    }
+)
+_REGIONS = {
+    **dict.fromkeys(("shirt", "jacket", "pullover", "vest", "dress"), "upper"),
+    **dict.fromkeys(("trousers", "shorts", "skirt"), "lower"),
+}
+_PERSONS = _set(
+    "person people human someone somebody anyone anybody everyone pedestrian one individual adult child kid"
+)
+_MALE = _set("man guy boy gentleman male men he")
+_FEMALE = _set("woman lady girl female women she")
+_RELATIONS = _set(
+    "in with wearing who which that wears dressed has having is at by near next to behind beside on whose"
+)
+_FILLERS = _RELATIONS | _set(
+    "a an the and or any some clothes clothing outfit colored coloured of his her their please"
+)
+_NEGATIONS = _set("not no without never neither nor except but isn't aren't doesn't don't")
+
+
+@dataclass(frozen=True, slots=True)
+class Garment:
+    """Something worn: a name of the garments' table, "" when only colours are told ("in red")."""
+
+    name: str
+    colours: frozenset[str]
+
+    @property
+    def region(self) -> str:
+        """upper, lower, or the garment itself (hat, shoes, …)."""
+        return _REGIONS.get(self.name, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Appearance:
+    """What a description or a label says: the head noun ("person", "dog"), gender, garments, other words."""
+
+    head: str
+    gender: str = ""
+    garments: tuple[Garment, ...] = ()
+    unknown: tuple[str, ...] = ()
+    negated: bool = False
+
+
+@lru_cache(maxsize=512)
+def parse(text: str) -> Appearance:
+    """Reads a description. Never raises: words outside the grammar end up in `unknown`."""
+    words = _tokens(text)
+    head = _head(words)
+    garments: list[Garment] = []
+    colours: list[str] = []
+    unknown: list[str] = []
+    for word, following in pairwise([*words, ""]):
+        if word in _COLOURS:
+            colours.append(_COLOURS[word])
+        elif word in _GARMENTS:
+            garments.append(Garment(_GARMENTS[word], frozenset(colours)))
+            colours = []
+        elif word in _RELATIONS and colours:
+            garments.append(Garment("", frozenset(colours)))
+            colours = []
+        elif not _is_known(word, following):
+            unknown.append(word)
+            if word != head and (not following or following in _FILLERS):
+                colours = []  # "the blue table" in the background, not "a blue striped shirt"
+    if colours:
+        garments.append(Garment("", frozenset(colours)))
+    others = tuple(word for word in unknown if word != head)
+    return Appearance(head, _gender(words), tuple(garments), others, not _NEGATIONS.isdisjoint(words))
+
+
+@lru_cache(maxsize=4096)
+def match_score(description: str, label: str) -> float:
+    """How well a label fits a description, 0..1; from `MATCH_THRESHOLD` on it is a match.
+
+    Everything that the description demands must hold for the label; what the label tells beyond it does not
+    matter. A bare colour ("in red") means the upper body. Words outside the grammar lower the score, and an
+    unknown head noun ("dog") matches only a label with the same one."""
+    wanted, seen = _tokens(description), _tokens(label)
+    if not wanted:
+        return 0.0
+    if wanted == seen:
+        return 1.0
+    return _appearance_score(parse(description), parse(label))
+
+
+def _appearance_score(wanted: Appearance, seen: Appearance) -> float:
+    if wanted.head != seen.head or wanted.negated or seen.negated:
+        return 0.0
+    if wanted.gender and seen.gender and wanted.gender != seen.gender:
+        return 0.0
+    unfulfilled = sum(word not in seen.unknown for word in wanted.unknown)
+    worn = min((_garment_score(garment, seen.garments) for garment in wanted.garments), default=1.0)
+    return float(worn * _UNKNOWN_WORD**unfulfilled)
+
+
+def _garment_score(wanted: Garment, worn: tuple[Garment, ...]) -> float:
+    """1 if it is worn, 0 if something that contradicts it is, in between if that isn't told."""
+    region = wanted.region or "upper"
+    rivals = [garment for garment in worn if garment.region == region]
+    vague = [garment for garment in worn if not garment.name]
+    if rivals:
+        return max(_same_place(wanted, rival) for rival in rivals)
+    if not wanted.name and any(wanted.colours <= garment.colours for garment in vague):
+        return 1.0
+    if vague and region == "upper":
+        return max(_OTHER_GARMENT**2 * _shared(wanted.colours, garment.colours) for garment in vague)
+    return _UNSEEN
+
+
+def _same_place(wanted: Garment, worn: Garment) -> float:
+    same = not wanted.name or wanted.name == worn.name
+    if not wanted.colours:
+        return 1.0 if same else _UNSEEN
+    if not worn.colours:
+        return _UNSEEN
+    return _shared(wanted.colours, worn.colours) * (1.0 if same else _OTHER_GARMENT)
+
+
+def _shared(wanted: frozenset[str], worn: frozenset[str]) -> float:
+    return len(wanted & worn) / len(wanted) if wanted else 1.0
+
+
+def _tokens(text: str) -> list[str]:
+    """Lower-case words; a possessive ("man's") keeps its mark so that it can't be taken for the head."""
+    plain = text.lower().replace("\u2019", "'").replace("t shirt", "t-shirt")
+    return re.findall(r"[^\W\d_]+(?:['-][^\W\d_]+)*", plain)
+
+
+def _is_known(word: str, following: str) -> bool:
+    if word in _SHADES:
+        return following in _COLOURS
+    return _is_person(word) or word in _FILLERS or word in _NEGATIONS
+
+
+def _is_person(word: str) -> bool:
+    return word in _PERSONS or word in _MALE or word in _FEMALE
+
+
+def _gender(words: list[str]) -> str:
+    for word in words:
+        if word in _MALE or word in _FEMALE:
+            return "male" if word in _MALE else "female"
+    return ""
+
+
+def _head(words: list[str]) -> str:
+    """The noun that the description is about; "person" when only clothes or colours are named."""
+    first = next((i for i, word in enumerate(words) if word in _RELATIONS), len(words))
+    phrase = [word for word in words[:first] if word not in _FILLERS and word not in _NEGATIONS]
+    if not phrase or any(_is_person(word) for word in phrase):
+        return "person"
+    noun = phrase[-1]
+    return "person" if noun in _COLOURS or noun in _GARMENTS or noun in _SHADES else noun

@@ -1,0 +1,71 @@
+"""What a detector is given, what it answers, and the protocol between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.perception.geometry import Box, Camera, Point
+
+
+class DetectorError(DimosStreamsError):
+    """A detector could not judge one frame; the next one may well succeed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Frame:
+    """All images of one instant. They show the same view, at whatever resolution each has.
+
+    Attributes:
+        utime: µs since the epoch at which the images were taken.
+        camera: intrinsics for the colour image, also when that image itself is absent.
+        rgb: (height, width, 3) uint8.
+        depth: metres along the optical axis, NaN where unknown.
+        instances: uint8 id of the instance per pixel, 0 for the background.
+        labels: what the instances' ids stand for.
+    """
+
+    utime: int
+    camera: Camera
+    rgb: NDArray[np.uint8] | None = None
+    depth: NDArray[np.float32] | None = None
+    instances: NDArray[np.uint8] | None = None
+    labels: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detection:
+    """One thing seen in one frame.
+
+    Attributes:
+        box: pixels of the colour image.
+        label: what it looks like, the detector's best words.
+        score: 0..1.
+        point: the median point of what is visible of it, base_link, metres; None when depth is unknown.
+        further_labels: other labels with their scores, best first.
+    """
+
+    box: Box
+    label: str
+    score: float
+    point: Point | None = None
+    further_labels: tuple[tuple[str, float], ...] = ()
+
+
+class Detector(Protocol):
+    """Finds things in frames. Called from one thread at a time; may keep state between frames."""
+
+    def detect(self, frame: Frame, wanted: Sequence[str]) -> list[Detection]:
+        """What is seen in `frame`; detectors that need a prompt look for the descriptions in `wanted`.
+
+        Raises DetectorError when this frame can't be judged, ValueError when it lacks an image it needs."""
+        ...
+
+    def close(self) -> None:
+        """Frees what the detector holds. Closing twice is fine."""
+        ...

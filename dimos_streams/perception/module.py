@@ -1,0 +1,167 @@
+"""The module that says what the camera sees."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dimos_streams import clock
+from dimos_streams.errors import MessageError, UserError
+from dimos_streams.limited_log import LimitedLog
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.sensor_msgs import CameraInfo, Image
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.messages.tf2_msgs import TFMessage
+from dimos_streams.messages.time import utime_of
+from dimos_streams.messages.vision_msgs import Detection2DArray
+from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.perception.config import DetectorConfig
+from dimos_streams.perception.newest import Newest
+from dimos_streams.perception.pairing import Pairing
+from dimos_streams.perception.wanted import Wanted
+from dimos_streams.streams import In, Out
+
+if TYPE_CHECKING:
+    from dimos_streams.perception.pipeline import Pipeline
+
+M = TypeVar("M", bound=Message)
+
+_PICTURE = {"segmentation": "instances", "hog": "color_image", "vlm": "color_image"}
+_NEEDED = {
+    "segmentation": ("instances", "instance_labels"),
+    "hog": ("color_image",),
+    "vlm": ("color_image", "wanted_descriptions"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorStatistics:
+    """Counts since the start."""
+
+    frames: int
+    """Frames whose detections were published."""
+    failed: int
+    """Frames that could not be judged; nothing was published for them."""
+    skipped: int
+    """Complete frames that a newer one overtook."""
+    incomplete: int
+    """Instants of which an image never came."""
+
+
+class PersonDetector(Module):
+    """Publishes what is seen in each frame, with identities that last; an empty array says that nobody is.
+
+    A frame that can't be judged is counted and publishes nothing, so that consumers can tell "nobody" from "no
+    idea". The boxes are in pixels of the colour image, the points in `base_frame`. The segmentation backend has
+    no use for the colour image: leave it unwired, and it need not be rendered."""
+
+    config: DetectorConfig
+    color_image: In[Image] = In(required=False)
+    depth_image: In[Image] = In(required=False)
+    instances: In[Image] = In(required=False)
+    instance_labels: In[String] = In(required=False)
+    camera_info: In[CameraInfo]
+    odom: In[Odometry] = In(required=False)
+    tf: In[TFMessage] = In(required=False)
+    wanted_descriptions: In[String] = In(required=False)
+    detections: Out[Detection2DArray]
+
+    def __init__(
+        self,
+        config: ModuleConfig | Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        context: RunContext | None = None,
+    ) -> None:
+        super().__init__(config, name=name, context=context)
+        self._pipeline: Pipeline | None = None
+        self._pairing: Pairing[Image] = Pairing([])
+        self._images: Newest[dict[str, Image]] = Newest()
+        self._wanted = Wanted()
+        self._published_frames = self._failed_frames = 0
+        self._limited = LimitedLog(self.log)
+
+    async def start(self) -> None:
+        """Raises UserError when the backend lacks an input, a package or a setting."""
+        from dimos_streams.perception.pipeline import Pipeline
+
+        backend = self.config.backend
+        for needed in _NEEDED[backend]:
+            if not getattr(self, needed).wired:
+                raise UserError(f"module {self.name!r}: backend {backend!r} needs the input {needed!r}")
+        pipeline = self._pipeline = Pipeline(self.config)
+        parts = [part for part in (_PICTURE[backend], "depth_image") if getattr(self, part).wired]
+        self._pairing = Pairing(parts)
+        for part in parts:
+            getattr(self, part).on_message(partial(self._on_image, part))
+        self.tf.on_message(pipeline.learn_frames)
+        self.instance_labels.on_message(self._tolerant(pipeline.learn_labels))
+        self.odom.on_message(self._tolerant(pipeline.learn_pose))
+        self.wanted_descriptions.on_message(self._tolerant(lambda message: self._wanted.add(message.data)))
+
+    async def run(self) -> None:
+        """Judges the newest frame, again and again."""
+        assert self._pipeline is not None
+        while True:
+            images = await self._images.take()
+            began = clock.monotonic()
+            await self._look(self._pipeline, images)
+            await asyncio.sleep(max(0.0, self.config.period_s - (clock.monotonic() - began)))
+
+    async def stop(self) -> None:
+        """Lets the backend go, also while it is busy."""
+        if self._pipeline is not None:
+            self._pipeline.close()
+
+    def statistics(self) -> DetectorStatistics:
+        """What has become of the frames so far."""
+        return DetectorStatistics(
+            self._published_frames, self._failed_frames, self._images.skipped, self._pairing.incomplete
+        )
+
+    def _on_image(self, part: str, image: Image) -> None:
+        complete = self._pairing.add(part, utime_of(image.header), image)
+        if complete is not None:
+            self._images.put(complete)
+
+    def _tolerant(self, handle: Callable[[M], None]) -> Callable[[M], None]:
+        """A handler that logs damaged messages, once a second at most, and leaves them out."""
+
+        def handler(message: M) -> None:
+            try:
+                handle(message)
+            except MessageError as error:
+                self._limited.warning("skipped: %s", error)
+
+        return handler
+
+    async def _look(self, pipeline: Pipeline, images: Mapping[str, Image]) -> None:
+        """Publishes what one frame shows, unless it can't be judged."""
+        from dimos_streams.perception.detector import DetectorError
+
+        try:
+            frame = pipeline.frame(images, self.camera_info.latest)
+            if frame is None:
+                return
+            if self.config.backend == "segmentation":
+                found = pipeline.detect(frame, ())
+            else:
+                found = await self.run_blocking(pipeline.detect, frame, self._wanted.now())
+        except (DetectorError, MessageError) as error:
+            self._count_failure(error)
+            self._limited.warning("a frame was left out: %s", error)
+        except Exception as error:  # a bug in a backend must not blind the robot for good
+            self._count_failure(error)
+            self._limited.exception("a frame was left out")
+        else:
+            self.detections.publish(pipeline.message(frame, found))
+            self._published_frames += 1
+            self.health = "ok"
+
+    def _count_failure(self, error: Exception) -> None:
+        self._failed_frames += 1
+        self.health = f"the last frame could not be judged: {error}"

@@ -1,0 +1,111 @@
+"""From the messages of one instant to the message that says what they show."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.sensor_msgs import CameraInfo, Image
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.messages.tf2_msgs import TFMessage
+from dimos_streams.messages.time import header, utime_of
+from dimos_streams.messages.vision_msgs import Detection2DArray
+from dimos_streams.perception import wire
+from dimos_streams.perception.config import DetectorConfig, tracking_of
+from dimos_streams.perception.detector import Detection, Detector, DetectorError, Frame
+from dimos_streams.perception.geometry import Mount, PlanarPose
+from dimos_streams.perception.hog import HogDetector
+from dimos_streams.perception.mount import MountFinder
+from dimos_streams.perception.segmentation import SegmentationDetector
+from dimos_streams.perception.tracking import Tracker
+from dimos_streams.perception.vlm import VlmDetector
+
+_POSES = 64
+
+
+def make_detector(config: DetectorConfig) -> Detector:
+    """The configured backend. Raises UserError when it lacks a package or a setting."""
+    if config.backend == "hog":
+        return HogDetector(config.hog)
+    if config.backend == "vlm":
+        return VlmDetector(config.vlm)
+    return SegmentationDetector(config.segmentation.min_pixels)
+
+
+class Pipeline:
+    """What is known besides the images (camera, labels, poses), the backend and the tracker.
+
+    The constructor raises UserError when the backend lacks a package or a setting."""
+
+    def __init__(self, config: DetectorConfig) -> None:
+        self._config = config
+        self._detector = make_detector(config)
+        self._tracker = Tracker(tracking_of(config))
+        self._mounts = MountFinder(config.base_frame)
+        self._labels: dict[int, str] | None = None
+        self._poses: deque[tuple[int, PlanarPose]] = deque(maxlen=_POSES)
+
+    def learn_labels(self, message: String) -> None:
+        """What the instances are called. Raises MessageError, and keeps what it knew, for damaged ones."""
+        self._labels = wire.labels_from(message.data)
+
+    def learn_pose(self, message: Odometry) -> None:
+        """Where the robot is. Raises MessageError for a pose that is no place."""
+        self._poses.append((utime_of(message.header), wire.pose_from(message)))
+
+    def learn_frames(self, message: TFMessage) -> None:
+        """Where the camera is on the robot."""
+        self._mounts.add(message)
+
+    def frame(self, images: Mapping[str, Image], info: CameraInfo | None) -> Frame | None:
+        """The frame that these images (by their topics' names) make; None while camera or labels are unknown.
+
+        Raises MessageError for damaged images, DetectorError for a colour image of another size than the
+        camera's."""
+        if info is None or (self._labels is None and "instances" in images):
+            return None
+        colour, depth, instances = (images.get(part) for part in ("color_image", "depth_image", "instances"))
+        stamp = next(iter(images.values())).header
+        camera = wire.camera_from(info, self._mount(info.header.frame_id or stamp.frame_id))
+        if colour is not None and (colour.width, colour.height) != (camera.width, camera.height):
+            raise DetectorError(
+                f"the colour image is {colour.width}x{colour.height} pixels, "
+                f"but camera_info is for {camera.width}x{camera.height}"
+            )
+        return Frame(
+            utime=utime_of(stamp),
+            camera=camera,
+            rgb=None if colour is None else wire.colour_from(colour),
+            depth=None if depth is None else wire.depth_from(depth),
+            instances=None if instances is None else wire.instances_from(instances),
+            labels=self._labels or {},
+        )
+
+    def detect(self, frame: Frame, wanted: Sequence[str]) -> list[Detection]:
+        """What the backend sees, from the configured score on. May block; raises what the backend raises."""
+        found = self._detector.detect(frame, wanted)
+        return [detection for detection in found if detection.score >= self._config.min_score]
+
+    def message(self, frame: Frame, found: Sequence[Detection]) -> Detection2DArray:
+        """The detections with their identities."""
+        tracked = self._tracker.update(found, frame.utime, self._pose_at(frame.utime))
+        return wire.detections_message(header(self._config.base_frame, frame.utime), tracked)
+
+    def close(self) -> None:
+        """Lets the backend go, also while it is busy. Closing twice is fine."""
+        self._detector.close()
+
+    def _mount(self, camera_frame: str) -> Mount:
+        at = self._config.mount
+        try:
+            found = self._mounts.find(camera_frame)
+        except ValueError as error:
+            raise MessageError("tf", TFMessage.msg_name, str(error)) from error
+        return found or Mount.forward(at.x, at.y, at.z, at.pitch)
+
+    def _pose_at(self, utime: int) -> PlanarPose | None:
+        """The robot's pose nearest in time, None before the first."""
+        near = min(self._poses, key=lambda stamped: abs(stamped[0] - utime), default=None)
+        return None if near is None else near[1]

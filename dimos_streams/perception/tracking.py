@@ -1,0 +1,171 @@
+"""Keeps the identity of what is seen from frame to frame."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dimos_streams.perception.assignment import assign
+from dimos_streams.perception.config import TrackerSettings
+from dimos_streams.perception.describe import match_score
+from dimos_streams.perception.detector import Detection
+from dimos_streams.perception.geometry import Box, Floats, PlanarPose
+
+_SMOOTHING = 0.6
+_RATE_SMOOTHING = 0.25
+_TENTATIVE_MISSES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """A detection with its identity; `label` is what the track was called most often in its life."""
+
+    id: str
+    detection: Detection
+    label: str
+
+
+class Tracker:
+    """Assigns detections to tracks by distance in space (or overlap in the image), speed and clothes.
+
+    Identities are "1", "2", … in the order of confirmation; the same input gives the same ones."""
+
+    def __init__(self, settings: TrackerSettings | None = None) -> None:
+        self._settings = settings or TrackerSettings()
+        self._tracks: list[_Track] = []
+        self._confirmed = 0
+        self._poseless = True
+
+    def update(self, detections: Sequence[Detection], utime: int, pose: PlanarPose | None = None) -> list[Tracked]:
+        """The confirmed things among `detections`, in their order, with their identities.
+
+        `pose` is the robot's in a frame that stands still, at `utime` (µs); without it the robot's own
+        turning counts as motion of everything else. An instant before an earlier one (a replay that starts
+        anew) makes it forget all tracks, but not the count of identities."""
+        self._forget(utime, poseless=pose is None)
+        pose = pose or PlanarPose()
+        seen = [_Sighting(detection, _still_point(detection, pose)) for detection in detections]
+        tracked = []
+        for sighting, match in zip(seen, self._matches(seen, utime), strict=True):
+            track = self._seen(match, sighting, utime)
+            if track.id:
+                tracked.append(Tracked(track.id, sighting.detection, track.label))
+        return tracked
+
+    def _forget(self, utime: int, *, poseless: bool) -> None:
+        """Drops tracks that are too old, and what the rest know of positions if their frame changes."""
+        if any(utime < track.utime for track in self._tracks):
+            self._tracks.clear()
+        oldest = utime - self._settings.memory_s * 1e6
+        self._tracks = [track for track in self._tracks if track.utime >= oldest]
+        if poseless is not self._poseless:
+            self._poseless = poseless
+            for track in self._tracks:
+                track.point = None
+
+    def _matches(self, seen: Sequence[_Sighting], utime: int) -> list[_Track | None]:
+        """The track of each sighting, None for a new thing; tracks that missed too often to be real go."""
+        costs = [[self._cost(track, sighting, utime) for sighting in seen] for track in self._tracks]
+        track_of = {j: self._tracks[i] for i, j in assign(costs, limit=1.0)}
+        matched = {id(track) for track in track_of.values()}
+        for track in self._tracks:
+            track.misses += id(track) not in matched
+        self._tracks = [track for track in self._tracks if track.id or track.misses <= _TENTATIVE_MISSES]
+        return [track_of.get(j) for j in range(len(seen))]
+
+    def _seen(self, track: _Track | None, sighting: _Sighting, utime: int) -> _Track:
+        if track is None:
+            track = _Track(utime, _Motion(_corners(sighting.detection.box)))
+            self._tracks.append(track)
+        track.add(sighting, utime)
+        if not track.id and track.hits >= self._settings.confirm_hits:
+            self._confirmed += 1
+            track.id = str(self._confirmed)
+        return track
+
+    def _cost(self, track: _Track, sighting: _Sighting, utime: int) -> float:
+        """0 for a perfect fit, 1 and more for one that must not be."""
+        elapsed = (utime - track.utime) / 1e6
+        point = track.point
+        if point is not None and sighting.point is not None:
+            miss = float(np.linalg.norm(point.at(elapsed)[:2] - sighting.point[:2]))
+            misfit = miss / (0.6 + self._settings.max_speed * elapsed)
+        else:
+            misfit = _image_misfit(track.box.at(elapsed), sighting.detection.box, elapsed)
+        label = sighting.detection.label
+        agreement = max(match_score(track.label, label), match_score(label, track.label))
+        return misfit + self._settings.label_weight * (1.0 - agreement)
+
+
+@dataclass(slots=True)
+class _Sighting:
+    detection: Detection
+    point: Floats | None
+
+
+class _Motion:
+    """Constant velocity, estimated by an alpha-beta filter."""
+
+    __slots__ = ("_rate", "_value")
+
+    def __init__(self, value: Floats) -> None:
+        self._value = value
+        self._rate = np.zeros_like(value)
+
+    def at(self, elapsed: float) -> Floats:
+        return self._value + self._rate * elapsed
+
+    def add(self, value: Floats, elapsed: float) -> None:
+        predicted = self.at(elapsed)
+        self._value = predicted + _SMOOTHING * (value - predicted)
+        if elapsed > 0.0:
+            self._rate = self._rate + _RATE_SMOOTHING * (value - predicted) / max(elapsed, 0.1)
+
+
+@dataclass(slots=True)
+class _Track:
+    utime: int
+    box: _Motion
+    point: _Motion | None = None
+    id: str = ""
+    hits: int = 0
+    misses: int = 0
+    labels: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def label(self) -> str:
+        # Equal counts: the one that was seen first.
+        return self.labels.most_common(1)[0][0]
+
+    def add(self, sighting: _Sighting, utime: int) -> None:
+        elapsed = (utime - self.utime) / 1e6
+        self.box.add(_corners(sighting.detection.box), elapsed)
+        if sighting.point is not None:
+            if self.point is None:
+                self.point = _Motion(sighting.point)
+            else:
+                self.point.add(sighting.point, elapsed)
+        self.labels[sighting.detection.label] += 1
+        self.hits += 1
+        self.misses = 0
+        self.utime = utime
+
+
+def _still_point(detection: Detection, pose: PlanarPose) -> Floats | None:
+    return None if detection.point is None else np.array(pose.apply(detection.point))
+
+
+def _corners(box: Box) -> Floats:
+    return np.array([box.left, box.top, box.right, box.bottom])
+
+
+def _image_misfit(predicted: Floats, box: Box, elapsed: float) -> float:
+    """1 - IoU, or the distance of the centres in box heights, more lenient with time; the lower one."""
+    expected = Box(*predicted.tolist())
+    overlap = expected.iou(box)
+    (x0, y0), (x1, y1) = expected.centre, box.centre
+    apart = float(np.hypot(x1 - x0, y1 - y0)) / max(expected.height, box.height, 1.0)
+    return min(1.0 - overlap, apart / (0.3 + elapsed))

@@ -1,0 +1,109 @@
+"""Descriptions against labels."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dimos_streams.perception.describe import MATCH_THRESHOLD, match_score, parse
+
+RED_BLUE = "person in a red shirt and blue trousers"
+COLOURS = st.sampled_from(["red", "blue", "green", "yellow", "black", "white", "grey"])
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        RED_BLUE,
+        "person",
+        "anyone",
+        "person in red",
+        "a person in a red shirt",
+        "The man with the Red T-Shirt!",
+        "someone wearing red",
+        "the one in red",
+        "red",
+        "crimson top",
+        "man in a red jacket",
+        "woman in a dark red pullover",
+        "someone in navy pants",
+        "person wearing a red top and jeans",
+        "tall person in red",
+        "person in red near the blue table",
+    ],
+)
+def test_matches(description: str) -> None:
+    assert match_score(description, RED_BLUE) >= MATCH_THRESHOLD
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "",
+        "!",
+        "dog",
+        "dog in a red shirt",
+        "the man's dog",
+        "red chair",
+        "red trousers",
+        "blue shirt",
+        "person in blue",
+        "the man with the green shirt",
+        "person in a red shirt and green trousers",
+        "person not in red",
+        "someone without a red shirt",
+        "person with a red backpack",
+        "person in a hat",
+        "a very tall thin bearded smiling person",
+    ],
+)
+def test_does_not_match(description: str) -> None:
+    assert match_score(description, RED_BLUE) < MATCH_THRESHOLD
+
+
+@pytest.mark.parametrize(
+    ("description", "label", "match"),
+    [
+        ("red shirt", "person in red", True),
+        ("red trousers", "person in red", False),
+        ("person in red", "person", False),
+        ("the man", "woman in red", False),
+        ("the man", "man in red", True),
+        ("dog", "dog", True),
+        ("a chair", "red chair", True),
+        ("red chair", "blue chair", False),
+        ("person not in red", "person not in red", True),
+        ("người đàn ông", "người đàn ông", True),
+        ("người đàn ông", RED_BLUE, False),
+    ],
+)
+def test_other_labels(description: str, label: str, match: bool) -> None:
+    assert (match_score(description, label) >= MATCH_THRESHOLD) is match
+
+
+def test_the_better_fit_scores_higher() -> None:
+    scores = [match_score(description, RED_BLUE) for description in ("red shirt", "red coat", "red trousers")]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == 3
+
+
+@given(shirt=COLOURS, trousers=COLOURS, wanted=COLOURS)
+def test_colours_decide_garment_by_garment(shirt: str, trousers: str, wanted: str) -> None:
+    label = f"person in a {shirt} shirt and {trousers} trousers"
+    assert (match_score(f"someone in a {wanted} shirt", label) >= MATCH_THRESHOLD) is (wanted == shirt)
+    assert (match_score(f"{wanted} trousers", label) >= MATCH_THRESHOLD) is (wanted == trousers)
+    assert (match_score(f"person in {wanted}", label) >= MATCH_THRESHOLD) is (wanted == shirt)
+
+
+@given(description=st.text(max_size=60), label=st.text(max_size=60))
+def test_any_text_gives_a_score(description: str, label: str) -> None:
+    assert 0.0 <= match_score(description, label) <= 1.0
+    parse(description)
+
+
+@given(words=st.lists(st.sampled_from(["tall", "old", "smiling", "bearded", "thin"]), max_size=4, unique=True))
+def test_each_unknown_word_costs_something(words: list[str]) -> None:
+    scores = [match_score(" ".join([*words[:n], "person in red"]), RED_BLUE) for n in range(len(words) + 1)]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == len(scores)
