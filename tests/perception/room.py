@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from dimos_streams.perception.detector import Frame
 from dimos_streams.perception.geometry import Camera, Mount
 from dimos_streams.robot.camera import MOUNT, CameraModel, RayCamera
 from dimos_streams.robot.world import World
 
 
-@dataclass
 class Room:
     """A world and the camera in it."""
 
-    world: World = field(default_factory=lambda: World().load())
-    camera: RayCamera = field(default_factory=RayCamera)
+    def __init__(self) -> None:
+        self.world = World().load()
+        self.camera = RayCamera(self.world)
 
     def camera_geometry(self) -> Camera:
         model = CameraModel()
@@ -24,7 +22,7 @@ class Room:
 
     def frame(self) -> Frame:
         """What the camera sees now."""
-        seen = self.camera.render(self.world)
+        seen = self.camera.render()
         return Frame(
             utime=round(self.world.time * 1e6),
             camera=self.camera_geometry(),
