@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -68,6 +68,10 @@ class Module:
     """
 
     config: ModuleConfig
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Python packages that the module imports only while it runs; ``check`` tells which are missing."""
+    shared_outputs: ClassVar[frozenset[str]] = frozenset()
+    """Outputs that may share their channel with other modules' outputs, because something else keeps them apart."""
 
     def __init__(
         self,

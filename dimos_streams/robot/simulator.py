@@ -89,6 +89,7 @@ class Simulator(Module):
     """A robot in a furnished room with people. Frames: world = odom, base_link, camera_optical."""
 
     config: SimulatorConfig
+    packages = ("mujoco", "simplejpeg")
 
     cmd_vel: In[Twist] = In(required=False)
 

@@ -1,0 +1,189 @@
+"""What can be known to be wrong with a blueprint before anything starts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from pydantic.errors import PydanticUserError
+
+from dimos_streams.blueprint.classes import missing_packages, module_class, module_config
+from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
+from dimos_streams.blueprint.problem import BlueprintError, Problem, problems_of
+from dimos_streams.blueprint.wiring import Port, external_channels, ports_of, public_skills
+from dimos_streams.errors import MessageError, UserError, suggest
+from dimos_streams.messages.codec import channel_name, split_channel, type_named
+from dimos_streams.module import Module
+
+
+def check(blueprint: Blueprint) -> list[Problem]:
+    """Everything that is wrong: classes, configs, remaps, channels, wiring, names of skills. Starts nothing.
+
+    Classes are imported. How modules are connected is only looked at when all of them could be.
+    """
+    problems: list[Problem] = []
+    classes: dict[str, type[Module]] = {}
+    for name, spec in blueprint.modules.items():
+        try:
+            classes[name] = _usable_class(spec)
+        except UserError as error:
+            problems += problems_of(error, spec.where())
+            continue
+        problems += _module_problems(spec, classes[name])
+    problems += _external_problems(blueprint)
+    if len(classes) == len(blueprint.modules):
+        ports = [port for name, cls in classes.items() for port in ports_of(blueprint.modules[name], cls)]
+        placed = [port for port in ports if port.topic]
+        problems += _channel_problems(blueprint, placed)
+        problems += _type_problems(blueprint, placed)
+        problems += _publisher_problems(blueprint, placed, classes)
+        problems += _unwired_problems(blueprint, ports)
+        problems += _skill_problems(blueprint, classes)
+    return problems
+
+
+def check_reference(reference: str) -> tuple[Blueprint | None, list[Problem]]:
+    """What ``resolve`` finds, and what is wrong with it; None if its very form is wrong.
+
+    Raises ``UserError`` if there is no blueprint to look at.
+    """
+    try:
+        blueprint = resolve(reference)
+    except BlueprintError as error:
+        return None, list(error.problems)
+    return blueprint, check(blueprint)
+
+
+def _usable_class(spec: ModuleSpec) -> type[Module]:
+    """The class of a module whose declarations can be read."""
+    cls = module_class(spec)
+    try:
+        cls.streams()
+        cls.config_type()
+        public_skills(spec, cls)
+    except (TypeError, NameError, PydanticUserError) as error:
+        text = f"module {spec.name!r}: {spec.type} is not declared as it should be: {error}"
+        raise BlueprintError([Problem(text, spec.where("type"))]) from error
+    return cls
+
+
+def _module_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:
+    try:
+        module_config(spec, cls)
+    except BlueprintError as error:
+        yield from error.problems
+    for missing in missing_packages(cls):
+        yield Problem(f"module {spec.name!r}: {missing}", spec.where("type"))
+    yield from _remap_problems(spec, cls)
+
+
+def _remap_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:
+    streams = cls.streams()
+    for name, target in spec.remap.items():
+        if name not in streams:
+            known = suggest(name, streams) or f" (streams: {', '.join(streams) or 'none'})"
+            text = f"module {spec.name!r} has no stream {name!r} to remap{known}"
+            yield Problem(text, spec.where("remap", name))
+        elif target is None and streams[name].direction == "out":
+            text = f"module {spec.name!r} publishes on {name!r}: only inputs can be left unwired"
+            yield Problem(text, spec.where("remap", name))
+
+
+def _external_problems(blueprint: Blueprint) -> Iterator[Problem]:
+    for channel in blueprint.external:
+        topic, type_name = split_channel(channel)
+        try:
+            channel_name(absolute(topic), type_named(type_name))
+        except MessageError as error:
+            text = f"external {channel!r} must be of the form '/topic#package.Type': {error.why}"
+        except UserError as error:
+            text = f"external {channel!r}: {error}"
+        else:
+            continue
+        yield Problem(text, blueprint.sources.get(channel, ""))
+
+
+def _channel_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Problem]:
+    """Names that can't be topics or are too long for LCM."""
+    for port in ports:
+        try:
+            channel_name(port.topic, port.stream.message)
+        except UserError as error:
+            yield Problem(f"{port.name}: {error}", _where(blueprint, port))
+
+
+def _type_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Problem]:
+    """Topics on which not all mean the same type, so that they would never hear each other."""
+    outside = [split_channel(channel) for channel in external_channels(blueprint)]
+    for topic, sharing in _grouped(ports, lambda port: port.topic).items():
+        users: dict[str, list[str]] = defaultdict(list)
+        for port in sharing:
+            users[port.type_name].append(port.name)
+        for type_name in (kind for name, kind in outside if name == topic):
+            users[type_name].append("outside")
+        if len(users) > 1:
+            uses = "; ".join(f"{kind} by {', '.join(names)}" for kind, names in users.items())
+            yield Problem(f"topic {topic!r} has {len(users)} types: {uses}", _where(blueprint, sharing[-1]))
+
+
+def _publisher_problems(
+    blueprint: Blueprint, ports: list[Port], classes: Mapping[str, type[Module]]
+) -> Iterator[Problem]:
+    """Channels on which several modules publish that do not say that this is fine."""
+    outputs = [port for port in ports if port.stream.direction == "out"]
+    for channel, sharing in _grouped(outputs, lambda port: port.channel).items():
+        careless = [p.name for p in sharing if p.stream.name not in shared_outputs(classes[p.module])]
+        if len(sharing) > 1 and careless:
+            text = (
+                f"channel {channel!r} has {len(sharing)} publishers: {', '.join(port.name for port in sharing)}; "
+                f"remap one, or list it in the class's shared_outputs ({', '.join(careless)})"
+            )
+            yield Problem(text, _where(blueprint, sharing[-1]), "warning")
+
+
+def _unwired_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Problem]:
+    """Required inputs that nothing sends to."""
+    outputs = [port for port in ports if port.stream.direction == "out" and port.topic]
+    supplied = {port.channel for port in outputs} | external_channels(blueprint)
+    otherwise_typed = {split_channel(channel)[0] for channel in supplied}
+    for port in ports:
+        if port.stream.direction == "out" or not port.stream.required or port.channel in supplied:
+            continue
+        if not port.topic:
+            text = f"module {port.module!r} requires its input {port.stream.name!r}, it can't be left unwired"
+        elif port.topic in otherwise_typed:
+            continue  # the two types of the topic are a problem of their own
+        else:
+            offers = [f"{p.name} ({p.topic})" for p in outputs if p.type_name == port.type_name]
+            hint = f"outputs of that type: {', '.join(offers)}" if offers else "no module has an output of that type"
+            text = f"module {port.module!r} requires its input {port.stream.name!r}, "
+            text += f"but nothing publishes {port.channel!r}; {hint}"
+        yield Problem(text, _where(blueprint, port))
+
+
+def _skill_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+    """Public names that two skills share."""
+    owners: dict[str, str] = {}
+    for module, cls in classes.items():
+        for skill in public_skills(blueprint.modules[module], cls):
+            if skill in owners:
+                text = f"skill {skill!r} is offered by both {owners[skill]!r} and {module!r}; use another namespace"
+                yield Problem(text, blueprint.modules[module].where())
+            owners.setdefault(skill, module)
+
+
+def shared_outputs(cls: type[Module]) -> frozenset[str]:
+    """The outputs that may have a channel in common with other modules', as the class declares."""
+    return frozenset(getattr(cls, "shared_outputs", ()))
+
+
+def _where(blueprint: Blueprint, port: Port) -> str:
+    return blueprint.modules[port.module].where("remap", port.stream.name)
+
+
+def _grouped(ports: Iterable[Port], key: Callable[[Port], str]) -> dict[str, list[Port]]:
+    groups: dict[str, list[Port]] = defaultdict(list)
+    for port in ports:
+        groups[key(port)].append(port)
+    return groups

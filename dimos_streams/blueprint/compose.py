@@ -1,0 +1,100 @@
+"""Blueprints in Python: the same frozen description that a YAML file gives.
+
+    follow = blueprint(
+        "follow",
+        include("base-robot"),
+        module(FollowPerson, name="follow", distance_m=1.8, process="skills", remap={"cmd_vel": "skill_vel"}),
+    )
+
+Streams of equal name and type connect by themselves, since a stream's topic is its name.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic_core import to_jsonable_python
+
+from dimos_streams.blueprint.document import display_path
+from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_name, merge
+from dimos_streams.errors import UserError, suggest
+from dimos_streams.module import Module
+
+
+def blueprint(
+    name: str, *parts: ModuleSpec | Blueprint, description: str = "", external: tuple[str, ...] = ()
+) -> Blueprint:
+    """Put modules and whole blueprints together. Raises ``UserError`` if two modules have the same name."""
+    sources = dict.fromkeys(external, _caller())
+    outside = Blueprint(name="", external=external, sources=sources)
+    return merge(name, (*parts, outside), description=description)
+
+
+def module(
+    cls: type[Module] | str,
+    *,
+    name: str | None = None,
+    process: str | None = None,
+    restart: Restart = "on-failure",
+    remap: Mapping[str, str | None] | None = None,
+    config: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> ModuleSpec:
+    """Describe one module of a class, or of ``"package.module:Class"``.
+
+    The name is the class's in snake case unless given. ``settings`` are config values; ``config`` takes those whose
+    names are taken here. They are kept as plain data. Raises ``UserError`` for a class inside a function, a name that
+    can't be one and an unknown ``restart``; the config is validated by ``check``.
+    """
+    if restart not in get_args(Restart):
+        choices = get_args(Restart)
+        raise UserError(f"restart can't be {restart!r}: use one of {', '.join(choices)}{suggest(restart, choices)}")
+    reference = cls if isinstance(cls, str) else _reference(cls)
+    return ModuleSpec(
+        name=checked_name(name or _snake_case(reference.rpartition(":")[2])),
+        type=reference,
+        config=to_jsonable_python({**(config or {}), **settings}),
+        remap=dict(remap or {}),
+        process=process and checked_name(process),
+        restart=restart,
+        sources={"": _caller()},
+    )
+
+
+def include(
+    other: Blueprint | str,
+    *,
+    namespace: str = "",
+    remap: Mapping[str, str | None] | None = None,
+    set: Mapping[str, Any] | None = None,
+) -> Blueprint:
+    """A blueprint, or what ``resolve`` finds for a reference, changed for use inside another one.
+
+    ``remap`` has keys like ``"follow.cmd_vel"``, ``set`` like ``"follow.distance_m"``, with the names that modules
+    have inside ``other``. Raises ``UserError``.
+    """
+    found = resolve(other) if isinstance(other, str) else other
+    where = _caller()
+    changed = found.remap(remap or {}, source=where).configured(to_jsonable_python(set or {}), source=where)
+    return changed.namespaced(namespace) if namespace else changed
+
+
+def _reference(cls: type[Module]) -> str:
+    if "<locals>" in cls.__qualname__:
+        raise UserError(f"{cls.__qualname__} can't be imported by another process: define it outside of functions")
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.rpartition(".")[2]).lower()
+
+
+def _caller() -> str:
+    """``"file:line"`` of the code that called the function that calls this one."""
+    frame = sys._getframe(2)
+    return f"{display_path(Path(frame.f_code.co_filename))}:{frame.f_lineno}"

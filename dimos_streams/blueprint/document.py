@@ -1,0 +1,106 @@
+"""YAML 1.2 as plain data that remembers its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+
+from dimos_streams.blueprint.problem import BlueprintError, Problem
+from dimos_streams.errors import UserError
+
+Path = tuple[str | int, ...]
+"""Keys and indices that lead to a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a YAML text says. Keys of mappings are always text."""
+
+    origin: str
+    """The file's name as shown to people."""
+    data: Any
+    lines: Mapping[Path, int]
+
+    def where(self, path: Sequence[str | int]) -> str:
+        """``"file:line"`` of the value at ``path``, or of the nearest thing around it."""
+        for length in range(len(path), -1, -1):
+            line = self.lines.get(tuple(path[:length]))
+            if line is not None:
+                return f"{self.origin}:{line}"
+        return self.origin
+
+
+def read_document(path: FilePath) -> Document:
+    """Read a YAML file. Raises ``UserError`` if it can't be read, ``BlueprintError`` if it is not valid."""
+    origin = display_path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UserError(f"there is no blueprint file {origin!r}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"blueprint file {origin!r} can't be read: {error}") from error
+    return parse_document(text, origin)
+
+
+def parse_document(text: str, origin: str) -> Document:
+    """Parse a YAML text. Raises ``BlueprintError`` if it is not valid, a key comes twice or a tag is unknown."""
+    reader = _Reader(origin)
+    try:
+        return Document(origin, reader.read(text), reader.lines)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{origin}:{mark.line + 1}" if mark is not None else origin
+        raise BlueprintError([Problem(f"not valid YAML: {error.problem or error.context}", where)]) from error
+    except (YAMLError, RecursionError) as error:
+        raise BlueprintError([Problem(f"not valid YAML: {' '.join(str(error).split())}", origin)]) from error
+
+
+def display_path(path: FilePath) -> str:
+    """A path as people like to read it: relative to the working directory where it is below."""
+    here = FilePath.cwd()
+    full = here / path
+    return str(full.relative_to(here)) if full.is_relative_to(here) else str(full)
+
+
+class _Reader:
+    """Turns YAML nodes into plain data and notes where each came from."""
+
+    def __init__(self, origin: str) -> None:
+        self.lines: dict[Path, int] = {}
+        self._origin = origin
+        self._yaml = YAML(typ="safe", pure=True)
+
+    def read(self, text: str) -> Any:
+        node = self._yaml.compose(text)
+        return None if node is None else self._plain(node, ())
+
+    def _plain(self, node: Node, path: Path) -> Any:
+        self.lines.setdefault(path, node.start_mark.line + 1)
+        if isinstance(node, MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, SequenceNode):
+            return [self._plain(item, (*path, index)) for index, item in enumerate(node.value)]
+        if node.tag == "tag:yaml.org,2002:timestamp":  # not a type of YAML 1.2
+            return node.value
+        return self._yaml.constructor.construct_object(node)
+
+    def _mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key, line = key_node.value, key_node.start_mark.line + 1
+            if not isinstance(key, str):
+                self._fail("a key must be text", line)
+            if key in data:
+                self._fail(f"key {key!r} is there twice, also at line {self.lines[(*path, key)]}", line)
+            self.lines[(*path, key)] = line
+            data[key] = self._plain(value_node, (*path, key))
+        return data
+
+    def _fail(self, text: str, line: int) -> None:
+        raise BlueprintError([Problem(text, f"{self._origin}:{line}")])

@@ -1,0 +1,215 @@
+"""Blueprints from YAML files, stock names and Python attributes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from dimos_streams.blueprint.classes import import_attribute
+from dimos_streams.blueprint.document import Document, display_path, read_document
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_name, checked_namespace, merge
+from dimos_streams.blueprint.problem import BlueprintError, Problem, fault, problems_of
+from dimos_streams.blueprint.stock import find_stock, stock_blueprints
+from dimos_streams.errors import UserError, suggest
+
+
+def resolve(reference: str) -> Blueprint:
+    """The blueprint of a stock name, a YAML file's path, or ``"package.module:attribute"``.
+
+    Raises ``UserError``; with a place for each problem (``BlueprintError``) if there is such a blueprint but its form
+    is wrong. Classes are not imported: see ``check``.
+    """
+    return _resolve(reference, Path(), ())
+
+
+def load(path: Path) -> Blueprint:
+    """The blueprint of a YAML file. Raises ``UserError`` as ``resolve`` does."""
+    return _load(path, ())
+
+
+def stock_descriptions() -> dict[str, str]:
+    """The first line of each stock blueprint's description; of one that can't be loaded, why."""
+    found = {}
+    for name in stock_blueprints():
+        try:
+            found[name] = resolve(name).description.partition("\n")[0]
+        except UserError as error:
+            found[name] = f"cannot be loaded: {error}".partition("\n")[0]
+    return found
+
+
+class _Form(BaseModel):
+    """A mapping in the file. A key without a value counts as left out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, data: Any) -> Any:
+        return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
+
+
+class _ModuleForm(_Form):
+    type: str
+    config: dict[str, Any] = {}
+    remap: dict[str, str | None] = {}
+    process: str | None = None
+    restart: Restart = "on-failure"
+    namespace: str = ""
+
+
+class _IncludeForm(_Form):
+    blueprint: str
+    namespace: str = ""
+    remap: dict[str, str | None] = {}
+    set: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, data: Any) -> Any:
+        return {"blueprint": data} if isinstance(data, str) else data
+
+
+class _FileForm(_Form):
+    name: str = ""
+    description: str = ""
+    include: list[_IncludeForm] = []
+    modules: dict[str, _ModuleForm] = {}
+    external: list[str] = []
+
+
+def _resolve(reference: str, folder: Path, loading: tuple[Path, ...]) -> Blueprint:
+    if reference.endswith((".yaml", ".yml")) or "/" in reference:
+        return _load(folder / Path(reference).expanduser(), loading)
+    if ":" in reference:
+        return _from_python(reference, loading)
+    target = find_stock(reference).target
+    return _load(target, loading) if isinstance(target, Path) else _from_python(target, loading)
+
+
+def _from_python(reference: str, loading: tuple[Path, ...]) -> Blueprint:
+    found = import_attribute(reference)
+    if isinstance(found, Path):
+        return _load(found, loading)
+    if not isinstance(found, Blueprint):
+        raise UserError(f"{reference!r} is neither a Blueprint nor the Path of a file but {type(found).__name__}")
+    return found
+
+
+def _load(path: Path, loading: tuple[Path, ...]) -> Blueprint:
+    path = path.resolve()
+    if path in loading:
+        way = " -> ".join(display_path(p) for p in (*loading[loading.index(path) :], path))
+        raise UserError(f"blueprints include each other in a circle: {way}")
+    return _Reading(read_document(path), path, (*loading, path)).blueprint()
+
+
+class _Reading:
+    """One file on its way to a blueprint. Collects all problems of the file before it gives up."""
+
+    def __init__(self, document: Document, path: Path, loading: tuple[Path, ...]) -> None:
+        self._document, self._path, self._loading = document, path, loading
+        self._problems: list[Problem] = []
+
+    def blueprint(self) -> Blueprint:
+        form = self._form()
+        parts: list[ModuleSpec | Blueprint] = []
+        for index, include in enumerate(form.include):
+            with self._at("include", index):
+                parts.append(self._include(index, include))
+        for name, module in form.modules.items():
+            with self._at("modules", name):
+                parts.append(self._module(name, module))
+        self._raise()
+        sources = {channel: self._document.where(("external", i)) for i, channel in enumerate(form.external)}
+        parts.append(Blueprint(name="", external=tuple(form.external), sources=sources))
+        return merge(form.name or self._path.stem, parts, description=form.description.strip())
+
+    def _form(self) -> _FileForm:
+        data = self._document.data
+        try:
+            return _FileForm.model_validate({} if data is None else data)
+        except ValidationError as error:
+            raise BlueprintError(self._form_problem(detail) for detail in error.errors()) from error
+
+    def _include(self, index: int, form: _IncludeForm) -> Blueprint:
+        blueprint = _resolve(form.blueprint, self._path.parent, self._loading)
+        for address, topic in form.remap.items():
+            with self._at("include", index, "remap", address) as where:
+                blueprint = blueprint.remap({address: topic}, source=where)
+        for address, value in form.set.items():
+            with self._at("include", index, "set", address) as where:
+                blueprint = blueprint.configured({address: value}, source=where)
+        with self._at("include", index, "namespace"):
+            return blueprint.namespaced(form.namespace) if form.namespace else blueprint
+        return blueprint
+
+    def _module(self, name: str, form: _ModuleForm) -> ModuleSpec:
+        place = ("modules", name)
+        sources = {
+            ".".join(str(part) for part in path[2:]): self._document.where(path)
+            for path in self._document.lines
+            if path[:2] == place
+        }
+        with self._at(*place, "process"):
+            checked_name(form.process or "own")
+        with self._at(*place, "namespace"):
+            checked_namespace(form.namespace or "own")
+        spec = ModuleSpec(
+            name=checked_name(name),
+            type=form.type,
+            config=form.config,
+            remap=form.remap,
+            process=form.process,
+            restart=form.restart,
+            sources=sources,
+        )
+        return spec.namespaced(form.namespace) if form.namespace else spec
+
+    @contextlib.contextmanager
+    def _at(self, *path: str | int) -> Iterator[str]:
+        """Notes what goes wrong inside, together with the place in the file."""
+        where = self._document.where(path)
+        try:
+            yield where
+        except UserError as error:
+            self._problems += problems_of(error, where)
+
+    def _raise(self) -> None:
+        if self._problems:
+            raise BlueprintError(self._problems)
+
+    def _form_problem(self, detail: ErrorDetails) -> Problem:
+        *around, last = [part for part in detail["loc"] if part != "[key]"] or [""]
+        where = self._document.where((*around, last))
+        if detail["type"] == "extra_forbidden":
+            near = suggest(str(last), _form_at(around).model_fields)
+            return Problem(f"unknown key {last!r} in {_called(around)}{near}", where)
+        if detail["type"] == "missing":
+            return Problem(f"{_called(around)} needs the key {last!r}", where)
+        return Problem(fault(detail), where)
+
+
+def _form_at(path: Sequence[str | int]) -> type[_Form]:
+    """The form that an unknown key was found in."""
+    match path:
+        case ["modules", *_]:
+            return _ModuleForm
+        case ["include", *_]:
+            return _IncludeForm
+    return _FileForm
+
+
+def _called(path: Sequence[str | int]) -> str:
+    """A part of the file in words."""
+    match path:
+        case ["modules", name]:
+            return f"module {name!r}"
+        case ["include", int(index)]:
+            return f"include number {index + 1}"
+    return "the blueprint"

@@ -1,0 +1,207 @@
+"""What a blueprint is: an inert description of modules, their configs and their wiring.
+
+Nothing here imports the classes that a blueprint names. Whatever begins with a slash (a remap's target, an external
+channel) is absolute; everything else is relative to the namespace of the module or blueprint that says it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from dimos_streams.blueprint.problem import BlueprintError, Problem
+from dimos_streams.errors import UserError, suggest
+
+Restart = Literal["never", "on-failure", "always"]
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+class _Described(BaseModel):
+    """Frozen, and equal to what says the same, wherever that was written."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sources: Mapping[str, str] = Field(default={}, exclude=True, repr=False)
+    """Where the parts were written. Takes no part in comparisons and dumps."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return self.model_dump() == other.model_dump()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class ModuleSpec(_Described):
+    """One module of a blueprint. ``sources`` has keys like ``"config.distance_m"``, and ``""`` for the whole."""
+
+    name: str
+    """With its namespaces: ``"robot1/follow"``. Unique in the blueprint."""
+    type: str
+    """``"package.module:Class"``."""
+    config: Mapping[str, Any] = {}
+    """Plain data (as JSON has it) that the class's config is made from."""
+    remap: Mapping[str, str | None] = {}
+    """Topics of streams whose topic is not their own name; None leaves an input unwired."""
+    process: str | None = None
+    """Modules of one label share a process; None is a process of its own."""
+    restart: Restart = "on-failure"
+
+    @property
+    def namespace(self) -> str:
+        """``"robot1"`` for ``"robot1/follow"``; empty without one."""
+        return self.name.rpartition("/")[0]
+
+    @property
+    def prefix(self) -> str:
+        """What comes before the module's topics and resources: ``"robot1/"``, or nothing."""
+        return f"{self.namespace}/" if self.namespace else ""
+
+    def topic(self, stream: str) -> str | None:
+        """The topic of a stream of this module, None for an input that is left unwired."""
+        target = self.remap.get(stream, stream)
+        return None if target is None else absolute(target, self.prefix)
+
+    def where(self, *path: str) -> str:
+        """Where a part was written, or else the nearest thing around it: ``where("config", "distance_m")``."""
+        for length in range(len(path), -1, -1):
+            key = ".".join(path[:length])
+            if key in self.sources:
+                return self.sources[key]
+        return ""
+
+    def configured(self, path: Sequence[str], value: Any, source: str) -> ModuleSpec:
+        """With one config value replaced; ``path`` leads to it through nested configs."""
+        key = ".".join(("config", *path))
+        kept = {k: v for k, v in self.sources.items() if k != key and not k.startswith(f"{key}.")}
+        return self.model_copy(
+            update={"config": _with_value(self.config, path, value), "sources": {**kept, key: source}}
+        )
+
+    def remapped(self, stream: str, target: str | None, source: str) -> ModuleSpec:
+        """With another topic for one stream."""
+        sources = {**self.sources, f"remap.{stream}": source}
+        return self.model_copy(update={"remap": {**self.remap, stream: target}, "sources": sources})
+
+    def namespaced(self, namespace: str) -> ModuleSpec:
+        """Inside a namespace; so is its process, so that two robots never share one."""
+        process = self.process and f"{namespace}/{self.process}"
+        return self.model_copy(update={"name": f"{namespace}/{self.name}", "process": process})
+
+
+class Blueprint(_Described):
+    """Modules and what connects them. Streams of equal topic and type are connected; a stream's topic is ``/`` + its
+    name unless it is remapped. ``sources`` has the channels of ``external`` as keys."""
+
+    name: str
+    description: str = ""
+    modules: Mapping[str, ModuleSpec] = {}
+    """By name, in the order in which they start."""
+    external: tuple[str, ...] = ()
+    """Channels that something outside publishes, such as ``"/color_image#sensor_msgs.Image"``."""
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Blueprint:
+        for name, spec in self.modules.items():
+            if name != spec.name:
+                raise ValueError(f"module {spec.name!r} is listed as {name!r}")
+        return self
+
+    def namespaced(self, namespace: str) -> Blueprint:
+        """All of it inside a namespace. Raises ``UserError`` if that can't be one."""
+        checked_namespace(namespace)
+        moved = {f"{namespace}/{name}": spec.namespaced(namespace) for name, spec in self.modules.items()}
+        channels = {channel: _inside(channel, namespace) for channel in self.external}
+        sources = {channels[channel]: source for channel, source in self.sources.items()}
+        update = {"modules": moved, "external": tuple(channels.values()), "sources": sources}
+        return self.model_copy(update=update)
+
+    def remap(self, topics: Mapping[str, str | None], *, source: str = "") -> Blueprint:
+        """With other topics for streams, named as ``{"follow.cmd_vel": "skill_vel"}``; None leaves an input unwired.
+
+        A relative topic is relative to the module's namespace. Raises ``UserError`` for an unknown module.
+        """
+        modules = dict(self.modules)
+        for address, target in topics.items():
+            name, stream = self.split_address(address)
+            modules[name] = modules[name].remapped(stream, target, source)
+        return self.model_copy(update={"modules": modules})
+
+    def configured(self, settings: Mapping[str, Any], *, source: str = "") -> Blueprint:
+        """With other config values: ``{"follow.distance_m": 1.2}``. Raises ``UserError`` for an unknown module."""
+        modules = dict(self.modules)
+        for address, value in settings.items():
+            name, path = self.split_address(address)
+            modules[name] = modules[name].configured(path.split("."), value, source)
+        return self.model_copy(update={"modules": modules})
+
+    def with_modules(self, specs: Iterable[ModuleSpec]) -> Blueprint:
+        """With some of its modules replaced by others of the same names."""
+        return self.model_copy(update={"modules": {**self.modules, **{spec.name: spec for spec in specs}}})
+
+    def split_address(self, address: str) -> tuple[str, str]:
+        """``"robot1/follow.hog.scale"`` as module and the rest. Raises ``UserError`` if there is no such module."""
+        name, dot, rest = address.partition(".")
+        if not dot or not rest:
+            raise UserError(f"{address!r} must name a module and something of it, as in 'follow.distance_m'")
+        if name not in self.modules:
+            raise UserError(f"blueprint {self.name!r} has no module {name!r}{suggest(name, self.modules)}")
+        return name, rest
+
+
+def merge(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: str = "") -> Blueprint:
+    """One blueprint of modules and whole blueprints. Raises ``BlueprintError`` if two modules have the same name."""
+    modules: dict[str, ModuleSpec] = {}
+    external: dict[str, str] = {}
+    problems = []
+    for part in parts:
+        if isinstance(part, Blueprint):
+            external |= {channel: part.sources.get(channel, "") for channel in part.external}
+        for spec in part.modules.values() if isinstance(part, Blueprint) else [part]:
+            if spec.name in modules:
+                problems.append(_twice(modules[spec.name], spec))
+            modules[spec.name] = spec
+    if problems:
+        raise BlueprintError(problems)
+    return Blueprint(name=name, description=description, modules=modules, external=tuple(external), sources=external)
+
+
+def absolute(name: str, prefix: str = "") -> str:
+    """A topic or channel with its namespaces' prefix, unless it is absolute already."""
+    return name if name.startswith("/") else f"/{prefix}{name}"
+
+
+def checked_name(name: str) -> str:
+    """The name of a module or process. Raises ``UserError`` unless it has only a-z, 0-9 and single underscores."""
+    if not _NAME.fullmatch(name):
+        raise UserError(f"{name!r} can't be a name: use a-z, 0-9 and single underscores, beginning with a letter")
+    return name
+
+
+def checked_namespace(namespace: str) -> str:
+    """A namespace: names with slashes between. Raises ``UserError`` for anything else."""
+    for part in namespace.split("/"):
+        checked_name(part)
+    return namespace
+
+
+def _inside(channel: str, namespace: str) -> str:
+    return channel if channel.startswith("/") else f"{namespace}/{channel}"
+
+
+def _with_value(config: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    first, *rest = path
+    if rest:
+        inner = config.get(first)
+        value = _with_value(inner if isinstance(inner, Mapping) else {}, rest, value)
+    return {**config, first: value}
+
+
+def _twice(first: ModuleSpec, second: ModuleSpec) -> Problem:
+    also = f" (also at {first.where()})" if first.where() else ""
+    text = f"module {second.name!r} is there twice{also}; give one of them another name or namespace"
+    return Problem(text, second.where())

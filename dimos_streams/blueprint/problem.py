@@ -1,0 +1,51 @@
+"""What is wrong with a blueprint, one line for each thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic_core import ErrorDetails
+
+from dimos_streams.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong. ``str()`` gives the line to show."""
+
+    text: str
+    where: str = ""
+    """``"file:line"``, ``"environment"``, ``"command line"``, or empty if unknown."""
+    severity: Literal["error", "warning"] = "error"
+
+    def __str__(self) -> str:
+        kind = "warning: " if self.severity == "warning" else ""
+        return f"{self.where}: {kind}{self.text}" if self.where else f"{kind}{self.text}"
+
+
+class BlueprintError(UserError):
+    """A blueprint can't be used. The text has one line for each of ``problems``."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def __reduce__(self) -> tuple[type[BlueprintError], tuple[tuple[Problem, ...]]]:
+        return type(self), (self.problems,)
+
+
+def problems_of(error: UserError, where: str) -> tuple[Problem, ...]:
+    """The problems that an error stands for; one that does not know its place yet is at ``where``."""
+    if isinstance(error, BlueprintError):
+        return tuple(p if p.where else Problem(p.text, where, p.severity) for p in error.problems)
+    return (Problem(str(error), where),)
+
+
+def fault(detail: ErrorDetails) -> str:
+    """One of pydantic's errors as a line: which value, what is wrong with it, what was given."""
+    text = repr(detail["input"])
+    given = text if len(text) <= 80 else f"{text[:77]}..."
+    place = ".".join(str(part) for part in detail["loc"])
+    return f"{place}: {detail['msg']} (given: {given})" if place else f"{detail['msg']} (given: {given})"

@@ -1,0 +1,152 @@
+"""Settings on top of a blueprint: default < blueprint < environment < command line."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from dimos_streams.blueprint.classes import module_class, module_config
+from dimos_streams.blueprint.document import parse_document
+from dimos_streams.blueprint.fields import spelled
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.problem import BlueprintError, Problem, problems_of
+from dimos_streams.errors import UserError, suggest
+
+PREFIX = "DIMOS_STREAMS__"
+"""Environment variables that begin so are settings: ``DIMOS_STREAMS__FOLLOW__DISTANCE_M=1.2``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One value that a module will run with."""
+
+    module: str
+    field: str
+    """With dots between nested fields."""
+    value: Any
+    """Plain data, as JSON has it."""
+    source: str
+    """``"file:line"``, ``"environment"``, ``"command line"`` or ``"default"``."""
+
+
+def apply_settings(
+    blueprint: Blueprint, environment: Mapping[str, str] | None = None, assignments: Iterable[str] = ()
+) -> Blueprint:
+    """The blueprint with environment variables and then ``module.field=value`` assignments applied.
+
+    Values are read as YAML 1.2, or as plain text where that does not fit the field. Only modules that are set are
+    imported. Raises ``BlueprintError`` that names every unknown module, unknown field and bad value.
+    """
+    problems: list[Problem] = []
+    touched: set[str] = set()
+    for source, address, text in _addresses(blueprint, environment or {}, assignments, problems):
+        with _noting(problems, source):
+            module, path = blueprint.split_address(address)
+            blueprint = blueprint.with_modules([_set(blueprint.modules[module], path.split("."), text, source)])
+            touched.add(module)
+    for name in sorted(touched):
+        with _noting(problems, ""):
+            module_config(blueprint.modules[name], module_class(blueprint.modules[name]))
+    if problems:
+        raise BlueprintError(problems)
+    return blueprint
+
+
+def explain(blueprint: Blueprint) -> list[SettingRow]:
+    """Every value that every module will run with, and where it comes from.
+
+    Raises ``BlueprintError`` with all the problems of all configs.
+    """
+    problems: list[Problem] = []
+    rows: list[SettingRow] = []
+    for spec in blueprint.modules.values():
+        with _noting(problems, ""):
+            values = module_config(spec, module_class(spec)).model_dump(mode="json")
+            rows += _rows(spec, values, ())
+    if problems:
+        raise BlueprintError(problems)
+    return rows
+
+
+@contextlib.contextmanager
+def _noting(problems: list[Problem], source: str) -> Iterator[None]:
+    try:
+        yield
+    except UserError as error:
+        problems += problems_of(error, source)
+
+
+def _addresses(
+    blueprint: Blueprint, environment: Mapping[str, str], assignments: Iterable[str], problems: list[Problem]
+) -> Iterator[tuple[str, str, str]]:
+    """Source, ``module.field`` and text of each setting, in the order in which they count."""
+    for variable, text in sorted(environment.items()):
+        if variable.startswith(PREFIX):
+            with _noting(problems, "environment"):
+                yield "environment", _address_of(blueprint, variable), text
+    for assignment in assignments:
+        address, equals, text = assignment.partition("=")
+        if equals:
+            yield "command line", address.strip(), text
+        else:
+            problems.append(Problem(f"{assignment!r} is not of the form module.field=value", "command line"))
+
+
+def _address_of(blueprint: Blueprint, variable: str) -> str:
+    """``"robot1/follow.distance_m"`` for ``DIMOS_STREAMS__ROBOT1__FOLLOW__DISTANCE_M``; the longest module wins."""
+    rest = variable.removeprefix(PREFIX).lower()
+    for name in sorted(blueprint.modules, key=len, reverse=True):
+        start = f"{name.replace('/', '__')}__"
+        if rest.startswith(start):
+            return f"{name}.{rest.removeprefix(start).replace('__', '.')}"
+    module = rest.rpartition("__")[0].replace("__", "/") or rest
+    near = suggest(module, blueprint.modules)
+    raise UserError(f"{variable} names no module and setting of blueprint {blueprint.name!r}{near}")
+
+
+def _set(spec: ModuleSpec, path: list[str], text: str, source: str) -> ModuleSpec:
+    """The module with one value set; the text itself is the value where what it means as YAML does not fit."""
+    cls = module_class(spec)
+    field = spelled(cls.config_type(), path)
+    changed = spec.configured(field, _parsed(text), source)
+    plain = spec.configured(field, text, source)
+    return plain if _misfits(changed, field) and not _misfits(plain, field) else changed
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return parse_document(text, "value").data
+    except BlueprintError:
+        return text
+
+
+def _misfits(spec: ModuleSpec, field: tuple[str, ...]) -> bool:
+    """Whether the config has a fault at a field or inside it."""
+    try:
+        module_class(spec).config_type().model_validate(dict(spec.config))
+    except ValidationError as error:
+        return any(tuple(map(str, detail["loc"]))[: len(field)] == field for detail in error.errors())
+    return False
+
+
+def _rows(spec: ModuleSpec, values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[SettingRow]:
+    for name, value in values.items():
+        field = (*path, name)
+        if isinstance(value, Mapping) and value:
+            yield from _rows(spec, value, field)
+        else:
+            yield SettingRow(spec.name, ".".join(field), value, _source(spec, field))
+
+
+def _source(spec: ModuleSpec, field: tuple[str, ...]) -> str:
+    """Where a value is from: somebody wrote it, or it is the class's default."""
+    node: Any = spec.config
+    for name in field:
+        if not isinstance(node, Mapping) or name not in node:
+            return "default"
+        node = node[name]
+    return spec.where("config", *field)

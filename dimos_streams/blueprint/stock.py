@@ -1,0 +1,38 @@
+"""The blueprints that have a name: those of this package, and those that other packages register."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from importlib.resources import files
+from pathlib import Path
+
+from dimos_streams.errors import UserError, suggest
+
+GROUP = "dimos_streams.blueprints"
+"""Group of entry points: ``package.module:ATTRIBUTE`` of a ``Blueprint``, or of the ``Path`` of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class StockBlueprint:
+    """A name and what it stands for: a YAML file, or a reference ``"package.module:ATTRIBUTE"``."""
+
+    name: str
+    target: Path | str
+
+
+def stock_blueprints() -> dict[str, StockBlueprint]:
+    """All stock blueprints by name, in order. This package's own can't be replaced."""
+    registered = {entry.name: StockBlueprint(entry.name, entry.value) for entry in entry_points(group=GROUP)}
+    folder = Path(str(files("dimos_streams.blueprints")))
+    own = {path.stem: StockBlueprint(path.stem, path) for path in folder.glob("*.yaml")}
+    return dict(sorted((registered | own).items()))
+
+
+def find_stock(name: str) -> StockBlueprint:
+    """The stock blueprint of a name. Raises ``UserError`` that tells the nearest."""
+    known = stock_blueprints()
+    if name not in known:
+        offered = ", ".join(known) or "none"
+        raise UserError(f"no blueprint is called {name!r}{suggest(name, known)} (stock: {offered})")
+    return known[name]

@@ -1,0 +1,93 @@
+"""Which stream of which module is on which channel, and who is connected with whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
+from dimos_streams.module import Module
+from dimos_streams.skill import skills_of
+from dimos_streams.streams import StreamSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One stream of one module at its place."""
+
+    module: str
+    stream: StreamSpec
+    topic: str
+    """Empty for a stream that its blueprint leaves unwired."""
+
+    @property
+    def name(self) -> str:
+        """``"follow.cmd_vel"``."""
+        return f"{self.module}.{self.stream.name}"
+
+    @property
+    def type_name(self) -> str:
+        """``"geometry_msgs.Twist"``."""
+        return self.stream.message.msg_name
+
+    @property
+    def channel(self) -> str:
+        """Topic and type as LCM knows them. Not checked here for its length."""
+        return f"{self.topic}#{self.type_name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleWiring:
+    """What a host connects of one module."""
+
+    module: str
+    topics: Mapping[str, str]
+    """Topics by the names of the streams to connect. All other streams stay unconnected."""
+    unwired: tuple[str, ...]
+    """The inputs that nothing in the blueprint, nor outside, sends to."""
+    skills: tuple[str, ...]
+    """Public names of its skills."""
+
+
+def wire(blueprint: Blueprint) -> dict[str, ModuleWiring]:
+    """The wiring of each module, by name, in the blueprint's order.
+
+    Raises ``BlueprintError`` if a class can't be imported. What else may be wrong is found by ``check``.
+    """
+    classes = {name: module_class(spec) for name, spec in blueprint.modules.items()}
+    ports = {name: ports_of(spec, classes[name]) for name, spec in blueprint.modules.items()}
+    supplied = external_channels(blueprint) | {
+        port.channel for group in ports.values() for port in group if port.stream.direction == "out"
+    }
+    return {
+        name: _wiring(spec, ports[name], supplied, public_skills(spec, classes[name]))
+        for name, spec in blueprint.modules.items()
+    }
+
+
+def ports_of(spec: ModuleSpec, cls: type[Module]) -> list[Port]:
+    """The streams of a module at their places, in the order of their declaration."""
+    return [Port(spec.name, stream, spec.topic(stream.name) or "") for stream in cls.streams().values()]
+
+
+def external_channels(blueprint: Blueprint) -> set[str]:
+    """The channels that come from outside, with their slash."""
+    return {absolute(channel) for channel in blueprint.external}
+
+
+def public_skills(spec: ModuleSpec, cls: type[Module]) -> tuple[str, ...]:
+    """The names under which the module's skills are called. Raises ``TypeError`` for a skill without a schema."""
+    return tuple(skill.info(spec.prefix).name for skill in skills_of(cls).values())
+
+
+def _wiring(spec: ModuleSpec, ports: list[Port], supplied: set[str], skills: tuple[str, ...]) -> ModuleWiring:
+    def connected(port: Port) -> bool:
+        return bool(port.topic) and (port.stream.direction == "out" or port.channel in supplied)
+
+    return ModuleWiring(
+        module=spec.name,
+        topics={port.stream.name: port.topic for port in ports if connected(port)},
+        unwired=tuple(p.stream.name for p in ports if p.stream.direction == "in" and not connected(p)),
+        skills=skills,
+    )

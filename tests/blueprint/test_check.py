@@ -1,0 +1,292 @@
+"""Each kind of problem that ``check`` finds, with its text and its place; and that it starts nothing."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.blueprint import Blueprint, blueprint, include, module
+from dimos_streams.blueprint.check import check, check_reference
+from dimos_streams.blueprint.classes import instantiate
+from dimos_streams.blueprint.problem import BlueprintError
+from dimos_streams.blueprint.wiring import wire
+from dimos_streams.module import RunContext
+from tests.blueprint import parts
+from tests.blueprint.conftest import Write
+
+CAMERA = "tests.blueprint.parts:Camera"
+WALK = "tests.blueprint.parts:Walk"
+ROBOT = blueprint("robot", module(parts.Camera), module(parts.Walk), module(parts.Wheels))
+
+
+def found_in(write: Write, text: str) -> list[str]:
+    return [str(problem) for problem in check_reference(write("x.yaml", text))[1]]
+
+
+def test_a_sound_blueprint_has_no_problems() -> None:
+    assert check(ROBOT) == []
+
+
+def test_problems_of_form_are_given_back_too(write: Write) -> None:
+    found, problems = check_reference(write("x.yaml", "modules:\n  a: {typ: b}\n"))
+    assert found is None
+    assert str(problems[0]).startswith("x.yaml:2: module 'a' needs the key 'type'")
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("tests.blueprint.part:Camera", "there is no Python module 'tests.blueprint.part'; did you mean 'parts'?"),
+        ("tests.blueprint.parts:Camra", "'tests.blueprint.parts' has no 'Camra'; did you mean 'Camera'?"),
+        ("Camera", "'Camera' is not of the form 'package.module:Name'"),
+    ],
+)
+def test_unknown_types(write: Write, reference: str, expected: str) -> None:
+    text = f"modules:\n  camera:\n    process: a\n    type: {reference}\n"
+    assert found_in(write, text) == [f"x.yaml:4: module 'camera': {expected}"]
+
+
+def test_a_class_that_is_no_module(write: Write) -> None:
+    [line] = found_in(write, "modules:\n  a: {type: 'tests.blueprint.parts:NotAModule'}\n")
+    assert line.startswith("x.yaml:2: module 'a': 'tests.blueprint.parts:NotAModule' is not a Module class")
+
+
+@pytest.mark.parametrize(
+    ("package", "how"),
+    [
+        ("mujoco", "pip install 'dimos-streams[sim]'"),
+        ("cv2", "pip install 'dimos-streams[vision]'"),
+        ("frob", "pip install 'frob'"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, how: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"needs_{package}"
+    write(f"{name}.py", f"import {package}\n")
+    [line] = found_in(write, f"modules:\n  world: {{type: '{name}:World'}}\n")
+    assert line == f"x.yaml:2: module 'world': {name!r} can't be imported: {package!r} is not installed: {how}"
+
+
+def test_an_import_that_raises_is_one_line(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    write("raises_at_import.py", "1 / 0\n")
+    [line] = found_in(write, "modules:\n  a: {type: 'raises_at_import:A'}\n")
+    assert line == "x.yaml:2: module 'a': 'raises_at_import' can't be imported: ZeroDivisionError: division by zero"
+
+
+def test_packages_that_a_class_declares_are_looked_for(write: Write) -> None:
+    text = "modules:\n  a: {type: 'tests.blueprint.parts:NeedsPackages'}\n"
+    assert found_in(write, text) == [
+        "x.yaml:2: module 'a': 'no_such_package' is not installed: pip install 'no_such_package'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ("rate: 5", "module 'camera' has no setting 'rate'; did you mean 'rate_hz'?"),
+        ("lens: {zom: 5}", "module 'camera' has no setting 'lens.zom'; did you mean 'zoom'?"),
+        (
+            "rate_hz: fast",
+            "module 'camera': rate_hz: "
+            "Input should be a valid number, unable to parse string as a number (given: 'fast')",
+        ),
+        ("rate_hz: 99", "module 'camera': rate_hz: Input should be less than or equal to 60 (given: 99)"),
+        ("encoding: png", "module 'camera': encoding: Input should be 'jpeg' or 'rgb8' (given: 'png')"),
+    ],
+)
+def test_bad_config(write: Write, config: str, expected: str) -> None:
+    text = f"modules:\n  camera:\n    type: {CAMERA}\n    config:\n      {config}\n"
+    assert found_in(write, text) == [f"x.yaml:5: {expected}"]
+
+
+def test_a_config_that_lacks_a_setting(write: Write) -> None:
+    text = "modules:\n  a: {type: 'tests.blueprint.parts:Keyless'}\n"
+    assert found_in(write, text) == ["x.yaml:2: module 'a' needs the setting 'key'"]
+
+
+def test_a_skill_without_a_schema(write: Write) -> None:
+    [line] = found_in(write, "modules:\n  a: {type: 'tests.blueprint.parts:BadSkill'}\n")
+    assert line.endswith("is not declared as it should be: BadSkill.untyped: 'what' needs a type")
+    assert line.startswith("x.yaml:2: module 'a': tests.blueprint.parts:BadSkill")
+
+
+def test_remaps_of_streams_that_do_not_exist(write: Write) -> None:
+    text = f"modules:\n  camera:\n    type: {CAMERA}\n    remap:\n      colour_image: a\n      depth: b\n"
+    assert found_in(write, text) == [
+        "x.yaml:5: module 'camera' has no stream 'colour_image' to remap; did you mean 'color_image'?",
+        "x.yaml:6: module 'camera' has no stream 'depth' to remap (streams: color_image)",
+    ]
+
+
+def test_outputs_can_not_be_left_unwired(write: Write) -> None:
+    text = f"modules:\n  camera:\n    type: {CAMERA}\n    remap:\n      color_image: null\n"
+    assert found_in(write, text) == [
+        "x.yaml:5: module 'camera' publishes on 'color_image': only inputs can be left unwired"
+    ]
+
+
+def test_one_topic_with_two_types(write: Write) -> None:
+    text = f"""\
+        modules:
+          camera: {{type: 'tests.blueprint.parts:ScanAsPictures'}}
+          walk: {{type: '{WALK}'}}
+    """
+    assert found_in(write, text) == [
+        "x.yaml:3: topic '/color_image' has 2 types: "
+        "sensor_msgs.LaserScan by camera.color_image; sensor_msgs.Image by walk.color_image"
+    ]
+
+
+def test_an_external_channel_of_another_type(write: Write) -> None:
+    text = f"modules:\n  walk: {{type: '{WALK}'}}\nexternal: [color_image#sensor_msgs.LaserScan]\n"
+    assert found_in(write, text) == [
+        "x.yaml:2: topic '/color_image' has 2 types: "
+        "sensor_msgs.Image by walk.color_image; sensor_msgs.LaserScan by outside"
+    ]
+
+
+def test_a_required_input_that_nothing_feeds(write: Write) -> None:
+    text = f"modules:\n  walk: {{type: '{WALK}'}}\n"
+    needs = "module 'walk' requires its input 'color_image', but nothing publishes '/color_image#sensor_msgs.Image'"
+    assert found_in(write, text) == [f"x.yaml:2: {needs}; no module has an output of that type"]
+    text += f"  camera:\n    type: {CAMERA}\n    remap: {{color_image: front}}\n"
+    assert found_in(write, text) == [f"x.yaml:2: {needs}; outputs of that type: camera.color_image (/front)"]
+    assert found_in(write, text + "external: [color_image#sensor_msgs.Image]\n") == []
+
+
+def test_a_required_input_that_is_left_unwired_on_purpose(write: Write) -> None:
+    text = (
+        f"modules:\n  camera: {{type: '{CAMERA}'}}\n  walk:\n    type: {WALK}\n    remap:\n      color_image: null\n"
+    )
+    assert found_in(write, text) == [
+        "x.yaml:6: module 'walk' requires its input 'color_image', it can't be left unwired"
+    ]
+
+
+def test_an_optional_input_may_stay_unwired() -> None:
+    wiring = wire(ROBOT)["walk"]
+    assert wiring.topics == {"color_image": "/color_image", "cmd_vel": "/cmd_vel"}
+    assert wiring.unwired == ("scan",)
+
+
+def test_colliding_names_of_skills(write: Write) -> None:
+    text = f"""\
+        external: [/color_image#sensor_msgs.Image]
+        modules:
+          one: {{type: '{WALK}', remap: {{color_image: /color_image, cmd_vel: one_vel}}}}
+          two: {{type: '{WALK}', remap: {{color_image: /color_image, cmd_vel: two_vel}}}}
+    """
+    assert found_in(write, text) == [
+        "x.yaml:4: skill 'walk' is offered by both 'one' and 'two'; use another namespace"
+    ]
+
+
+def test_skills_collide_over_namespaces() -> None:
+    robot = blueprint("robot", module(parts.Walk, remap={"color_image": "/image"}))
+    twice = blueprint(
+        "twice",
+        include(robot, namespace="a/b"),
+        include(robot, namespace="a_b"),
+        external=("/image#sensor_msgs.Image",),
+    )
+    [problem] = check(twice)
+    assert problem.text == "skill 'a_b_walk' is offered by both 'a/b/walk' and 'a_b/walk'; use another namespace"
+    apart = blueprint(
+        "apart", include(robot, namespace="a"), include(robot, namespace="b"), external=("/image#sensor_msgs.Image",)
+    )
+    assert check(apart) == []
+    assert [wiring.skills for wiring in wire(apart).values()] == [("a_walk",), ("b_walk",)]
+
+
+def test_channels_that_are_too_long_or_no_topics(write: Write) -> None:
+    text = f"""\
+        modules:
+          camera:
+            type: {CAMERA}
+            remap:
+              color_image: {"a" * 60}
+          other:
+            type: {CAMERA}
+            remap: {{color_image: 'two words'}}
+    """
+    long, spaced = found_in(write, text)
+    assert long.startswith("x.yaml:5: camera.color_image: channel '/aaa")
+    assert long.endswith(f"is 79 bytes long, LCM allows 63: shorten the topic '/{'a' * 60}' or its namespace by 16")
+    assert spaced.startswith("x.yaml:8: other.color_image: '/two words' can't be a topic")
+
+
+def test_several_publishers_of_a_channel_are_a_warning(write: Write) -> None:
+    text = f"""\
+        external: [color_image#sensor_msgs.Image]
+        modules:
+          walk: {{type: '{WALK}'}}
+          sharing: {{type: 'tests.blueprint.parts:Sharing'}}
+    """
+    assert found_in(write, text) == [
+        "x.yaml:4: warning: channel '/cmd_vel#geometry_msgs.Twist' has 2 publishers: walk.cmd_vel, sharing.cmd_vel; "
+        "remap one, or list it in the class's shared_outputs (walk.cmd_vel)"
+    ]
+
+
+def test_publishers_that_say_that_they_share_are_fine() -> None:
+    assert check(blueprint("x", module(parts.Sharing, name="a"), module(parts.Sharing, name="b"))) == []
+
+
+@pytest.mark.parametrize(
+    ("channel", "expected"),
+    [
+        ("/scan", "must be of the form '/topic#package.Type': there is no such message type"),
+        ("/scan#sensor_msgs.LaserScann", "no such message type; did you mean 'sensor_msgs.LaserScan'?"),
+        ("/s can#sensor_msgs.LaserScan", "external '/s can#sensor_msgs.LaserScan': '/s can' can't be a topic"),
+    ],
+)
+def test_bad_external_channels(write: Write, channel: str, expected: str) -> None:
+    [line] = found_in(write, f"name: x\nexternal:\n  - {channel}\n")
+    assert line.startswith("x.yaml:3: ")
+    assert expected in line
+
+
+def test_wiring_is_not_judged_while_a_class_is_missing(write: Write) -> None:
+    text = f"modules:\n  camera: {{type: 'no_such:Camera'}}\n  walk: {{type: '{WALK}'}}\n"
+    assert found_in(write, text) == ["x.yaml:2: module 'camera': there is no Python module 'no_such'"]
+
+
+def test_python_blueprints_have_places_too() -> None:
+    problem = check(blueprint("x", module(parts.Walk)))[0]
+    file, _, line = problem.where.partition(":")
+    assert Path(file).resolve() == Path(__file__).resolve()
+    assert "module(parts.Walk)" in Path(__file__).read_text().splitlines()[int(line) - 1]
+
+
+def test_instantiate_gives_name_config_and_namespace() -> None:
+    spec = module(parts.Camera, rate_hz=5).namespaced("robot1")
+    made = instantiate(spec, RunContext(seed=3))
+    assert isinstance(made, parts.Camera)
+    assert (made.name, made.config.rate_hz) == ("robot1/camera", 5.0)
+    assert (made.context.namespace, made.context.seed) == ("robot1/", 3)
+
+
+def test_instantiate_refuses_bad_configs() -> None:
+    with pytest.raises(BlueprintError, match="rate_hz: Input should be greater than 0"):
+        instantiate(module(parts.Camera, rate_hz=0), RunContext())
+
+
+def test_specs_and_errors_travel_to_other_processes() -> None:
+    spec = module(parts.Camera, rate_hz=0).namespaced("robot1")
+    assert pickle.loads(pickle.dumps(spec)) == spec
+    error = BlueprintError(check(blueprint("x", spec)))
+    assert pickle.loads(pickle.dumps(error)).problems == error.problems
+
+
+def test_blueprint_is_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        ROBOT.name = "other"
+    with pytest.raises(ValueError, match="'camera' is listed as 'x'"):
+        Blueprint(name="x", modules={"x": ROBOT.modules["camera"]})

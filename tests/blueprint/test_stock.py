@@ -1,0 +1,95 @@
+"""The blueprints that come with the package, and those that others register."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import runpy
+import subprocess
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.blueprint.check import check
+from dimos_streams.blueprint.graph import render
+from dimos_streams.blueprint.load import resolve, stock_descriptions
+from dimos_streams.blueprint.settings import explain
+from dimos_streams.blueprint.stock import GROUP, find_stock, stock_blueprints
+from dimos_streams.errors import UserError
+
+OWN = ["base-robot", "follow-person", "robot-only"]
+HEAVY = ("mujoco", "simplejpeg", "cv2", "openai", "fastapi", "uvicorn", "sse_starlette", "requests")
+
+
+def test_they_are_listed_with_their_descriptions() -> None:
+    described = stock_descriptions()
+    assert [name for name in described if name in OWN] == OWN
+    assert described["base-robot"] == "A simulated robot with a velocity gate and a detector of people"
+
+
+def test_an_unknown_name_is_told_the_nearest() -> None:
+    with pytest.raises(
+        UserError, match=r"no blueprint is called 'base-robt'; did you mean 'base-robot'\? \(stock: .*\)"
+    ):
+        find_stock("base-robt")
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_nothing_is_wrong_with_them(name: str) -> None:
+    assert [str(problem) for problem in check(resolve(name))] == []
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_they_can_be_drawn_and_explained(name: str) -> None:
+    found = resolve(name)
+    assert all(module in render(found) for module in found.modules)
+    assert {row.module for row in explain(found)} <= set(found.modules)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_their_header_tells_the_commands(name: str) -> None:
+    target = find_stock(name).target
+    assert isinstance(target, Path)
+    text = target.read_text(encoding="utf-8")
+    for command in ("check", "graph", "run"):
+        assert f"#   dimos-streams {command} {name}" in text
+
+
+def test_checking_them_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from dimos_streams.blueprint.check import check\n"
+        "from dimos_streams.blueprint.load import resolve\n"
+        f"for name in {OWN!r}: check(resolve(name))\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+def test_other_packages_may_register_blueprints(monkeypatch: pytest.MonkeyPatch) -> None:
+    def entry_points(group: str) -> EntryPoints:
+        assert group == GROUP
+        return EntryPoints(
+            [
+                EntryPoint("theirs", "tests.blueprint.test_load:FROM_PYTHON", GROUP),
+                EntryPoint("broken", "tests.blueprint.test_load:A_FILE", GROUP),
+                EntryPoint("base-robot", "tests.blueprint.test_load:FROM_PYTHON", GROUP),
+            ]
+        )
+
+    monkeypatch.setattr("dimos_streams.blueprint.stock.entry_points", entry_points)
+    assert resolve("theirs").description == "written in Python"
+    assert resolve("base-robot").name == "base-robot"
+    assert set(stock_blueprints()) >= {"theirs", "broken", *OWN}
+    assert stock_descriptions()["broken"] == "cannot be loaded: there is no blueprint file 'somewhere.yaml'"
+
+
+def test_the_group_can_be_asked_for() -> None:
+    assert all(entry.group == GROUP for entry in importlib.metadata.entry_points(group=GROUP))
+
+
+def test_the_folder_can_not_be_imported_as_a_package_of_its_own() -> None:
+    with pytest.raises(ImportError, match=r"import dimos_streams\.blueprints"):
+        runpy.run_path(str(Path(str(find_stock("base-robot").target)).parent / "__init__.py"), run_name="blueprints")
