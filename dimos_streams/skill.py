@@ -35,6 +35,8 @@ class SkillPolicy:
     """Skills for operators are callable by everybody but not offered to models."""
     time_limit_s: float | None = None
     """A call that runs longer is ended with outcome ``timed_out``."""
+    name: str = ""
+    """What callers call it, where that can't be the method's name; empty for the method's name."""
 
 
 @overload
@@ -46,6 +48,7 @@ def skill(
     on_duplicate: OnDuplicate = "allow",
     audience: Audience = "everyone",
     time_limit_s: float | None = None,
+    name: str = "",
 ) -> Callable[[F], F]: ...
 def skill(
     function: F | None = None,
@@ -54,6 +57,7 @@ def skill(
     on_duplicate: OnDuplicate = "allow",
     audience: Audience = "everyone",
     time_limit_s: float | None = None,
+    name: str = "",
 ) -> F | Callable[[F], F]:
     """Mark a method as a skill: its signature is its schema, its docstring its description.
 
@@ -61,7 +65,7 @@ def skill(
     for the arguments.
     """
     policy = SkillPolicy(
-        uses=frozenset(uses), on_duplicate=on_duplicate, audience=audience, time_limit_s=time_limit_s
+        uses=frozenset(uses), on_duplicate=on_duplicate, audience=audience, time_limit_s=time_limit_s, name=name
     )
 
     def mark(method: F) -> F:
@@ -176,7 +180,7 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
             function = inspect.unwrap(getattr(owner, name)) if callable(getattr(owner, name, None)) else None
             policy = getattr(function, _ATTRIBUTE, None)
             if function is not None and isinstance(policy, SkillPolicy):
-                found[name] = _spec(owner, function, policy)
+                found[policy.name or name] = _spec(owner, function, policy)
     return found
 
 
@@ -201,9 +205,10 @@ def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> Ski
         field = FieldInfo.from_annotated_attribute(hint, default)
         field.description = field.description or described.get(parameter.name)
         fields[parameter.name] = (hint, field)
-    model = create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+    name = policy.name or function.__name__
+    model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
     text = "\n\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
-    return SkillSpec(function.__name__, function, policy, model, text, call_parameter)
+    return SkillSpec(name, function, policy, model, text, call_parameter)
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:

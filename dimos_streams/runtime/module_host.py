@@ -37,6 +37,7 @@ class ModuleHost:
         if not self._skills_started:
             self._skills.start()
             self._skills_started = True
+        module.context.services.offer(Bus, self._bus)  # type: ignore[type-abstract]
         self._connect(module, topics)
         self._modules.append(module)
         try:

@@ -62,8 +62,8 @@ class SupervisedProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process's number, None before its start."""
-        return self._process.pid
+        """The process's number, None before its start and after its end."""
+        return None if self._exited.is_set() else self._process.pid
 
     async def start(self) -> None:
         """Fork it. The forkserver must have begun."""

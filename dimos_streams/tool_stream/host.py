@@ -191,7 +191,7 @@ class SkillHost:
             run_call(hosted.module, spec, running, checked), name=f"{message.skill}:{message.call_id}"
         )
         hosted.calls[message.call_id] = (running, task)
-        task.add_done_callback(lambda _: hosted.calls.pop(message.call_id, None))
+        task.add_done_callback(lambda _: _forget(hosted, running))
 
     def _on_cancel(self, channel: str, data: bytes) -> None:
         try:
@@ -203,6 +203,12 @@ class SkillHost:
             if message.call_id in hosted.calls:
                 running, task = hosted.calls[message.call_id]
                 running.cancel(task, message.reason)
+
+
+def _forget(hosted: _Hosted, running: RunningCall) -> None:
+    hosted.calls.pop(running.id, None)
+    # A task that is cancelled before its first step never runs: nothing in it could have closed the stream.
+    running.writer.close(Outcome.CANCELLED, running.cancel_reason or "it was ended before it began", {})
 
 
 def _listed(arguments: Mapping[str, Any]) -> str:

@@ -198,7 +198,7 @@ class ToolStreamReceiver:
             return
         self._batch = []
         self._delivered += len(batch)
-        for call_id in {event.call_id for event in batch}:
+        for call_id in dict.fromkeys(event.call_id for event in batch):
             stream = self._streams[call_id]
             self._ack_soon(call_id, at_once=stream.closed or stream.delivered - stream.acked >= ACK_EVERY)
 
