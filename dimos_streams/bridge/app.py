@@ -1,0 +1,201 @@
+"""The HTTP surface of the bridge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Header, Query, Request, Response
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import from_json
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from dimos_streams.bridge import problems
+from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.calls import MAX_NAME
+from dimos_streams.bridge.event_stream import EventStream
+from dimos_streams.bridge.guard import Guard
+from dimos_streams.bridge.hub import Hub
+from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
+
+MAX_WAIT_S = 300.0
+_MAX_LEASE_WAIT_S = 60.0
+
+Wait = Literal["answer", "close"]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+
+
+class CallRequest(BaseModel):
+    """Body of ``POST /calls``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    skill: Name
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    caller: Name = "http"
+    on_duplicate: OnDuplicate | None = None
+    idempotency_key: Name | None = None
+    lease_wait_s: float = Field(default=0.0, ge=0, le=_MAX_LEASE_WAIT_S)
+    """How long the call may wait for a resource that another one holds."""
+
+
+class CancelRequest(BaseModel):
+    """Body of ``POST /calls/{id}/cancel``; it may be left out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reason: str = Field(default="cancelled over HTTP", max_length=4000)
+
+
+class StreamOptions(BaseModel):
+    """How event streams treat their clients."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ping_s: float = Field(default=10.0, gt=0)
+    """Pause without events after which a comment is sent."""
+    send_timeout_s: float = Field(default=20.0, gt=0)
+    """A client that takes nothing for so long is cut off."""
+
+
+def create_app(
+    broker: Broker, hub: Hub, *, streams: StreamOptions | None = None, abort: Callable[[object], None] | None = None
+) -> FastAPI:
+    """The app, unguarded. ``abort`` ends the connection of a client address at once."""
+    options = streams or StreamOptions()
+    app = FastAPI(title="dimos-streams bridge", version=_version(), docs_url=None, redoc_url=None)
+    app.router.route_class = _StrictJsonRoute
+    problems.install(app)
+
+    @app.get("/healthz")
+    async def healthz() -> dict[str, Any]:
+        journal, receiver = hub.journal, broker.receiver.statistics()
+        return {
+            "status": "ok" if journal.state == "ok" else "degraded",
+            "journal": {
+                "state": journal.state,
+                "first_place": journal.first_place,
+                "last_place": journal.last_place,
+                "bytes": journal.size(),
+            },
+            "place": hub.last_place,
+            "counts": {
+                "modules": len(broker.directory.modules()),
+                "open_calls": len(broker.ledger.calls.open),
+                "leases": broker.ledger.leases.holders(),
+                "hub": asdict(hub.statistics()),
+                "receiver": asdict(receiver),
+            },
+        }
+
+    @app.get("/skills")
+    async def skills() -> list[OfferedSkill]:
+        return await broker.skills()
+
+    @app.get("/modules")
+    async def modules() -> list[dict[str, Any]]:
+        return [
+            {**asdict(module), "alive": module.alive, "skills": [skill.name for skill in module.skills]}
+            for module in await broker.modules()
+        ]
+
+    @app.post("/calls", status_code=201)
+    async def call(
+        body: CallRequest,
+        wait: Wait | None = None,
+        timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 30.0,
+    ) -> JSONResponse:
+        call_id = await broker.call(
+            body.skill,
+            body.arguments,
+            caller=body.caller,
+            on_duplicate=body.on_duplicate,
+            idempotency_key=body.idempotency_key,
+            lease_wait_s=body.lease_wait_s,
+        )
+        content: dict[str, Any] = {"call_id": call_id}
+        if wait is not None:
+            ended = await broker.wait(call_id, wait, timeout_s)
+            view = await broker.view(call_id)
+            content = {**view.model_dump(mode="json"), "waited": wait if ended else "timed_out"}
+        return JSONResponse(content, 201, headers={"Location": f"/calls/{call_id}"})
+
+    @app.get("/calls")
+    async def calls(state: Literal["open"] | None = None) -> list[CallView]:
+        return await broker.calls(open_only=state == "open")
+
+    @app.get("/calls/{call_id}")
+    async def one_call(call_id: str) -> CallView:
+        return await broker.view(call_id)
+
+    @app.post("/calls/{call_id}/cancel", status_code=202)
+    async def cancel(call_id: str, body: CancelRequest | None = None) -> CallView:
+        await broker.cancel(call_id, (body or CancelRequest()).reason)
+        return await broker.view(call_id)
+
+    @app.get("/tool_streams", response_model=None)
+    async def tool_streams(
+        call: str | None = None,
+        caller: str | None = None,
+        from_: Annotated[int | None, Query(alias="from", ge=0, lt=2**53)] = None,
+        last_event_id: Annotated[str | None, Header()] = None,
+    ) -> EventStream:
+        return EventStream(
+            hub,
+            after=_after(last_event_id, from_),
+            caller=caller,
+            call_id=call,
+            ping_s=options.ping_s,
+            send_timeout_s=options.send_timeout_s,
+            abort=abort or (lambda client: None),
+        )
+
+    return app
+
+
+def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[str, ...] = ()) -> ASGIApp:
+    """The app behind its guard: what is served."""
+    return Guard(app, host=host, token=token, allowed_hosts=allowed_hosts)
+
+
+def _after(last_event_id: str | None, from_place: int | None) -> int | None:
+    """The place behind which a stream begins; what the client has read counts more than what it once asked for."""
+    if last_event_id:
+        if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 17):
+            raise HTTPException(400, f"Last-Event-ID {last_event_id[:50]!r} is not a place")
+        return int(last_event_id)
+    return None if from_place is None else max(0, from_place - 1)
+
+
+class _StrictJsonRequest(Request):
+    """A request whose JSON is JSON: no NaN, no depth that ends in a recursion error."""
+
+    async def json(self) -> Any:
+        body = await self.body()
+        try:
+            return from_json(body, allow_inf_nan=False)
+        except ValueError as error:
+            raise HTTPException(400, f"The body is not JSON: {error}") from error
+
+
+class _StrictJsonRoute(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_strictly(request: Request) -> Response:
+            return await handle(_StrictJsonRequest(request.scope, request.receive))
+
+        return handle_strictly
+
+
+def _version() -> str:
+    try:
+        return version("dimos-streams")
+    except PackageNotFoundError:  # run from a source tree
+        return "0"

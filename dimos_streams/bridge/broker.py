@@ -1,0 +1,281 @@
+"""The broker: resolves, checks and admits calls, and gives agents and HTTP one view of skills, calls and events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls import MAX_ARGUMENTS, MAX_NAME, CallState
+from dimos_streams.bridge.hub import Hub
+from dimos_streams.bridge.journal import Journal
+from dimos_streams.bridge.ledger import MAX_OPEN, Ledger
+from dimos_streams.bridge.skill_requests import SkillRequests
+from dimos_streams.bridge.tending import Patience, Tending
+from dimos_streams.bus import Bus
+from dimos_streams.errors import CallRejectedError, SkillArgumentError, SkillError, SkillUnavailableError
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.skill import OnDuplicate, SkillInfo
+from dimos_streams.tool_stream.directory import ModuleDirectory, ModuleView, check_arguments
+from dimos_streams.tool_stream.event import json_text
+from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
+from dimos_streams.tool_stream.receiver import ToolStreamReceiver
+
+_MAX_WAITING = 100
+_KEYS = 1000
+
+
+class UnknownCallError(SkillError):
+    """No call of that id is remembered."""
+
+    def __init__(self, call_id: str) -> None:
+        self.call_id = call_id
+        super().__init__(f"no call has the id {call_id!r}; ended calls are forgotten after a while")
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """A call that was begun with an idempotency key, perhaps not yet admitted."""
+
+    what: tuple[str, str]
+    call_id: asyncio.Future[str]
+
+
+class Broker:
+    """A ``SkillGateway`` on a bus. Use from the bus's loop only."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        journal: Journal,
+        hub: Hub,
+        *,
+        random: random.Random,
+        name: str = "bridge",
+        patience: Patience | None = None,
+    ) -> None:
+        """``random`` makes the ids of calls; ``journal`` must be open."""
+        self.patience = patience or Patience()
+        self.ledger = Ledger(journal, hub)
+        self.receiver = ToolStreamReceiver(bus, self.ledger.take, resume=self.ledger.resume, name=name)
+        self.directory = ModuleDirectory(bus, on_status=self._on_status)
+        self._tending = Tending(bus, self.ledger, self.directory, self.receiver.finish, self.patience)
+        self._requests = SkillRequests(bus, self.ledger, self._tending, self.receiver.finish, self._admit)
+        self._random = random
+        self._keys: OrderedDict[tuple[str, str], _Keyed] = OrderedDict()
+        self._waiting = 0
+
+    async def start(self) -> None:
+        """Take up the journal's calls, then listen to the bus, which must be open."""
+        self.ledger.restore()
+        for call in self.ledger.calls:
+            if call.key is not None:
+                self._remember_key(call).set_result(call.call_id)
+        self.receiver.start()
+        self.directory.start()
+        self._requests.start()
+        self._tending.start()
+
+    async def stop(self) -> None:
+        """Leave the bus; what has come in is entered first. Open calls run on. Twice is fine."""
+        await self._tending.stop()
+        await self._requests.stop()
+        self.directory.stop()
+        self.receiver.stop()
+
+    async def skills(self) -> list[OfferedSkill]:
+        """See ``SkillGateway``."""
+        return [
+            OfferedSkill(**info.model_dump(), module=module.name, available=self._available(module))
+            for module, info in self.directory.skills()
+        ]
+
+    async def modules(self) -> list[ModuleView]:
+        """All modules that were heard of."""
+        return self.directory.modules()
+
+    async def call(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        *,
+        caller: str,
+        on_duplicate: OnDuplicate | None = None,
+        idempotency_key: str | None = None,
+        lease_wait_s: float = 0.0,
+    ) -> str:
+        """See ``SkillGateway``. A resource that is taken is waited for up to ``lease_wait_s``."""
+        new = CallState(
+            call_id=self._new_id(),
+            skill=skill,
+            module="",
+            caller=caller,
+            arguments=dict(arguments),
+            key=idempotency_key,
+        )
+        if idempotency_key is None:
+            await self._admit(new, on_duplicate, lease_wait_s)
+            return new.call_id
+        known = self._keys.get((caller, idempotency_key))
+        if known is not None:
+            if known.what != _what(new):
+                raise CallRejectedError(f"idempotency key {idempotency_key!r} was used for another call")
+            return await asyncio.shield(known.call_id)
+        future = self._remember_key(new)
+        try:
+            await self._admit(new, on_duplicate, lease_wait_s)
+        except BaseException as error:
+            self._keys.pop((caller, idempotency_key), None)
+            given_up = CallRejectedError(f"the first call with idempotency key {idempotency_key!r} was given up")
+            future.set_exception(error if isinstance(error, SkillError) else given_up)
+            future.exception()  # nobody else may be waiting for it
+            raise
+        future.set_result(new.call_id)
+        return new.call_id
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        """See ``SkillGateway``."""
+        self._tending.cancel(self._known(call_id), reason)
+
+    async def calls(self, *, open_only: bool = False) -> list[CallView]:
+        """See ``SkillGateway``."""
+        return [call.view() for call in (self.ledger.calls.open if open_only else self.ledger.calls)]
+
+    async def view(self, call_id: str) -> CallView:
+        """One call. Raises ``UnknownCallError``."""
+        return self._known(call_id).view()
+
+    async def wait(self, call_id: str, until: Literal["answer", "close"], timeout_s: float) -> bool:
+        """Wait for a call's answer or close; False when time ran out. Raises ``UnknownCallError``."""
+        call = self._known(call_id)
+        try:
+            await asyncio.wait_for((call.answered if until == "answer" else call.closed).wait(), timeout_s)
+        except TimeoutError:
+            return False
+        return True
+
+    async def place(self) -> int:
+        """See ``SkillGateway``."""
+        return self.ledger.hub.last_place
+
+    async def events(
+        self, *, after: int, caller: str | None = None, call_id: str | None = None
+    ) -> AsyncIterator[PlacedEvent]:
+        """See ``SkillGateway``. Ends when the hub is closed."""
+        with contextlib.closing(self.ledger.hub.reader(after=after, caller=caller, call_id=call_id)) as reader:
+            while page := await reader.page():
+                for entry in page:
+                    yield entry.placed
+
+    async def _admit(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
+        """Check a call, wait for what it needs as far as allowed, and begin it. Raises ``SkillError`` if it can't."""
+        self._check_form(call)
+        self._waiting += 1
+        try:
+            if self._waiting > _MAX_WAITING or len(self.ledger.calls.open) >= MAX_OPEN:
+                raise CallRejectedError("too many calls are open or waiting; try again later")
+            await self._make_way(call, on_duplicate, lease_wait_s)
+        finally:
+            self._waiting -= 1
+        call.requested_utime = clock.utime()
+        call.since = clock.monotonic()
+        self.ledger.begin(call)
+        self._tending.request(call)
+
+    def _check_form(self, call: CallState) -> SkillInfo:
+        """Find the skill and check the arguments; sets the call's module and what it uses."""
+        if len(call.caller) > MAX_NAME or len(call.skill) > MAX_NAME:
+            raise CallRejectedError(f"the names of caller and skill may have {MAX_NAME} characters")
+        module, info = self.directory.find(call.skill)
+        check_arguments(info, call.arguments)
+        try:
+            size = len(json_text({"caller": call.caller, "arguments": call.arguments}).encode())
+        except UnicodeError as error:
+            raise SkillArgumentError(call.skill, {"arguments": f"text that has no UTF-8 form: {error}"}) from error
+        if size > MAX_ARGUMENTS:
+            problem = f"they have {size} bytes, {MAX_ARGUMENTS} are possible"
+            raise SkillArgumentError(call.skill, {"arguments": problem})
+        if not self._available(module):
+            raise SkillUnavailableError(
+                f"skill {call.skill!r} is not available: its module {module.name!r} has not been heard of"
+                f" for {module.age_s:.1f} s"
+            )
+        call.module, call.uses = module.name, info.uses
+        return info
+
+    async def _make_way(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
+        """Wait until no duplicate and no lease is in the way; then nothing else has run in between."""
+        deadline = clock.monotonic() + lease_wait_s
+        while True:
+            info = self._check_form(call)
+            twins = [other for other in self.ledger.calls.open if other.skill == call.skill]
+            policy = on_duplicate or info.on_duplicate
+            if twins and policy != "allow":
+                await self._replace(twins, call, policy)
+                continue
+            conflicts = self.ledger.leases.conflicts(call.uses)
+            if not conflicts:
+                return
+            resource, holder = next(iter(conflicts.items()))
+            if not await self._ended(holder, deadline - clock.monotonic()):
+                raise CallRejectedError(self._busy(call, resource, holder), holder=holder)
+
+    async def _replace(self, twins: list[CallState], call: CallState, policy: OnDuplicate) -> None:
+        twin = twins[0]
+        running = f"{call.skill!r} runs already as call {twin.call_id!r} of {twin.caller!r}"
+        if policy == "reject":
+            raise CallRejectedError(running, holder=twin.call_id)
+        if policy == "confirm":
+            text = (
+                f"{running} ({twin.text or 'not begun yet'}). Repeat the call with on_duplicate='allow' to run both"
+            )
+            raise CallRejectedError(f"{text}, or 'replace' to end the running one first", holder=twin.call_id)
+        deadline = clock.monotonic() + self.patience.replace_s
+        for old in twins:
+            self._tending.cancel(old, f"replaced by another call of {call.skill!r}")
+        for old in twins:
+            if not await self._ended(old.call_id, deadline - clock.monotonic()):
+                text = f"call {old.call_id!r} was to be replaced but did not end within {self.patience.replace_s:g} s"
+                raise CallRejectedError(text, holder=old.call_id)
+
+    async def _ended(self, call_id: str, within_s: float) -> bool:
+        call = self.ledger.calls.get(call_id)
+        return call is None or (within_s > 0 and await self.wait(call_id, "close", within_s))
+
+    def _busy(self, call: CallState, resource: str, holder: str) -> str:
+        held_by = self.ledger.calls.get(holder)
+        who = f" ({held_by.skill!r} for {held_by.caller!r}: {held_by.text})" if held_by else ""
+        return f"{call.skill!r} needs {resource!r}, which call {holder!r} holds{who}"
+
+    def _known(self, call_id: str) -> CallState:
+        call = self.ledger.calls.get(call_id)
+        if call is None:
+            raise UnknownCallError(call_id)
+        return call
+
+    def _available(self, module: ModuleView) -> bool:
+        return module.age_s <= self.patience.silence_s
+
+    def _new_id(self) -> str:
+        return f"{self._random.getrandbits(64):016x}"
+
+    def _remember_key(self, call: CallState) -> asyncio.Future[str]:
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._keys[call.caller, call.key or ""] = _Keyed(_what(call), future)
+        while len(self._keys) > _KEYS:
+            self._keys.popitem(last=False)
+        return future
+
+    def _on_status(self, status: ModuleStatus) -> None:
+        self.receiver.on_status(status)
+        self._tending.on_status(status)
+
+
+def _what(call: CallState) -> tuple[str, str]:
+    """What must be the same in two calls with one idempotency key."""
+    return call.skill, json_text(call.arguments)

@@ -1,0 +1,83 @@
+"""Events with their places, in the form in which the journal keeps them and the stream sends them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from dimos_streams import clock
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.gateway import PlacedEvent
+
+
+class Entry:
+    """One placed event. ``body`` is its JSON, encoded once for the journal and all readers; decoded on demand."""
+
+    __slots__ = ("_event", "body", "call_id", "caller", "place", "type")
+
+    def __init__(
+        self, place: int, call_id: str, caller: str, type: str, body: bytes, event: ToolEvent | None = None
+    ) -> None:
+        self.place = place
+        self.call_id = call_id
+        self.caller = caller
+        self.type = type
+        self.body = body
+        self._event = event
+
+    @classmethod
+    def of(cls, place: int, event: ToolEvent) -> Entry:
+        """The entry of an event."""
+        return cls(place, event.call_id, event.caller, event.type, encode_event(event), event)
+
+    @property
+    def event(self) -> ToolEvent:
+        """The event itself."""
+        if self._event is None:
+            self._event = ToolEvent(**from_json(self.body))
+        return self._event
+
+    @property
+    def placed(self) -> PlacedEvent:
+        """The event as gateways hand it out."""
+        return PlacedEvent(self.place, self.event)
+
+    def __repr__(self) -> str:
+        return f"Entry({self.place}, {self.event!r})"
+
+
+def encode_event(event: ToolEvent) -> bytes:
+    """One line of JSON. Never fails: text that has no UTF-8 form is escaped."""
+    try:
+        return to_json(event.to_dict(), inf_nan_mode="null")
+    except (PydanticSerializationError, UnicodeError):
+        return json.dumps(event.to_dict(), default=repr).encode()
+
+
+def gap_entry(
+    place: int, from_place: int, to_place: int, text: str, *, caller: str | None, call_id: str | None
+) -> Entry:
+    """What a reader gets instead of places that can't be had any more; it goes on behind ``place``."""
+    event = ToolEvent(
+        utime=clock.utime(),
+        call_id=call_id or "",
+        seq=0,
+        type="gap",
+        module="",
+        skill="",
+        caller=caller or "",
+        text=text,
+        data={"from_place": from_place, "to_place": to_place},
+    )
+    return Entry.of(place, event)
+
+
+def with_data(entry: Entry, **more: Any) -> Entry:
+    """The same event in the same place with further data."""
+    event = entry.event
+    data: Mapping[str, Any] = {**event.data, **more}
+    fields = {**event.to_dict(), "data": data}
+    return Entry.of(entry.place, ToolEvent(**fields))

@@ -1,0 +1,135 @@
+"""What every HTTP request must pass before the app sees it: host, origin, token, size."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+from collections.abc import Iterable
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dimos_streams.bridge.problems import REPORTED, problem
+
+MAX_BODY = 256 * 1024
+_BODY_TIMEOUT_S = 10.0
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is this machine's own only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Guard:
+    """ASGI middleware that refuses foreign hosts and origins, requests without the token, and large bodies.
+
+    A foreign ``Host`` is how a page in somebody's browser reaches a server on loopback (DNS rebinding); a page
+    of another origin may neither read nor command. The token may come as ``?token=`` too where a browser can
+    set no header: ``EventSource`` and ``WebSocket``.
+    """
+
+    def __init__(self, app: ASGIApp, *, host: str, token: str | None, allowed_hosts: Iterable[str] = ()) -> None:
+        self._app = app
+        self._token = token
+        self._hosts = _LOOPBACK | {host.lower()} | {name.lower() for name in allowed_hosts}
+        # An address in Host can't come from rebinding a name; which one of the machine's it is does not matter.
+        self._any_address = host in ("0.0.0.0", "::", "")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        if refusal is None and scope["type"] == "http":
+            try:
+                receive = await _with_body(scope, receive)
+            except _BadBodyError as error:
+                refusal = error.response
+        if refusal is None:
+            await self._pass_on(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await refusal(scope, receive, send)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except Exception:
+            if REPORTED not in scope:
+                raise
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        host = headers.get(b"host", "")
+        if not self._is_own(host):
+            return problem(403, "foreign-host", "Foreign host", f"this server is not {host!r}")
+        origin = headers.get(b"origin")
+        if origin is not None and not (urlsplit(origin).netloc == host and origin.startswith("http")):
+            return problem(403, "foreign-origin", "Foreign origin", f"pages of {origin!r} may not use this server")
+        if self._token is not None and not self._has_token(scope, headers.get(b"authorization", "")):
+            detail = "send the run's token as 'Authorization: Bearer ...'"
+            return problem(401, "token-needed", "A token is needed", detail)
+        return None
+
+    def _is_own(self, host: str) -> bool:
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").lower()
+            if name in self._hosts:
+                return True
+            return self._any_address and bool(ipaddress.ip_address(name))
+        except ValueError:
+            return False
+
+    def _has_token(self, scope: Scope, authorization: str) -> bool:
+        assert self._token is not None
+        scheme, _, given = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            reading = scope["type"] == "websocket" or scope["method"] == "GET"
+            query = parse_qs(scope["query_string"].decode("latin-1")) if reading else {}
+            given = query.get("token", [""])[0]
+        return hmac.compare_digest(given.strip().encode(), self._token.encode())
+
+
+class _BadBodyError(Exception):
+    def __init__(self, status: int, name: str, title: str, detail: str) -> None:
+        self.response = problem(status, name, title, detail)
+        self.response.headers["Connection"] = "close"
+
+
+async def _with_body(scope: Scope, receive: Receive) -> Receive:
+    """A ``receive`` with the whole body in hand. Raises ``_BadBodyError`` if it is too large or too slow."""
+    too_large = _BadBodyError(413, "too-large", "The body is too large", f"{MAX_BODY} bytes are possible")
+    headers = dict(scope["headers"])
+    if b"content-length" not in headers and b"transfer-encoding" not in headers:
+        return receive
+    # A length that is no number is refused by the server before.
+    if int(headers.get(b"content-length", b"0")) > MAX_BODY:
+        raise too_large
+    body = b""
+    try:
+        async with asyncio.timeout(_BODY_TIMEOUT_S):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    break
+                body += message.get("body", b"")
+                if len(body) > MAX_BODY:
+                    raise too_large
+                if not message.get("more_body", False):
+                    break
+    except TimeoutError as error:
+        detail = f"the body did not come within {_BODY_TIMEOUT_S:g} s"
+        raise _BadBodyError(408, "too-slow", "The body is too slow", detail) from error
+    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return first.pop() if first else await receive()
+
+    return replay

@@ -1,0 +1,156 @@
+"""The bridge as a module of a blueprint."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from dimos_streams import clock
+from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.hub import Hub
+from dimos_streams.bridge.journal import Journal, JournalLimits
+from dimos_streams.bus import Bus
+from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.tool_stream.gateway import SkillGateway
+
+if TYPE_CHECKING:
+    from dimos_streams.bridge.server import HttpServer
+
+_MAINTENANCE_S = 5.0
+
+
+class BridgeConfig(ModuleConfig):
+    """Settings of the bridge."""
+
+    host: str = "127.0.0.1"
+    """Address to serve on. Anything but loopback needs a token."""
+    port: int = Field(default=7780, ge=0, le=65535)
+    """0 takes any free one."""
+    http: bool | None = None
+    """Whether to serve HTTP; by default yes, but not in virtual time."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Further names under which clients may reach the server."""
+    token: str | None = None
+    """What every request must carry; by default the run's token, if it has one."""
+    ping_s: float = Field(default=10.0, gt=0)
+    """An event stream that has nothing to say sends a comment after so long."""
+    send_timeout_s: float = Field(default=20.0, gt=0)
+    """A client that takes nothing for so long is cut off."""
+    journal: Path | None = None
+    """The journal's file; by default ``journal.sqlite`` in the run's directory, in memory if there is none."""
+    journal_events: int = Field(default=200_000, ge=1000)
+    journal_age_s: float = Field(default=86_400.0, gt=0)
+    journal_bytes: int = Field(default=256 * 1024 * 1024, ge=1024 * 1024)
+
+
+class Bridge(Module):
+    """Takes tool streams off the bus, journals them, serves them over HTTP, and takes calls in.
+
+    Needs the run's ``Bus`` among the services of its process, and offers a ``SkillGateway`` there.
+    """
+
+    config: BridgeConfig
+    journal: Journal
+    hub: Hub
+    broker: Broker
+
+    def __init__(
+        self,
+        config: ModuleConfig | Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        context: RunContext | None = None,
+    ) -> None:
+        super().__init__(config, name=name, context=context)
+        self._server: HttpServer | None = None
+        self._to_undo = contextlib.AsyncExitStack()
+
+    @property
+    def url(self) -> str:
+        """Where HTTP is served, empty if it is not."""
+        return self._server.url if self._server is not None else ""
+
+    async def start(self) -> None:
+        """See ``Module``. Raises ``UserError`` if the port is taken, or a token is missing."""
+        bus = self.context.services.get(Bus)  # type: ignore[type-abstract]
+        if bus is None:
+            raise DimosStreamsError(f"module {self.name!r}: nobody offers a Bus in this process")
+        # The first call's arguments are checked with it; importing it then would hold every stream up.
+        await self.run_blocking(importlib.import_module, "jsonschema")
+        serves = self.config.http if self.config.http is not None else not clock.is_virtual()
+        if serves:
+            self._bind()
+        self.journal = Journal(self._journal_path(), self._limits())
+        self.journal.open()
+        self._to_undo.callback(self.journal.close)
+        self.hub = Hub(self.journal)
+        # A bridge that starts again must not make the ids of calls that it made before.
+        seed = f"{self.random.random()}/{self.journal.last_place}/{clock.utime()}"
+        self.broker = Broker(bus, self.journal, self.hub, random=random.Random(seed), name=self.name)
+        await self.broker.start()
+        self._to_undo.push_async_callback(self.broker.stop)
+        self.context.services.offer(SkillGateway, self.broker)  # type: ignore[type-abstract]
+        self._to_undo.callback(self.context.services.withdraw, SkillGateway)
+        if self._server is not None:
+            await self._serve(self._server)
+        # Readers are ended first of all: a stream that waits for events would hold the server up.
+        self._to_undo.callback(self.hub.close)
+
+    async def run(self) -> None:
+        """See ``Module``: keeps the journal within its bounds."""
+        while True:
+            await asyncio.sleep(_MAINTENANCE_S)
+            self.journal.trim()
+            if self.journal.path is not None:
+                await self.run_blocking(self.journal.checkpoint)
+            if self.journal.state != "ok":
+                self.health = f"journal in {self.journal.state}"
+
+    async def stop(self) -> None:
+        """See ``Module``. Ends within a second, however many streams are open."""
+        await self._to_undo.aclose()
+
+    def _bind(self) -> None:
+        from dimos_streams.bridge.guard import is_loopback
+        from dimos_streams.bridge.server import HttpServer
+
+        if self._token() is None and not is_loopback(self.config.host):
+            raise UserError(
+                f"module {self.name!r}: serving on {self.config.host!r}, which others reach, needs a token:"
+                " set --token or DIMOS_STREAMS_TOKEN"
+            )
+        self._server = HttpServer(self.config.host, self.config.port)
+        self._server.bind()
+        self._to_undo.callback(self._server.release)
+
+    async def _serve(self, server: HttpServer) -> None:
+        self._to_undo.push_async_callback(server.stop)
+        from dimos_streams.bridge.app import StreamOptions, create_app, guarded
+
+        options = StreamOptions(ping_s=self.config.ping_s, send_timeout_s=self.config.send_timeout_s)
+        app = create_app(self.broker, self.hub, streams=options, abort=server.abort)
+        hosts = self.config.allowed_hosts
+        await server.serve(guarded(app, host=self.config.host, token=self._token(), allowed_hosts=hosts))
+        self.log.info("serving on %s", server.url)
+
+    def _token(self) -> str | None:
+        return self.config.token or self.context.token or None
+
+    def _journal_path(self) -> Path | None:
+        if self.config.journal is not None:
+            return self.config.journal
+        if self.context.run_dir is None or clock.is_virtual():
+            return None
+        return self.context.run_dir / "journal.sqlite"
+
+    def _limits(self) -> JournalLimits:
+        config = self.config
+        return JournalLimits(events=config.journal_events, age_s=config.journal_age_s, bytes=config.journal_bytes)

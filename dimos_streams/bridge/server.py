@@ -1,0 +1,125 @@
+"""An HTTP server on the running loop, that takes no signals and stops within a bound."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from dimos_streams.errors import UserError
+
+_SEND_BUFFER = 256 * 1024
+_GRACE_S = 0.3
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are the process's business."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+
+class HttpServer:
+    """Serves one app on one socket."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host, self._port = host, port
+        self._socket: socket.socket | None = None
+        self._server: _Server | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that is bound; for port 0, the one that was free."""
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """Where this machine reaches the server."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+    def bind(self) -> None:
+        """Take the port. Raises ``UserError`` if it can't be had."""
+        self._socket = _bound_socket(self._host, self._port)
+        self._port = self._socket.getsockname()[1]
+
+    async def serve(self, app: ASGIApp) -> None:
+        """Begin to serve; returns when requests are taken. ``bind`` comes first."""
+        assert self._socket is not None
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        server = self._server = _Server(config)
+        self._task = asyncio.get_running_loop().create_task(server.serve([self._socket]), name="http")
+        await server.ready.wait()
+
+    def abort(self, client: object) -> None:
+        """End the connection of a client's address without waiting for it to take what was sent."""
+        if self._server is not None:
+            for connection in list(self._server.server_state.connections):
+                transport = getattr(connection, "transport", None)
+                if transport is not None and client in (None, transport.get_extra_info("peername")):
+                    transport.abort()
+
+    def release(self) -> None:
+        """Give the port back. Twice is fine."""
+        if self._socket is not None:
+            self._socket.close()
+
+    async def stop(self) -> None:
+        """End all connections: those whose responses end within a moment by themselves, the others at once."""
+        server, task, self._task = self._server, self._task, None
+        if server is None or task is None:
+            return
+        server.should_exit = True
+        done, _ = await asyncio.wait([task], timeout=_GRACE_S)
+        if not done:
+            self.abort(None)
+        await task
+
+
+def _bound_socket(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = _resolve(host, port)
+        sock = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise UserError(f"can't listen on {host!r}: {error}") from error
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it: what the kernel takes for a client that does not read counts as sent.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        sock.bind(address)
+        sock.listen(1024)
+    except OSError as error:
+        sock.close()
+        if error.errno == errno.EADDRINUSE:
+            raise UserError(f"port {port} is taken on {host!r}; choose another with --port") from error
+        raise UserError(f"can't listen on {host!r}, port {port}: {error.strerror}") from error
+    sock.setblocking(False)
+    return sock
+
+
+def _resolve(host: str, port: int) -> tuple[Any, ...]:
+    """The first address of a host. Raises ``OSError`` for an unknown one."""
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]

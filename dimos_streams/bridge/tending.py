@@ -1,0 +1,212 @@
+"""Looks after open calls: repeats what nobody reacted to, and closes calls whose module is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls import OPEN, REQUESTED, CallState, Repeat
+from dimos_streams.bridge.ledger import Ledger
+from dimos_streams.bus import Bus
+from dimos_streams.errors import UnknownSkillError
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
+from dimos_streams.tool_stream.directory import ModuleDirectory
+from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, EventType, Outcome, ToolEvent, json_text
+
+_logger = logging.getLogger(__name__)
+
+_TICK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long the broker waits for what, in seconds."""
+
+    begin_s: float = 2.0
+    """For a module to begin a call."""
+    silence_s: float = 1.5
+    """For a heartbeat of a module, and for heartbeats to list a call that should run."""
+    cancels: int = 20
+    """How often a cancel is sent, every 0.5 s at last; the skill may take longer to end."""
+    replace_s: float = 10.0
+    """For a call that is replaced to end."""
+
+
+class Tending:
+    """The broker's caretaker: a tick every 0.1 s over the open calls."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        ledger: Ledger,
+        directory: ModuleDirectory,
+        finish: Callable[[str], int],
+        patience: Patience,
+    ) -> None:
+        """``finish`` makes the receiver take nothing more of a call; it gives the last seq that it delivered."""
+        self._bus = bus
+        self._ledger = ledger
+        self._directory = directory
+        self._finish = finish
+        self._patience = patience
+        self._task: asyncio.Task[None] | None = None
+        self._ticked = 0.0
+        self._trust_from = 0.0
+
+    def start(self) -> None:
+        """Begin. Modules have a moment to be heard before any counts as silent."""
+        self._loop = asyncio.get_running_loop()
+        self._ticked = clock.monotonic()
+        self._trust_from = self._ticked + self._patience.silence_s
+        self._task = self._loop.create_task(self._run(), name="broker")
+
+    async def stop(self) -> None:
+        """End. Twice is fine."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def request(self, call: CallState) -> None:
+        """Ask a call's module to run it, and again until it begins."""
+        call.request = call.request or Repeat(clock.monotonic())
+        call.request.due(clock.monotonic())
+        message = SkillCall(
+            utime=call.requested_utime,
+            call_id=call.call_id,
+            module=call.module,
+            skill=call.skill,
+            caller=call.caller,
+            parent=call.parent,
+            arguments_json=json_text(call.arguments),
+        )
+        self._bus.publish(CALLS, encode(message))
+
+    def cancel(self, call: CallState, reason: str) -> None:
+        """Ask a call to end, and again until it does. A second wish changes nothing."""
+        if call.cancel is None and call.state in (REQUESTED, OPEN):
+            call.cancel, call.cancel_reason = Repeat(clock.monotonic()), reason
+            call.cancel.due(clock.monotonic())
+            self._ledger.save(call)
+            self._send_cancel(call.call_id, reason)
+
+    def on_status(self, status: ModuleStatus) -> None:
+        """Take a heartbeat: which calls its module runs, in which of its lives."""
+        now = clock.monotonic()
+        for call_id in status.call_ids:
+            call = self._ledger.calls.get(call_id)
+            if call is None:
+                continue
+            call.module = call.module or status.module
+            if call.module != status.module:
+                continue
+            if call.outcome is Outcome.LOST:
+                self._send_cancel(call_id, "the call was closed as lost while its module was silent")
+            elif call.state == OPEN:
+                call.listed = now
+                if call.beheaded and call.skill:
+                    self._look_up_leases(call)
+                if not call.instance:
+                    call.instance = status.instance
+                    self._ledger.save(call)
+
+    def _look_up_leases(self, call: CallState) -> None:
+        with contextlib.suppress(UnknownSkillError):  # its module has not introduced itself yet
+            call.uses = self._directory.find(call.skill)[1].uses
+            call.beheaded = False
+            self._ledger.leases.take(call.call_id, call.uses)
+            self._ledger.save(call)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            try:
+                self._tick(clock.monotonic())
+            except Exception:  # the caretaker must outlive whatever one call does to it
+                _logger.exception("open calls could not be looked after")
+
+    def _tick(self, now: float) -> None:
+        if now - self._ticked > 10 * _TICK_S:
+            # This process itself was held up; what it did not hear in that time says nothing.
+            self._trust_from = now + self._patience.silence_s
+        self._ticked = now
+        for call in self._ledger.calls.open:
+            lost = self._why_lost(call, now)
+            if lost:
+                self.lose(call, lost)
+            else:
+                self._repeat(call, now)
+
+    def _repeat(self, call: CallState, now: float) -> None:
+        if call.state == REQUESTED and call.request is not None and now >= call.request.at:
+            self.request(call)
+        if call.cancel is not None and call.cancel.sent < self._patience.cancels and call.cancel.due(now):
+            self._send_cancel(call.call_id, call.cancel_reason)
+
+    def _why_lost(self, call: CallState, now: float) -> str:
+        if call.state == REQUESTED:
+            if now - call.since <= self._patience.begin_s:
+                return ""
+            return f"module {call.module!r} did not begin the call within {self._patience.begin_s:g} s"
+        if now < self._trust_from:
+            return ""
+        module = self._directory.module(call.module)
+        heard = max(self._trust_from - self._patience.silence_s, call.listed)
+        if module is None:
+            return f"module {call.module!r} is not known" if now - heard > self._patience.silence_s else ""
+        if min(module.age_s, now - heard) > self._patience.silence_s:
+            return f"module {call.module!r} has been silent for {module.age_s:.1f} s"
+        if call.instance and module.instance != call.instance:
+            return f"module {call.module!r} was started again while the call ran"
+        if now - heard > self._patience.silence_s:
+            return f"module {call.module!r} does not know the call any more"
+        return ""
+
+    def lose(self, call: CallState, why: str) -> None:
+        """Close a call as lost, behind what its module has said of it."""
+        if not call.closing:
+            call.closing = True
+            self._finish(call.call_id)
+            # What the receiver has in hand is entered before this, in the order in which it was scheduled.
+            self._loop.call_soon(self._close_lost, call, why)
+
+    def _close_lost(self, call: CallState, why: str) -> None:
+        if call.state in (REQUESTED, OPEN):
+            _logger.warning("call %s of %r is lost: %s", call.call_id, call.skill, why)
+            close_for_module(self._bus, self._ledger, call, Outcome.LOST, why)
+
+    def _send_cancel(self, call_id: str, reason: str) -> None:
+        self._bus.publish(CANCELS, encode(SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason)))
+
+
+def close_for_module(bus: Bus, ledger: Ledger, call: CallState, outcome: Outcome, text: str, **data: Any) -> None:
+    """Close a call in its module's stead, with an ``open`` before if it had none; the bus hears it too."""
+    events = []
+    if call.last_seq == 0:
+        asked = {"arguments": dict(call.arguments), "parent": call.parent, "uses": list(call.uses)}
+        events.append(_event(call, 1, "open", call.skill, {**asked, "refused": True}))
+    close = {"outcome": str(outcome), **{name: value for name, value in data.items() if value}}
+    events.append(_event(call, call.last_seq + len(events) + 1, "close", text, close))
+    ledger.take(events)
+    for event in events:
+        bus.publish(EVENTS, encode(event.to_message()))
+
+
+def _event(call: CallState, seq: int, type: EventType, text: str, data: dict[str, Any]) -> ToolEvent:
+    return ToolEvent(
+        utime=clock.utime(),
+        call_id=call.call_id,
+        seq=seq,
+        type=type,
+        module=call.module,
+        skill=call.skill,
+        caller=call.caller,
+        text=text,
+        data=data,
+    )

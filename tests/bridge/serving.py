@@ -1,0 +1,177 @@
+"""A bridge that serves real HTTP from a loop in a thread, and a plain reader of its event streams."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+
+import requests
+
+from dimos_streams.bridge.broker import Broker
+from tests.bridge.parts import Scene, Worker
+
+T = TypeVar("T")
+
+
+class Served:
+    """A scene on a loop of its own; call it from the test's thread."""
+
+    def __init__(self, **config: Any) -> None:
+        self.config = {"port": 0, **config}
+        self._runner = asyncio.Runner()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="bridge")
+        self._streams: list[Stream] = []
+
+    def _serve(self) -> None:
+        with self._runner:
+            self._loop = self._runner.get_loop()
+            self._stopped = asyncio.Event()
+            self._ready.set()
+            self._runner.run(self._wait())
+
+    async def _wait(self) -> None:
+        await self._stopped.wait()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the bridge's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._ready.wait(10)
+        self.scene = Scene(**self.config)
+        self.run(self._open())
+
+    async def _open(self) -> None:
+        await self.scene.inner.open()
+        await self.scene.start_bridge()
+        await self.scene.add(Worker(name="worker"))
+        await self.scene.offered("follow")
+
+    def stop(self) -> None:
+        for stream in self._streams:
+            stream.close()
+        if hasattr(self, "scene"):
+            self.run(self.scene.close())
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join(10)
+
+    @property
+    def url(self) -> str:
+        return self.scene.bridge.url
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rsplit(":", 1)[1])
+
+    @property
+    def broker(self) -> Broker:
+        return self.scene.broker
+
+    def get(self, path: str, **kwargs: Any) -> requests.Response:
+        return requests.get(self.url + path, timeout=10, **kwargs)
+
+    def post(self, path: str, body: Any = None, **kwargs: Any) -> requests.Response:
+        return requests.post(self.url + path, json=body, timeout=10, **kwargs)
+
+    def stream(self, query: str = "", headers: str = "", receive_buffer: int | None = None) -> Stream:
+        """An open event stream, closed with the bridge at the latest."""
+        stream = Stream(self.port, query, headers, receive_buffer)
+        self._streams.append(stream)
+        return stream
+
+    def call(self, skill: str, wait: str = "close", **arguments: Any) -> dict[str, Any]:
+        """Call a skill; its view after its answer or close."""
+        response = self.post(f"/calls?wait={wait}", {"skill": skill, "arguments": arguments, "caller": "test"})
+        assert response.status_code == 201, response.text
+        view: dict[str, Any] = response.json()
+        return view
+
+
+@contextlib.contextmanager
+def served(**config: Any) -> Iterator[Served]:
+    """A bridge with a worker behind real HTTP on a free port."""
+    made = Served(**config)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+class Stream:
+    """An open event stream, read from a bare socket."""
+
+    def __init__(self, port: int, query: str = "", headers: str = "", receive_buffer: int | None = None) -> None:
+        self._socket = socket.socket()
+        if receive_buffer:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self._socket.settimeout(10)
+        self._socket.connect(("127.0.0.1", port))
+        request = f"GET /tool_streams{query} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{headers}\r\n"
+        self._socket.sendall(request.encode())
+        self._raw, self._text = b"", b""
+        self.head = b""
+        while b"\r\n\r\n" not in self._raw:
+            self._receive()
+        self.head, self._raw = self._raw.split(b"\r\n\r\n", 1)
+        self.ended = False
+
+    def _receive(self) -> None:
+        data = self._socket.recv(65536)
+        if not data:
+            raise EOFError("the server closed the stream")
+        self._raw += data
+
+    def block(self) -> bytes:
+        """The next block of lines, without the blank line that ends it. Raises ``EOFError`` at the end."""
+        while b"\n\n" not in self._text:
+            self._text += self._chunk()
+        block, self._text = self._text.split(b"\n\n", 1)
+        return block
+
+    def _chunk(self) -> bytes:
+        """One chunk of a chunked body."""
+        while b"\r\n" not in self._raw:
+            self._receive()
+        size, rest = self._raw.split(b"\r\n", 1)
+        length = int(size, 16)
+        if length == 0:
+            raise EOFError("the response is complete")
+        while len(rest) < length + 2:
+            before = len(self._raw)
+            self._receive()
+            rest += self._raw[before:]
+        self._raw = rest[length + 2 :]
+        return rest[:length]
+
+    def event(self) -> tuple[int, dict[str, Any]]:
+        """The next event: its id and its data."""
+        while True:
+            lines = self.block().split(b"\n")
+            if lines[0] == b"event: tool_stream":
+                assert len(lines) == 3
+                assert lines[1].startswith(b"id: ")
+                assert lines[2].startswith(b"data: ")
+                return int(lines[1][4:]), json.loads(lines[2][6:])
+
+    def events(self, count: int) -> list[tuple[int, dict[str, Any]]]:
+        """The next events."""
+        return [self.event() for _ in range(count)]
+
+    def rest(self) -> list[tuple[int, dict[str, Any]]]:
+        """All events up to the end of the stream."""
+        found = []
+        with contextlib.suppress(EOFError, ConnectionError):
+            while True:
+                found.append(self.event())
+        return found
+
+    def close(self) -> None:
+        self._socket.close()

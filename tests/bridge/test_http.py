@@ -1,0 +1,316 @@
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import logging
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from dimos_streams.bridge.guard import MAX_BODY, is_loopback
+from dimos_streams.bridge.module import Bridge
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.errors import UserError
+from dimos_streams.module import RunContext, Services
+from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
+from tests.bridge.serving import Served, served
+
+
+def problem(response: requests.Response, status: int, name: str) -> dict[str, Any]:
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    content: dict[str, Any] = response.json()
+    assert content["status"] == status
+    assert content["type"] == f"urn:dimos-streams:problem:{name}"
+    return content
+
+
+def test_skills_modules_and_health() -> None:
+    with served() as bridge:
+        skills = [OfferedSkill.model_validate(skill) for skill in bridge.get("/skills").json()]
+        follow = next(skill for skill in skills if skill.name == "follow")
+        assert (follow.module, follow.available, follow.uses) == ("worker", True, ("base",))
+        assert follow.parameters["required"] == ["description"]
+        modules = {module["name"]: module for module in bridge.get("/modules").json()}
+        assert modules["worker"]["alive"]
+        health = bridge.get("/healthz").json()
+        assert (health["status"], health["place"], health["journal"]["state"]) == ("ok", 0, "ok")
+
+
+def test_a_call_answers_closes_and_is_cancelled() -> None:
+    with served() as bridge:
+        view = bridge.call("count", label="a", to=3)
+        assert (view.pop("waited"), view["answer"], view["result"]) == ("close", "a 1", "a")
+        assert CallView.model_validate(view).outcome == "completed"
+        response = bridge.post("/calls", {"skill": "follow", "arguments": {"description": "ann"}})
+        assert response.status_code == 201
+        call_id = response.json()["call_id"]
+        assert response.json() == {"call_id": call_id}
+        assert response.headers["location"] == f"/calls/{call_id}"
+        assert [view["call_id"] for view in bridge.get("/calls?state=open").json()] == [call_id]
+        assert len(bridge.get("/calls").json()) == 2
+        cancelled = bridge.post(f"/calls/{call_id}/cancel", {"reason": "enough"})
+        assert cancelled.status_code == 202
+        until_closed(bridge, call_id)
+        view = bridge.get(f"/calls/{call_id}").json()
+        assert (view["outcome"], view["text"]) == ("cancelled", "enough")
+        assert bridge.post(f"/calls/{call_id}/cancel").status_code == 202, "a second time is fine, without a body"
+
+
+def until_closed(bridge: Served, call_id: str) -> None:
+    assert bridge.run(bridge.broker.wait(call_id, "close", 10))
+
+
+def test_waiting_is_bounded() -> None:
+    with served() as bridge:
+        response = bridge.post("/calls?wait=answer&timeout_s=0.2", {"skill": "patrol"})
+        assert response.status_code == 201
+        assert (response.json()["waited"], response.json()["answer"]) == ("timed_out", None)
+        problem(bridge.post("/calls?wait=answer&timeout_s=301", {"skill": "patrol"}), 422, "bad-request")
+        problem(bridge.post("/calls?wait=forever", {"skill": "patrol"}), 422, "bad-request")
+
+
+@pytest.mark.feature("E9")
+def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
+    with served() as bridge:
+        unknown = problem(bridge.post("/calls", {"skill": "folow"}), 404, "unknown-skill")
+        assert "did you mean 'follow'" in unknown["detail"]
+        bad = problem(bridge.post("/calls", {"skill": "follow", "arguments": {"steps": "x"}}), 422, "bad-arguments")
+        assert sorted(bad["errors"]) == ["description", "steps"]
+        form = problem(bridge.post("/calls", {"skil": "follow"}), 422, "bad-request")
+        assert sorted(form["errors"]) == ["body.skil", "body.skill"]
+        problem(bridge.get("/calls/nobody"), 404, "unknown-call")
+        problem(bridge.post("/calls/nobody/cancel"), 404, "unknown-call")
+        problem(bridge.get("/nowhere"), 404, "not-found")
+        problem(requests.delete(f"{bridge.url}/calls", timeout=10), 405, "method-not-allowed")
+        problem(bridge.get("/tool_streams?from=-1"), 422, "bad-request")
+        problem(bridge.get("/tool_streams", headers={"Last-Event-ID": "x7"}), 400, "bad-json")
+
+        failed = bridge.call("fail")
+        assert (failed["outcome"], failed["answer"]) == ("failed", "the floor is wet")
+        holder = bridge.call("follow", wait="answer", description="ann")["call_id"]
+        busy = problem(bridge.post("/calls", {"skill": "at_once", "arguments": {"value": 1}}), 409, "call-rejected")
+        assert busy["holder"] == holder
+        bridge.scene.places[1].bus.partitioned = True
+        until_closed(bridge, holder)
+        body = {"skill": "at_once", "arguments": {"value": 1}}
+        gone = problem(bridge.post("/calls", body), 503, "skill-unavailable")
+        assert "'worker'" in gone["detail"]
+
+        async def broken() -> None:
+            raise RuntimeError("secret detail")
+
+        with caplog.at_level(logging.CRITICAL), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bridge.broker, "skills", broken)
+            internal = problem(bridge.get("/skills"), 500, "internal-error")
+        assert "secret" not in json.dumps(internal)
+        assert internal["error_id"] in internal["detail"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"", b"[]", b"nonsense", b"\xff", b"[" * 100_000, b'{"skill": NaN}', b"1" * 5000]
+)
+def test_bodies_that_are_no_json_are_refused(body: bytes) -> None:
+    with served() as bridge:
+        response = requests.post(
+            f"{bridge.url}/calls", data=body, headers={"Content-Type": "application/json"}, timeout=10
+        )
+        assert response.status_code in (400, 422)
+        assert response.headers["content-type"] == "application/problem+json"
+        assert bridge.get("/healthz").json()["status"] == "ok"
+
+
+def test_large_bodies_are_refused_unread() -> None:
+    with served() as bridge:
+        large = {"skill": "count", "arguments": {"label": "x" * MAX_BODY, "to": 1}}
+        problem(bridge.post("/calls", large), 413, "too-large")
+        chunked = (b"x" * 65536 for _ in range(100))
+        with contextlib.suppress(requests.ConnectionError):  # it may be answered while it is still sending
+            problem(requests.post(f"{bridge.url}/calls", data=chunked, timeout=10), 413, "too-large")
+        assert bridge.call("count", label="a", to=1)["outcome"] == "completed"
+
+
+def test_the_stream_on_the_wire() -> None:
+    with served(ping_s=0.2) as bridge:
+        bridge.call("count", label="grün\n", to=1)
+        stream = bridge.stream("?from=1")
+        assert stream.head.startswith(b"HTTP/1.1 200 OK")
+        assert b"content-type: text/event-stream; charset=utf-8" in stream.head
+        assert b"cache-control: no-store" in stream.head
+        assert stream.block() == b"retry: 500"
+        first = stream.block().split(b"\n")
+        assert first[:2] == [b"event: tool_stream", b"id: 1"]
+        fields = json.loads(first[2].removeprefix(b"data: "))
+        assert list(fields) == ["utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data"]
+        assert fields["data"]["arguments"] == {"label": "grün\n", "to": 1}
+        assert [place for place, _ in stream.events(2)] == [2, 3]
+        assert stream.block() == b": ping"
+        assert stream.block() == b": ping"
+        stream.close()
+        until(lambda: bridge.scene.bridge.hub.statistics().readers == 0)
+
+
+def until(condition: Any, timeout_s: float = 10.0) -> None:
+    """Wait for a condition that another thread brings about."""
+    ticking = threading.Event()
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        ticking.wait(0.01)
+
+
+def test_streams_begin_where_they_are_asked_to_and_are_filtered() -> None:
+    with served() as bridge:
+        one, two = (bridge.call("count", label=label, to=2)["call_id"] for label in "ab")
+        assert [place for place, _ in bridge.stream("?from=3").events(6)] == [3, 4, 5, 6, 7, 8]
+        of_two = bridge.stream(f"?from=0&call={two}").events(4)
+        assert {event["call_id"] for _, event in of_two} == {two}
+        both = bridge.stream(f"?from=1&call={one}", "Last-Event-ID: 2\r\n")
+        assert [place for place, _ in both.events(2)] == [3, 4], "what was read counts more than from"
+        now, mine = bridge.stream(), bridge.stream("?caller=nobody&from=1")
+        bridge.post("/calls", {"skill": "count", "arguments": {"label": "c", "to": 1}, "caller": "nobody"})
+        assert [place for place, _ in now.events(3)] == [9, 10, 11]
+        assert [place for place, _ in mine.events(3)] == [9, 10, 11]
+
+
+def test_a_stream_goes_on_after_the_bridge_was_restarted(tmp_path: Path) -> None:
+    with served(journal=tmp_path / "journal.sqlite") as bridge:
+        call = bridge.call("follow", wait="answer", description="ann", steps=40)
+        before = bridge.stream("?from=1")
+        seen = before.events(10)
+        bridge.run(bridge.scene.kill_bridge())
+        seen += before.rest()
+        bridge.run(bridge.scene.start_bridge())
+        after = bridge.stream(headers=f"Last-Event-ID: {seen[-1][0]}\r\n")
+        while seen[-1][1]["type"] != "close":
+            seen.append(after.event())
+        assert [place for place, _ in seen] == list(range(1, len(seen) + 1))
+        assert [event["seq"] for _, event in seen] == list(range(1, len(seen) + 1))
+        assert {event["call_id"] for _, event in seen} == {call["call_id"]}
+        assert seen[-1][1]["data"]["outcome"] == "completed"
+
+
+@pytest.mark.feature("A3")
+def test_fifty_clients_get_all_and_stalled_ones_delay_nobody_and_are_cut() -> None:
+    updates = 300
+    with served(send_timeout_s=1.0) as bridge:
+        stalled = [bridge.stream("?from=1", receive_buffer=4096) for _ in range(5)]
+        clients = [bridge.stream("?from=1") for _ in range(50)]
+        with concurrent.futures.ThreadPoolExecutor(50) as threads:
+            readers = [threads.submit(client.events, 2 + updates) for client in clients]
+            view = bridge.call("count", label="x" * 10_000, to=updates)
+            assert view["outcome"] == "completed"
+            for reader in readers:
+                events = reader.result(30)
+                assert [place for place, _ in events] == list(range(1, updates + 3))
+        until(lambda: bridge.scene.bridge.hub.statistics().cut == len(stalled))
+        statistics = bridge.get("/healthz").json()["counts"]["hub"]
+        assert statistics["readers"] == len(clients)
+        for client in (*clients, *stalled):
+            client.close()
+
+
+def test_stopping_ends_open_streams_within_a_second(caplog: pytest.LogCaptureFixture) -> None:
+    with served() as bridge:
+        streams = [bridge.stream("?from=1") for _ in range(50)]
+        stalled = [bridge.stream("?from=1", receive_buffer=4096) for _ in range(5)]
+        bridge.call("count", label="x" * 10_000, to=200)
+
+        async def stop() -> tuple[float, set[str]]:
+            loop = asyncio.get_running_loop()
+            begun = loop.time()
+            await bridge.scene.bridge.stop()
+            taken = loop.time() - begun
+            await bridge.scene.bridge.stop()
+            return taken, {task.get_name() for task in asyncio.all_tasks()}
+
+        taken, tasks = bridge.run(stop())
+        assert taken <= 1.0
+        assert not tasks & {"http", "broker"}
+        for stream in streams:
+            places = [place for place, _ in stream.rest()]
+            assert places == list(range(1, len(places) + 1))
+        for stream in stalled:
+            stream.close()
+    assert "Exception in ASGI" not in caplog.text
+    assert "ASGI callable returned" not in caplog.text
+
+
+def test_a_token_guards_everything_when_set() -> None:
+    with served(token="secret") as bridge:
+        for path in ("/healthz", "/skills", "/tool_streams", "/openapi.json"):
+            refused = bridge.get(path)
+            problem(refused, 401, "token-needed")
+            assert refused.headers["www-authenticate"] == "Bearer"
+        problem(bridge.get("/skills", headers={"Authorization": "Bearer wrong"}), 401, "token-needed")
+        problem(bridge.post("/calls?token=secret", {"skill": "patrol"}), 401, "token-needed")
+        assert bridge.get("/skills", headers={"Authorization": "Bearer secret"}).status_code == 200
+        assert bridge.get("/skills?token=secret").status_code == 200
+        assert bridge.stream("?token=secret").head.startswith(b"HTTP/1.1 200")
+
+
+def test_foreign_hosts_and_origins_are_refused() -> None:
+    with served(allowed_hosts=("robot.local",)) as bridge:
+        here = f"127.0.0.1:{bridge.port}"
+        for host, status in (
+            (here, 200),
+            (f"localhost:{bridge.port}", 200),
+            (f"[::1]:{bridge.port}", 200),
+            ("robot.local", 200),
+            ("evil.example", 403),
+            ("127.0.0.1.evil.example", 403),
+            ("[::1", 403),
+            ("192.168.1.5", 403),
+        ):
+            assert raw_get(bridge.port, {"Host": host}) == status, host
+        for origin, status in (
+            (f"http://{here}", 200),
+            ("http://evil.example", 403),
+            (f"http://evil.example#{here}", 403),
+            ("http://127.0.0.1:1", 403),
+            ("null", 403),
+        ):
+            assert raw_get(bridge.port, {"Host": here, "Origin": origin}) == status, origin
+
+
+def raw_get(port: int, headers: dict[str, str]) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", "/healthz", headers=headers)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_a_taken_port_and_a_missing_token_are_said(free_port: int) -> None:
+    async def started(**config: Any) -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        services = Services()
+        services.offer(Bus, bus)  # type: ignore[type-abstract]
+        bridge = Bridge(config, name="bridge", context=RunContext(services=services))
+        try:
+            await bridge.start()
+        finally:
+            await bridge.stop()
+            await bus.close()
+
+    asyncio.run(started(port=free_port))
+    with served() as bridge, pytest.raises(UserError, match=f"port {bridge.port} is taken .* with --port"):
+        asyncio.run(started(port=bridge.port))
+    with pytest.raises(UserError, match="needs a token"):
+        asyncio.run(started(host="0.0.0.0", port=free_port))
+    asyncio.run(started(host="0.0.0.0", port=free_port, token="t"))
+    with pytest.raises(UserError, match=r"can't listen on '192\.0\.2\.1'"):
+        asyncio.run(started(host="192.0.2.1", port=free_port, token="t"))
+
+
+def test_loopback_names() -> None:
+    assert all(map(is_loopback, ("127.0.0.1", "127.1.2.3", "::1", "localhost")))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.1.1", "localhost.evil.example", "")))

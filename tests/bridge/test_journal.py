@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.bridge.entry import Entry
+from dimos_streams.bridge.journal import CallRow, Journal, JournalLimits
+from tests.bridge.parts import event
+
+
+def opened(path: Path | None = None, **limits: float) -> Journal:
+    journal = Journal(path, JournalLimits(**limits))  # type: ignore[arg-type]
+    journal.open()
+    return journal
+
+
+def places(entries: list[Entry]) -> list[int]:
+    return [entry.place for entry in entries]
+
+
+def test_places_grow_and_survive_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "journal.sqlite"
+    journal = opened(path)
+    assert (journal.first_place, journal.last_place) == (1, 0)
+    assert places(journal.append([event(1, "open"), event(2)])) == [1, 2]
+    journal.close()
+    journal.close()
+
+    again = opened(path)
+    assert (again.first_place, again.last_place, again.state) == (1, 2, "ok")
+    assert places(again.append([event(3, "update", text="Grüße\n\u2028")])) == [3]
+    read = again.read(0, 10).entries
+    assert [(entry.place, entry.event.seq) for entry in read] == [(1, 1), (2, 2), (3, 3)]
+    assert read[2].event.text == "Grüße\n\u2028"
+    assert b"\n" not in read[2].body
+    again.close()
+
+
+def test_a_process_that_is_killed_loses_nothing_that_was_appended(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    journal.append([event(1, "open"), event(2)])
+    # Not closed: what the operating system has is what a killed process leaves.
+    assert opened(path).last_place == 2
+
+
+def test_read_filters_and_pages() -> None:
+    journal = opened()
+    for number in range(1, 101):
+        journal.append([event(number, call_id=f"c{number % 4}", caller="a" if number % 2 else "b")])
+    assert places(journal.read(0, 5).entries) == [1, 2, 3, 4, 5]
+    assert places(journal.read(90, 100, caller="b").entries) == [92, 94, 96, 98, 100]
+    assert places(journal.read(0, 2, call_id="c3").entries) == [3, 7]
+    assert journal.read(0, 2, call_id="c3").upto == 7
+    assert journal.read(0, 10, call_id="nobody").upto == 100
+
+
+def test_a_rare_event_is_found_in_bounded_steps() -> None:
+    journal = opened(events=50_000)
+    journal.append([event(number) for number in range(1, 20_001)])
+    journal.append([event(1, call_id="rare")])
+    found: list[Entry] = []
+    after = steps = 0
+    while not found:
+        found, after = journal.read(after, 10, call_id="rare")
+        steps += 1
+    assert places(found) == [20_001]
+    assert steps == 5
+
+
+def test_count_and_size_are_bounded_and_places_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path, events=1000)
+    for start in range(0, 10_000, 100):
+        journal.append([event(start + index + 1) for index in range(100)])
+    kept = journal.last_place - journal.first_place + 1
+    assert 1000 <= kept <= 1000 + 512 + 100
+    assert places(journal.read(0, 1).entries) == [journal.first_place]
+    journal.close()
+    again = opened(path)
+    assert (again.first_place, again.last_place) == (journal.first_place, 10_000)
+    again.close()
+
+    small = opened(bytes=1024 * 1024)
+    for number in range(200):
+        small.append([event(number + 1, text="x" * 40_000)] * 10)
+        small.trim()
+    assert small.size() < 3 * 1024 * 1024
+    assert small.last_place == 2000
+
+
+def test_age_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_700_000_000_000_000
+    monkeypatch.setattr("dimos_streams.clock.utime", lambda: now)
+    journal = opened(age_s=60.0)
+    journal.append([event(1), event(2)])
+    now += 50_000_000
+    journal.append([event(3)])
+    journal.trim()
+    assert journal.first_place == 1
+    now += 20_000_000
+    journal.trim()
+    assert journal.first_place == 3
+    now += 3_600_000_000
+    journal.trim()
+    assert journal.first_place == 3, "the newest event stays, so that places go on behind it"
+
+
+def test_calls_are_kept_with_their_newest_seq(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path, events=1000, closed_calls=5)
+    journal.append([event(1, "open", call_id="long")], [CallRow("long", 1, False, "{}")])
+    journal.append([event(2, call_id="long")])
+    for number in range(20):
+        journal.append([], [CallRow(f"short{number}", 2, True, "{}")])
+    journal.append([event(seq, call_id="other") for seq in range(1, 5001)])
+    for _ in range(10):
+        journal.trim()
+    assert journal.first_place > 2
+    journal.close()
+
+    again = opened(path)
+    rows = again.calls(closed=3)
+    assert [row.call_id for row in rows] == ["long", "short17", "short18", "short19"]
+    assert rows[0].last_seq == 2, "its events were trimmed, how far it got was not forgotten"
+    assert again.call("short19") == CallRow("short19", 2, True, "{}")
+    assert again.call("short0") is None
+    again.close()
+
+
+def test_a_damaged_file_is_moved_aside(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    path.write_bytes(b"this is no database, and long enough to be taken for one" * 100)
+    journal = opened(path)
+    assert journal.state == "ok"
+    assert places(journal.append([event(1)])) == [1]
+    assert len(list(tmp_path.glob("journal.sqlite.damaged-*"))) == 1
+    journal.close()
+
+
+def test_damage_that_shows_in_mid_run_goes_on_in_memory_in_the_next_place(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    journal.append([event(number) for number in range(1, 2001)])
+    journal.close()
+    third = path.stat().st_size // 3 // 4096 * 4096
+    with path.open("r+b") as file:
+        file.seek(third)
+        file.write(b"\xff" * 8 * 4096)
+    journal = opened(path)
+    assert (journal.state, journal.last_place) == ("ok", 2000)
+    after = 0
+    while journal.state == "ok":
+        after = journal.read(after, 100).upto
+    assert journal.state == "memory: database disk image is malformed"
+    assert places(journal.append([event(2001)])) == [2001]
+    assert (journal.first_place, journal.last_place) == (2001, 2001)
+    assert len(list(tmp_path.glob("journal.sqlite.damaged-*"))) == 1
+    journal.close()
+
+
+def test_a_full_disk_goes_on_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    journal.append([event(1)])
+    assert journal._db is not None
+    journal._db.execute("PRAGMA max_page_count=4")  # what SQLite says is what it says of a full disk
+    for seq in range(2, 200):
+        journal.append([event(seq, text="x" * 1000)])
+    assert journal.state == "memory: database or disk is full"
+    assert journal.last_place == 199
+    assert journal.first_place > 1
+    assert places(journal.read(198, 5).entries) == [199]
+    journal.close()
+
+
+def test_a_path_that_cannot_be_written_is_memory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    journal = opened(tmp_path / "file" / "journal.sqlite")
+    assert journal.state.startswith("memory: ")
+    assert places(journal.append([event(1)])) == [1]
+
+
+def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE precious (a)")
+    db.close()
+    journal = opened(path)
+    assert journal.state == f"memory: {path} is another program's database"
+    journal.append([event(1)])
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("precious",)]
+    db.close()
+
+
+def test_a_checkpoint_empties_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    journal.append([event(number) for number in range(1, 1001)])
+    before = path.stat().st_size
+    journal.checkpoint()
+    assert path.stat().st_size > before
+    journal.append([event(1001)])
+    journal.close()
+    assert not path.with_name("journal.sqlite-wal").exists()
