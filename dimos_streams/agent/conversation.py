@@ -1,0 +1,146 @@
+"""The record of what was said and done, bounded, and what a model sees of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dimos_streams import clock
+from dimos_streams.agent.models.base import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from dimos_streams.tool_stream.event import ToolEvent
+
+Role = Literal["operator", "event", "assistant", "tool", "progress", "error", "note"]
+_SHOWN_TEXT, _SHOWN_CALLS, _SHOWN_ARGUMENTS = 4000, 20, 500
+_BEGINNINGS = frozenset({"operator", "event"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of the record. ``progress``, ``error`` and ``note`` are for people; models don't see them."""
+
+    number: int
+    """Grows by one with each entry."""
+    utime: int
+    role: Role
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    """What an ``assistant`` entry asks for."""
+    tool_call_id: str = ""
+    """Which of the model's calls a ``tool`` entry answers."""
+    skill: str = ""
+    call_id: str = ""
+    """The skill's call that the entry belongs to."""
+    event: ToolEvent | None = None
+    """What happened to that call."""
+    is_error: bool = False
+    missions: frozenset[str] = frozenset()
+    """The missions that it is part of; none for what concerns all."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as operators get it, cut to what fits into one event. Of a close it has ``outcome``."""
+        asked = self.tool_calls[:_SHOWN_CALLS]
+        calls = [{"id": c.id, "skill": c.name, "arguments": c.arguments[:_SHOWN_ARGUMENTS]} for c in asked]
+        fields: dict[str, Any] = {
+            "number": self.number,
+            "utime": self.utime,
+            "role": self.role,
+            "text": self.text[:_SHOWN_TEXT],
+            "tool_calls": calls,
+            "tool_call_id": self.tool_call_id,
+            "skill": self.skill,
+            "call_id": self.call_id,
+            "outcome": self.event.outcome if self.event else None,
+            "is_error": self.is_error,
+        }
+        return {name: value for name, value in fields.items() if value or name in ("number", "text")}
+
+
+class Conversation:
+    """Entries in order. The oldest turns go when there are more than ``max_entries``; a turn is never torn apart.
+
+    Of each call's progress only the newest entry is kept, until the call's next other entry.
+    """
+
+    def __init__(self, system_prompt: str = "", *, max_entries: int = 1000) -> None:
+        self._system_prompt = system_prompt
+        self._max_entries = max_entries
+        self._entries: list[Entry] = []
+        self._progress: dict[str, Entry] = {}
+        self._number = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What is kept, oldest first, progress included."""
+        return tuple(self.after(0))
+
+    @property
+    def last_number(self) -> int:
+        """The newest entry's number, 0 before the first."""
+        return self._number
+
+    @property
+    def changed(self) -> asyncio.Event:
+        """Set at the next change. Take it before looking, then wait."""
+        return self._changed
+
+    def add(self, role: Role, text: str, **fields: Any) -> Entry:
+        """Write an entry; ``fields`` are those of ``Entry``."""
+        self._number += 1
+        entry = Entry(number=self._number, utime=clock.utime(), role=role, text=text, **fields)
+        self._progress.pop(entry.call_id, None)
+        if role == "progress":
+            self._progress[entry.call_id] = entry
+        else:
+            self._entries.append(entry)
+            self._trim()
+        self.notify()
+        return entry
+
+    def after(self, number: int) -> list[Entry]:
+        """The entries that are newer, as far as they are kept."""
+        start = len(self._entries)
+        while start and self._entries[start - 1].number > number:
+            start -= 1
+        newer = self._entries[start:] + [entry for entry in self._progress.values() if entry.number > number]
+        return sorted(newer, key=lambda entry: entry.number)
+
+    def messages(self) -> tuple[Message, ...]:
+        """What a model is given."""
+        system = (SystemMessage(self._system_prompt),) if self._system_prompt else ()
+        return (*system, *_messages(self._entries))
+
+    def notify(self) -> None:
+        """Wake who waits for ``changed``."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _trim(self) -> None:
+        excess = len(self._entries) - self._max_entries
+        if excess <= 0:
+            return
+        for index in range(excess, len(self._entries)):
+            if self._entries[index].role in _BEGINNINGS:
+                del self._entries[:index]
+                return
+
+
+def _messages(entries: Iterable[Entry]) -> Iterable[Message]:
+    for entry in entries:
+        if entry.role == "operator":
+            yield UserMessage(entry.text)
+        elif entry.role == "event":
+            yield UserMessage(entry.text, entry.event)
+        elif entry.role == "assistant" and (entry.text or entry.tool_calls):
+            yield AssistantMessage(entry.text, entry.tool_calls)
+        elif entry.role == "tool":
+            yield ToolResultMessage(entry.tool_call_id, entry.skill, entry.text, entry.is_error)

@@ -1,0 +1,83 @@
+"""Items from a thread to an event loop, bounded: the thread waits for the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Handoff(Generic[T]):
+    """A queue with a thread at one end and a loop at the other.
+
+    ``put`` and ``end`` belong to the thread, everything else to the loop.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, capacity: int = 1024) -> None:
+        self._loop = loop
+        self._capacity = capacity
+        self._items: deque[T] = deque()
+        self._changed = threading.Condition()
+        self._arrived = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._end_said = False
+        self._closed = False
+        self._error: Exception | None = None
+
+    def put(self, item: T) -> None:
+        """Hand an item over; waits while ``capacity`` are waiting. After ``close`` it does nothing, at once."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._items) < self._capacity or self._closed)
+            if self._closed:
+                return
+            self._items.append(item)
+            if len(self._items) > 1:
+                return  # the loop was woken for the first and takes all
+        self._call(self._arrived.set)
+
+    def end(self, error: Exception | None = None) -> None:
+        """Say that nothing more comes; the loop's side takes what is there and then sees ``error``, if any."""
+        self._error = error
+        self._call(self._on_end)
+
+    def close(self) -> None:
+        """Take no more: wakes a waiting ``put``. Twice is fine."""
+        with self._changed:
+            self._closed = True
+            self._items.clear()
+            self._changed.notify_all()
+
+    async def ended(self) -> None:
+        """Wait for the thread's ``end``."""
+        await self._ended.wait()
+
+    async def batches(self) -> AsyncIterator[list[T]]:
+        """What came since the last time, in order, until ``end``. Raises the error that it was given."""
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            with self._changed:
+                batch = list(self._items)
+                self._items.clear()
+                self._changed.notify_all()
+            if batch:
+                yield batch
+            if self._end_said and not self._items:
+                if self._error is not None:
+                    raise self._error
+                return
+
+    def _call(self, function: object) -> None:
+        # The loop may be closed already; then nobody is left to be told.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function)  # type: ignore[arg-type]
+
+    def _on_end(self) -> None:
+        self._end_said = True
+        self._arrived.set()
+        self._ended.set()

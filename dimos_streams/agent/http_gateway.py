@@ -1,0 +1,221 @@
+"""A bridge over HTTP, as the agent sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import threading
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from dimos_streams.agent.sse import SseEvent
+from dimos_streams.agent.sse_client import SseClient
+from dimos_streams.errors import (
+    CallRejectedError,
+    SkillArgumentError,
+    SkillError,
+    SkillUnavailableError,
+    UnknownSkillError,
+)
+from dimos_streams.limited_log import LimitedLog
+from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
+
+if TYPE_CHECKING:
+    from dimos_streams.agent.http_session import CuttableSession
+
+T = TypeVar("T")
+
+_SKILLS = TypeAdapter(list[OfferedSkill])
+_CALLS = TypeAdapter(list[CallView])
+_EVENT_TYPE = "tool_stream"
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+class HttpGateway:
+    """A ``SkillGateway`` over a bridge's HTTP interface. Use from one loop; requests run in threads.
+
+    A bridge that can't be reached is a ``SkillUnavailableError`` that names the URL, for all but ``events``, which
+    goes on trying. ``malformed`` counts the events that were none and were skipped.
+    """
+
+    def __init__(
+        self, url: str, *, rng: random.Random, token: str | None = None, timeout_s: float = 10.0, ping_s: float = 10.0
+    ) -> None:
+        """``timeout_s`` bounds each request, ``ping_s`` is the pause of the bridge's pings. ``rng`` is for jitter."""
+        self.url = url.rstrip("/")
+        self.malformed = 0
+        self._random = rng
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._timeout_s = timeout_s
+        self._ping_s = ping_s
+        self._guard = threading.Lock()
+        self._sessions: set[CuttableSession] = set()
+        self._closed = False
+
+    async def skills(self) -> list[OfferedSkill]:
+        """See ``SkillGateway``."""
+        return self._validated(_SKILLS, await self._request("GET", "/skills"))
+
+    async def call(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        *,
+        caller: str,
+        on_duplicate: OnDuplicate | None = None,
+        idempotency_key: str | None = None,
+    ) -> str:
+        """See ``SkillGateway``."""
+        body = {
+            "skill": skill,
+            "arguments": dict(arguments),
+            "caller": caller,
+            "on_duplicate": on_duplicate,
+            "idempotency_key": idempotency_key,
+        }
+        given = {name: value for name, value in body.items() if value is not None}
+        return str(self._field(await self._request("POST", "/calls", given), "call_id", str))
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        """See ``SkillGateway``."""
+        await self._request("POST", f"/calls/{quote(call_id, safe='')}/cancel", {"reason": reason})
+
+    async def calls(self, *, open_only: bool = False) -> list[CallView]:
+        """See ``SkillGateway``."""
+        return self._validated(_CALLS, await self._request("GET", "/calls?state=open" if open_only else "/calls"))
+
+    async def place(self) -> int:
+        """See ``SkillGateway``."""
+        return int(self._field(await self._request("GET", "/healthz"), "place", int))
+
+    async def events(
+        self, *, after: int, caller: str | None = None, call_id: str | None = None
+    ) -> AsyncGenerator[PlacedEvent, None]:
+        """See ``SkillGateway``. Raises ``SseError`` if the bridge refuses (wrong token, not a bridge)."""
+        filters = {name: value for name, value in {"caller": caller, "call": call_id}.items() if value is not None}
+        query = f"?{urlencode(filters)}" if filters else ""
+        client = SseClient(
+            f"{self.url}/tool_streams{query}",
+            rng=self._random,
+            headers=self._headers,
+            last_event_id=str(after),
+            ping_s=self._ping_s,
+        )
+        async with contextlib.aclosing(client.events()) as events:
+            async for event in events:
+                placed = self._placed(event)
+                if placed is not None:
+                    yield placed
+
+    def close(self) -> None:
+        """Cut what is under way and refuse new requests. Twice is fine."""
+        with self._guard:
+            self._closed = True
+            for session in self._sessions:
+                session.cut()
+
+    def _placed(self, event: SseEvent) -> PlacedEvent | None:
+        if event.type != _EVENT_TYPE:
+            return None
+        try:
+            fields = from_json(event.data, allow_inf_nan=False)
+            if not isinstance(fields, dict):
+                raise ValueError(f"JSON of type {type(fields).__name__}, not an object")
+            if not (event.id.isascii() and event.id.isdigit() and len(event.id) < 20):
+                raise ValueError(f"the id {event.id[:50]!r} is no place")
+            return PlacedEvent(int(event.id), ToolEvent.from_dict(fields))
+        except ValueError as error:
+            self.malformed += 1
+            _log.warning("%s: bad event %s: %s", self.url, event.data[:100], error)
+            return None
+
+    async def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        return await asyncio.to_thread(self._request_blocking, method, path, body)
+
+    def _request_blocking(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        import requests
+
+        from dimos_streams.agent.http_session import why
+
+        try:
+            with self._session() as session:
+                response = session.request(
+                    method,
+                    self.url + path,
+                    json=body,
+                    headers=self._headers,
+                    timeout=self._timeout_s,
+                    allow_redirects=False,
+                )
+        except (requests.RequestException, OSError) as error:
+            raise SkillUnavailableError(f"the bridge at {self.url} can't be reached: {why(error)}") from error
+        return self._content(response)
+
+    @contextlib.contextmanager
+    def _session(self) -> Iterator[CuttableSession]:
+        from dimos_streams.agent.http_session import CuttableSession
+
+        # One for each request: nothing is shared between threads, and no connection is found dead when it is used.
+        with CuttableSession() as session:
+            with self._guard:
+                if self._closed:
+                    raise ConnectionAbortedError("the gateway is closed")
+                self._sessions.add(session)
+            try:
+                yield session
+            finally:
+                with self._guard:
+                    self._sessions.discard(session)
+
+    def _content(self, response: Any) -> Any:
+        try:
+            content = from_json(response.content)
+        except ValueError:
+            content = None
+        if 200 <= response.status_code < 300 and content is not None:
+            return content
+        if isinstance(content, dict) and isinstance(content.get("detail"), str):
+            raise problem_error(content)
+        raise SkillError(f"{self.url} is not a bridge: HTTP {response.status_code} {response.reason}")
+
+    def _field(self, content: Any, name: str, kind: type) -> Any:
+        value = content.get(name) if isinstance(content, dict) else None
+        if not isinstance(value, kind):
+            raise SkillError(f"{self.url} is not a bridge that I know: its answer has no {name!r}")
+        return value
+
+    def _validated(self, adapter: TypeAdapter[T], content: Any) -> T:
+        try:
+            return adapter.validate_python(content)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            raise SkillError(f"{self.url} is not a bridge that I know: {problem['loc']}: {problem['msg']}") from error
+
+
+def problem_error(problem: Mapping[str, Any]) -> SkillError:
+    """The error that a bridge put into ``application/problem+json``, with the same text."""
+    detail = str(problem["detail"])
+    errors, holder = problem.get("errors"), problem.get("holder")
+    error: SkillError
+    match str(problem.get("type", "")).rpartition(":")[2]:
+        case "unknown-skill":
+            error = UnknownSkillError("", ())
+        case "bad-arguments":
+            error = SkillArgumentError("", errors if isinstance(errors, dict) else {})
+        case "call-rejected":
+            error = CallRejectedError(detail, holder=holder if isinstance(holder, str) else "")
+        case "skill-unavailable":
+            error = SkillUnavailableError(detail)
+        case _:
+            error = SkillError(detail)
+    error.args = (detail,)
+    return error

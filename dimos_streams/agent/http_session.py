@@ -1,0 +1,129 @@
+"""Requests that another thread can cut short, whatever their own thread is waiting for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+Opener = Callable[[str, int, float | None], socket.socket]
+
+
+class CuttableSession(requests.Session):
+    """A session for one request or stream. ``cut`` may be called from any thread at any moment.
+
+    Closing a response or a socket does not wake a thread that waits for it; shutting the socket down does, while it
+    connects, shakes hands, or reads. So the session keeps a duplicate of each socket's descriptor, from before the
+    connection is asked for. Only the look-up of a host name can't be cut. The environment's proxies are not used.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trust_env = False
+        self._guard = threading.Lock()
+        self._sockets: list[socket.socket] = []
+        self._is_cut = False
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, _Adapter(self._open))
+
+    def cut(self) -> None:
+        """End what the session does with an error in its thread; new connections are refused. Never waits."""
+        with self._guard:
+            self._is_cut = True
+            for sock in self._sockets:
+                _shut_down(sock)
+
+    def close(self) -> None:
+        super().close()
+        with self._guard:
+            for sock in self._sockets:
+                sock.close()
+            self._sockets.clear()
+
+    def _open(self, host: str, port: int, timeout_s: float | None) -> socket.socket:
+        error: OSError = OSError(f"{host!r} has no address")
+        for family, kind, protocol, _, address in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                self._connect(sock, address, timeout_s)
+            except OSError as failure:
+                sock.close()
+                error = failure
+            else:
+                return sock
+        raise error
+
+    def _connect(self, sock: socket.socket, address: Any, timeout_s: float | None) -> None:
+        sock.setblocking(False)
+        with self._guard:  # either cut() finds the connection begun, or it is never begun
+            if self._is_cut:
+                raise ConnectionAbortedError("the session was cut")
+            sock.connect_ex(address)
+            self._sockets.append(sock.dup())
+        poll = select.poll()
+        poll.register(sock, select.POLLOUT)
+        if not poll.poll(None if timeout_s is None else timeout_s * 1000):
+            raise TimeoutError(f"no connection within {timeout_s} s")
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
+        sock.settimeout(timeout_s)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def why(error: BaseException) -> str:
+    """The innermost reason of an error of requests, in a few words."""
+    inner: BaseException | None = error
+    while inner is not None:
+        error = inner
+        inner = next((arg for arg in (*error.args, error.__cause__) if isinstance(arg, BaseException)), None)
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text or type(error).__name__
+
+
+def _shut_down(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # the other side was faster
+        sock.shutdown(socket.SHUT_RDWR)
+
+
+class _Adapter(HTTPAdapter):
+    def __init__(self, opener: Opener) -> None:
+        self._opener = opener
+        super().__init__()
+
+    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
+        pool = super().get_connection_with_tls_context(*args, **kwargs)
+        kind = _TlsConnection if pool.scheme == "https" else _PlainConnection
+        pool.ConnectionCls = partial(kind, opener=self._opener)  # type: ignore[attr-defined]
+        return pool
+
+
+class _PlainConnection(HTTPConnection):
+    def __init__(self, *args: Any, opener: Opener, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._opener = opener
+
+    def _new_conn(self) -> socket.socket:
+        return self._opener(self.host, self.port or self.default_port, _seconds(self.timeout))
+
+
+class _TlsConnection(HTTPSConnection):
+    def __init__(self, *args: Any, opener: Opener, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._opener = opener
+
+    def _new_conn(self) -> socket.socket:
+        return self._opener(self.host, self.port or self.default_port, _seconds(self.timeout))
+
+
+def _seconds(timeout: Any) -> float | None:
+    return float(timeout) if isinstance(timeout, int | float) else None

@@ -1,0 +1,78 @@
+"""The bridge of the same process, as the agent sees it: it may come later, go, and come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+from dimos_streams.agent.iterators import closing
+from dimos_streams.errors import SkillUnavailableError
+from dimos_streams.module import Services
+from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent, SkillGateway
+
+_LOOK_S = 0.05
+
+
+class LocalGateway:
+    """A ``SkillGateway`` that passes everything on to the one that is offered at the moment.
+
+    While none is offered, ``events`` waits and everything else raises ``SkillUnavailableError``.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def skills(self) -> list[OfferedSkill]:
+        """See ``SkillGateway``."""
+        return await self._gateway().skills()
+
+    async def call(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        *,
+        caller: str,
+        on_duplicate: OnDuplicate | None = None,
+        idempotency_key: str | None = None,
+    ) -> str:
+        """See ``SkillGateway``."""
+        gateway = self._gateway()
+        return await gateway.call(
+            skill, arguments, caller=caller, on_duplicate=on_duplicate, idempotency_key=idempotency_key
+        )
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        """See ``SkillGateway``."""
+        await self._gateway().cancel(call_id, reason)
+
+    async def calls(self, *, open_only: bool = False) -> list[CallView]:
+        """See ``SkillGateway``."""
+        return await self._gateway().calls(open_only=open_only)
+
+    async def place(self) -> int:
+        """See ``SkillGateway``."""
+        return await self._gateway().place()
+
+    async def events(
+        self, *, after: int, caller: str | None = None, call_id: str | None = None
+    ) -> AsyncGenerator[PlacedEvent, None]:
+        """See ``SkillGateway``."""
+        while True:
+            gateway = self._offered()
+            if gateway is not None:
+                async with closing(gateway.events(after=after, caller=caller, call_id=call_id)) as events:
+                    async for placed in events:
+                        after = placed.place
+                        yield placed
+            await asyncio.sleep(_LOOK_S)
+
+    def _offered(self) -> SkillGateway | None:
+        return self._services.get(SkillGateway)  # type: ignore[type-abstract]
+
+    def _gateway(self) -> SkillGateway:
+        gateway = self._offered()
+        if gateway is None:
+            raise SkillUnavailableError("no bridge runs in this process at the moment")
+        return gateway

@@ -1,0 +1,123 @@
+"""What the agent says to a model and what a model says back. Every model is behind this protocol."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.tool_stream.event import ToolEvent
+
+
+class ModelError(DimosStreamsError):
+    """A model could not answer. The text says which model and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """A skill as it is offered to a model. ``parameters`` is a JSON Schema of the arguments' object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that a model asked for. ``id`` is unique within its message and comes back with the result."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON as the model wrote it; whole only if the call was run."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMessage:
+    """Standing orders; the first message if there is one."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """Something that reaches the agent from outside: an operator's words, or an event of a call that goes on."""
+
+    text: str
+    event: ToolEvent | None = None
+    """The event that the text tells; None for an operator's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage:
+    """What the model said; each of its calls is answered by a ``ToolResultMessage`` that follows."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultMessage:
+    """The answer to one tool call."""
+
+    tool_call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+
+
+Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request for one answer."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallDelta:
+    """A piece of a tool call. Servers differ in what they give: index, id, both, late or neither."""
+
+    index: int | None = None
+    id: str | None = None
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request; the last one of a stream counts."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The end of an answer. A stream that ends without it was cut.
+
+    Reasons are ``"stop"``, ``"tool_calls"``, ``"length"`` and whatever else a model has to say.
+    """
+
+    reason: str
+
+
+ModelDelta: TypeAlias = TextDelta | ToolCallDelta | Usage | Finish
+
+
+class Model(Protocol):
+    """A source of answers."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
+        """The answer in pieces, as they come. Closing the iterator ends the request. Raises ``ModelError``."""

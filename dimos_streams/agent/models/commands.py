@@ -1,0 +1,172 @@
+"""The offline model's grammar: an operator's words into calls of the skills that are offered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do. ``skill`` is a name without namespace; ``cleanup`` is done whatever became of the others."""
+
+    skill: str
+    arguments: Mapping[str, Any]
+    robot: str = ""
+    cleanup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Misunderstood:
+    """Words that are no command."""
+
+    words: str
+
+
+class Ambiguous(Exception):
+    """Several robots offer the skill and none was addressed."""
+
+    def __init__(self, skill: str, names: Iterable[str]) -> None:
+        super().__init__(f"which one do you mean: {', '.join(sorted(names))}? Say for instance 'robot1: stop'.")
+        self.skill = skill
+
+
+COMMANDS = (
+    ("follow_person", "follow the person in red"),
+    (
+        "look_out_for",
+        "look out for a person in a red shirt [or a person in green] [and follow them] [for 30 seconds]",
+    ),
+    ("stop_following", "stop following"),
+    ("stop_looking_out", "stop looking"),
+    ("go_to", "go to 2 1"),
+    ("move", "move 1.5"),
+    ("turn", "turn left 90"),
+    ("observe", "what do you see"),
+    ("stop", "stop"),
+)
+"""Skills and how they are asked for."""
+
+_NUMBER = r"([-+]?\d+(?:\.\d+)?)"
+_THEM = r"(?:them|him|her|it|that person|the person)"
+_DURATION = r"(?:\s+for\s+(?P<amount>\d+(?:\.\d+)?)\s*(?P<unit>s|sec|seconds?|min|minutes?))?"
+_VERB = r"(?:move|drive|turn|go|follow|stop|halt|look|watch|what|observe)\b"
+_SPLIT = re.compile(
+    rf"\s*(?:[,;.]|\band\b|\bthen\b)(?:\s*(?:,|\band\b|\bthen\b))*\s*(?={_VERB}(?!\s+{_THEM}$))", re.I
+)
+_ARTICLE = re.compile(r"^(?:the|a|an|any|some)\s+", re.I)
+_OR = re.compile(
+    r"\s*(?:,\s*or|,|\bor)\s+(?=(?:a|an|the|any|some|someone|somebody|person|people|man|woman|child)\b)", re.I
+)
+"""Between two descriptions; "a person in red or green" is one."""
+_ADDRESS = re.compile(r"^(?P<robot>\w+)\s*[:,]\s*(?P<rest>.+)$")
+
+Builder = Callable[[re.Match[str]], tuple[Step, ...]]
+
+
+def parse(text: str, robots: Iterable[str] = ()) -> list[Step | Misunderstood]:
+    """The steps that the words ask for, in order. ``robots`` are names that may come first: "robot1: stop"."""
+    words = " ".join(text.split()).strip(" .!?")
+    robot = ""
+    addressed = _ADDRESS.match(words)
+    if addressed and addressed["robot"].lower() in {name.lower() for name in robots}:
+        robot, words = addressed["robot"].lower(), addressed["rest"]
+    steps: list[Step | Misunderstood] = []
+    for part in _SPLIT.split(words):
+        found = _one(part)
+        steps += [Step(s.skill, s.arguments, robot, s.cleanup) for s in found] if found else [Misunderstood(part)]
+    return steps
+
+
+def resolve(skill: str, robot: str, offered: Iterable[str]) -> str | None:
+    """The offered name of a skill, its namespace included; None if there is none. Raises ``Ambiguous``."""
+    names = [name for name in offered if name == skill or name.endswith(f"_{skill}")]
+    if robot:
+        return next((name for name in names if name.lower() == f"{robot}_{skill}"), None)
+    if skill in names:
+        return skill
+    if len(names) > 1:
+        raise Ambiguous(skill, names)
+    return names[0] if names else None
+
+
+def robots_of(offered: Iterable[str]) -> set[str]:
+    """The namespaces that occur in skills' names."""
+    skills = tuple(f"_{skill}" for skill, _ in COMMANDS)
+    return {name[: -len(end)] for name in offered for end in skills if name.endswith(end)}
+
+
+def _one(words: str) -> tuple[Step, ...]:
+    words = re.sub(r"^(?:please|now)\s+", "", words, flags=re.I).strip()
+    for pattern, build in _GRAMMAR:
+        match = pattern.fullmatch(words)
+        if match:
+            return build(match)
+    return ()
+
+
+def _stop_all(_: re.Match[str]) -> tuple[Step, ...]:
+    return tuple(Step(skill, {}, cleanup=True) for skill in ("stop_following", "stop_looking_out", "stop"))
+
+
+def _look_out(match: re.Match[str]) -> tuple[Step, ...]:
+    descriptions = [_ARTICLE.sub("", part.strip()) for part in _OR.split(match["what"])]
+    arguments: dict[str, Any] = {"descriptions": descriptions, **_timeout(match)}
+    if match["then"]:
+        arguments["then"] = {"skill": "follow_person", "arguments": {"description": "$label"}}
+    return (Step("look_out_for", arguments),)
+
+
+def _follow(match: re.Match[str]) -> tuple[Step, ...]:
+    return (Step("follow_person", {"description": _ARTICLE.sub("", match["whom"]), **_timeout(match)}),)
+
+
+def _timeout(match: re.Match[str]) -> dict[str, float]:
+    if not match["amount"]:
+        return {}
+    return {"timeout_s": float(match["amount"]) * (60.0 if match["unit"].lower().startswith("m") else 1.0)}
+
+
+def _move(match: re.Match[str]) -> tuple[Step, ...]:
+    back = (match["way"] or "").lower().startswith("back")
+    return (Step("move", {"distance_m": float(match[2] or 1.0) * (-1.0 if back else 1.0)}),)
+
+
+def _turn(match: re.Match[str]) -> tuple[Step, ...]:
+    way = match["way"].lower()
+    angle = float(match[2] or (180.0 if way == "around" else 90.0))
+    return (Step("turn", {"angle_deg": -angle if way == "right" else angle}),)
+
+
+def _go_to(match: re.Match[str]) -> tuple[Step, ...]:
+    return (Step("go_to", {"x": float(match[1]), "y": float(match[2])}),)
+
+
+def _plain(skill: str) -> Builder:
+    return lambda _: (Step(skill, {}),)
+
+
+_GRAMMAR: tuple[tuple[re.Pattern[str], Builder], ...] = tuple(
+    (re.compile(pattern, re.I), build)
+    for pattern, build in (
+        (r"stop following(?: .*)?", _plain("stop_following")),
+        (r"stop (?:looking|watching|searching)(?: .*)?", _plain("stop_looking_out")),
+        (r"(?:stop|halt|freeze|cancel)(?: (?:everything|all|now|moving|the robot))*", _stop_all),
+        (
+            rf"(?:look out|watch out|watch|look|search|keep an eye out) for (?P<what>.+?){_DURATION}"
+            rf"(?P<then>,?\s+(?:(?:and|then)\s+)*follow\s+{_THEM})?",
+            _look_out,
+        ),
+        (rf"follow (?P<whom>.+?){_DURATION}", _follow),
+        (
+            rf"(?:move|drive|go)(?: (?P<way>forwards?|ahead|backwards?|back))?(?: (?:by )?{_NUMBER}"
+            r"(?: ?m| met(?:er|re)s?)?)?",
+            _move,
+        ),
+        (rf"turn (?P<way>left|right|around)(?: (?:by )?{_NUMBER}(?: ?°| deg(?:rees?)?)?)?", _turn),
+        (rf"(?:go|drive|move) to \(?(?:x ?= ?)?{_NUMBER}[, ]\s*(?:y ?= ?)?{_NUMBER}\)?", _go_to),
+        (r"(?:what (?:do|can) you see|look around|observe|describe what you see)", _plain("observe")),
+    )
+)

@@ -1,0 +1,137 @@
+"""Server-sent events: an incremental parser of the WHATWG event stream format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_BOM = b"\xef\xbb\xbf"
+_DIGITS = frozenset(b"0123456789")
+MAX_RETRY_MS = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class SseEvent:
+    """One dispatched event."""
+
+    type: str
+    """The ``event`` field, ``"message"`` if there was none."""
+    data: str
+    id: str
+    """The last event id as of this event: its own ``id`` field or an earlier event's."""
+
+
+class SseParser:
+    """Turns the bytes of one connection into events, however they are cut into pieces.
+
+    An event comes out with the bytes of its blank line, not with the next piece. An event or a line longer than
+    ``max_event_bytes`` is skipped and counted; memory is bounded by twice that.
+    """
+
+    def __init__(self, *, max_event_bytes: int = 1 << 20, last_event_id: str = "") -> None:
+        self.last_event_id = last_event_id
+        """Where a new connection resumes: the id as of the newest complete event."""
+        self.retry_ms: int | None = None
+        """What the server asked clients to wait before they connect again."""
+        self.oversized = 0
+        """Events that were skipped for their size."""
+        self._max = max_event_bytes
+        self._head: bytes | None = b""
+        """Bytes that may be the beginning of a byte order mark; None once that is settled."""
+        self._after_cr = False
+        self._line = bytearray()
+        self._line_too_long = False
+        self._id = last_event_id
+        self._type = ""
+        self._data: list[str] = []
+        self._size = 0
+        self._too_large = False
+
+    def feed(self, data: bytes) -> list[SseEvent]:
+        """The events that ``data`` completes, in order."""
+        data = self._without_bom(data)
+        if self._after_cr and data:
+            self._after_cr = False
+            if data.startswith(b"\n"):
+                data = data[1:]
+        if not data:
+            return []
+        self._after_cr = data.endswith(b"\r")
+        lines = data.splitlines()  # for bytes these are CR, LF and CRLF, nothing else
+        rest = b"" if data.endswith((b"\r", b"\n")) else lines.pop()
+        events = []
+        for line in lines:
+            event = self._end_line(line)
+            if event is not None:
+                events.append(event)
+        self._keep(rest)
+        return events
+
+    def _without_bom(self, data: bytes) -> bytes:
+        if self._head is None:
+            return data
+        data = self._head + data
+        if len(data) < len(_BOM) and _BOM.startswith(data):
+            self._head = data
+            return b""
+        self._head = None
+        return data.removeprefix(_BOM)
+
+    def _keep(self, piece: bytes) -> None:
+        """Remember the beginning of a line."""
+        if self._line_too_long or not piece:
+            return
+        if len(self._line) + len(piece) > self._max:
+            self._line_too_long = True
+            # A comment may be as long as it likes; its first byte is all that matters.
+            self._too_large = self._too_large or not (self._line or piece).startswith(b":")
+            self._line.clear()
+        else:
+            self._line += piece
+
+    def _end_line(self, piece: bytes) -> SseEvent | None:
+        if self._line or self._line_too_long or len(piece) > self._max:
+            self._keep(piece)
+            if self._line_too_long:
+                self._line_too_long = False
+                return None
+            piece = bytes(self._line)
+            self._line.clear()
+        return self._whole_line(piece)
+
+    def _whole_line(self, line: bytes) -> SseEvent | None:
+        if not line:
+            return self._dispatch()
+        if not line.startswith(b":"):
+            self._field(line)
+        return None
+
+    def _field(self, line: bytes) -> None:
+        self._size += len(line)
+        if self._size > self._max:
+            self._too_large = True
+            self._data.clear()
+        name, _, raw = line.partition(b":")
+        value = raw.removeprefix(b" ")
+        if name == b"data":
+            if not self._too_large:
+                self._data.append(value.decode(errors="replace"))
+        elif name == b"id":
+            if b"\0" not in value:
+                self._id = value.decode(errors="replace")
+        elif name == b"event":
+            self._type = value.decode(errors="replace")
+        elif name == b"retry" and value and _DIGITS.issuperset(value):
+            self.retry_ms = int(value) if len(value) < 10 else MAX_RETRY_MS
+
+    def _dispatch(self) -> SseEvent | None:
+        self.last_event_id = self._id
+        event = None
+        if self._too_large:
+            self.oversized += 1
+        elif self._data:
+            event = SseEvent(self._type or "message", "\n".join(self._data), self._id)
+        self._type = ""
+        self._data.clear()
+        self._size = 0
+        self._too_large = False
+        return event

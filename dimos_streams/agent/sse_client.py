@@ -1,0 +1,269 @@
+"""A client of server-sent events that reconnects, resumes, and stops at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from dimos_streams.agent.backoff import Backoff
+from dimos_streams.agent.handoff import Handoff
+from dimos_streams.agent.iterators import closing
+from dimos_streams.agent.sse import SseEvent, SseParser
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.limited_log import LimitedLog
+
+if TYPE_CHECKING:
+    import requests
+
+    from dimos_streams.agent.http_session import CuttableSession
+
+_CONTENT_TYPE = "text/event-stream"
+_PIECE = 65536
+_MAX_WAIT_S = 30.0
+
+OnEvent = Callable[[SseEvent], None]
+OnEnd = Callable[[Exception | None], None]
+
+
+class SseError(DimosStreamsError):
+    """The server's answer is no event stream and will not become one: wrong status, wrong content type."""
+
+    def __init__(self, url: str, problem: str, status: int) -> None:
+        self.url = url
+        self.status = status
+        super().__init__(f"no events from {url}: {problem}")
+
+
+class _PassingError(Exception):
+    """An answer after which it is worth to try again."""
+
+    def __init__(self, problem: str, retry_after_s: float = 0.0) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(problem)
+
+
+class SseStatistics(NamedTuple):
+    """Counts since ``start``."""
+
+    connections: int
+    """Answers that were event streams."""
+    failures: int
+    """Attempts and connections that ended other than by ``stop``."""
+    events: int
+    bytes: int
+    malformed: int
+    """Events that were skipped because they were too large."""
+    last_failure: str
+
+
+class SseClient:
+    """Reads an event stream in a thread of its own, for ever: reconnects with back-off and resumes by Last-Event-ID.
+
+    Use ``start(callback)`` and ``stop()``, or iterate ``events()``. A client runs once. A connection on which nothing
+    arrives for 2.5 times ``ping_s`` counts as dead; servers send comments to keep it alive. Status 429 and 5xx are
+    tried again (``Retry-After`` is honoured), any other but 200 is an ``SseError``, and so is another content type.
+    Redirects are not followed, because the headers may hold a secret that is meant for this server only.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        rng: random.Random,
+        headers: Mapping[str, str] | None = None,
+        last_event_id: str = "",
+        ping_s: float = 15.0,
+        connect_timeout_s: float = 5.0,
+        first_wait_s: float = 0.1,
+        longest_wait_s: float = 5.0,
+        max_event_bytes: int = 1 << 20,
+    ) -> None:
+        self.url = url
+        self.error: Exception | None = None
+        """Why the thread gave up; None while it runs and after ``stop``."""
+        self.last_event_id = last_event_id
+        """Of the newest event that was handed over; a new client resumes with it."""
+        self._headers = dict(headers or {})
+        self._timeout = (connect_timeout_s, 2.5 * ping_s)
+        self._backoff = Backoff(rng, initial_s=first_wait_s, maximum_s=longest_wait_s)
+        self._max_event_bytes = max_event_bytes
+        self._log = LimitedLog(logging.getLogger(__name__))
+        self._guard = threading.Lock()
+        self._stopping = threading.Event()
+        self._session: CuttableSession | None = None
+        self._thread: threading.Thread | None = None
+        self._counts = SseStatistics(0, 0, 0, 0, 0, "")
+
+    def start(self, on_event: OnEvent, on_end: OnEnd | None = None) -> None:
+        """Begin to read. Both callbacks are called on the client's thread, ``on_end`` once, as its last act.
+
+        The reader waits for ``on_event``, and so, in the end, does the server. Raises ``RuntimeError`` the second
+        time.
+        """
+        with self._guard:
+            if self._thread is not None:
+                raise RuntimeError(f"the client of {self.url} was started before")
+            self._thread = threading.Thread(
+                target=self._run, args=(on_event, on_end), name=f"sse {self.url}", daemon=True
+            )
+            self._thread.start()
+
+    def request_stop(self) -> None:
+        """Tell the thread to end. Returns at once; from any thread, at any moment, as often as you like."""
+        with self._guard:
+            self._stopping.set()
+            if self._session is not None:
+                self._session.cut()
+
+    def stop(self, timeout_s: float | None = None) -> bool:
+        """End the thread and wait for it. False if ``timeout_s`` was not enough (``on_event`` blocks).
+
+        No event is handed over after it returned True.
+        """
+        self.request_stop()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return True
+        thread.join(timeout_s)
+        return not thread.is_alive()
+
+    async def events(self, *, capacity: int = 1024) -> AsyncGenerator[SseEvent, None]:
+        """Start, and yield each event; close the iterator to stop. At most ``capacity`` and one batch are in memory.
+
+        Raises ``SseError`` when trying again makes no sense.
+        """
+        handoff: Handoff[SseEvent] = Handoff(asyncio.get_running_loop(), capacity=capacity)
+        self.start(handoff.put, handoff.end)
+        try:
+            async with closing(handoff.batches()) as batches:
+                async for batch in batches:
+                    for event in batch:
+                        yield event
+        finally:
+            self.request_stop()
+            handoff.close()
+            await handoff.ended()
+            self.stop()
+
+    def statistics(self) -> SseStatistics:
+        """What happened so far."""
+        return self._counts
+
+    def _run(self, on_event: OnEvent, on_end: OnEnd | None) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._connect_once(on_event)
+        except SseError as error:
+            self.error = error
+        except Exception as error:
+            logging.getLogger(__name__).exception("the client of %s has a bug and ends", self.url)
+            self.error = error
+        finally:
+            if on_end is not None:
+                on_end(self.error)
+
+    def _connect_once(self, on_event: OnEvent) -> None:
+        """One connection, from the attempt to its end and the wait that follows."""
+        import requests
+        import urllib3
+
+        from dimos_streams.agent.http_session import why
+
+        retry_after_s = 0.0
+        try:
+            self._read_connection(on_event)
+            problem = "the server ended the stream"
+        except _PassingError as error:
+            problem, retry_after_s = str(error), error.retry_after_s
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            problem = why(error)
+        if self._stopping.is_set():
+            return
+        self._counts = self._counts._replace(failures=self._counts.failures + 1, last_failure=problem)
+        wait_s = max(self._backoff.next(), retry_after_s)
+        self._log.warning("event stream %s: %s; again in %.1f s", self.url, problem, wait_s)
+        self._stopping.wait(wait_s)
+
+    def _read_connection(self, on_event: OnEvent) -> None:
+        from dimos_streams.agent.http_session import CuttableSession
+
+        with CuttableSession() as session:
+            with self._guard:
+                if self._stopping.is_set():
+                    return
+                self._session = session
+            try:
+                with session.get(
+                    self.url,
+                    headers=self._request_headers(),
+                    stream=True,
+                    timeout=self._timeout,
+                    allow_redirects=False,
+                ) as response:
+                    self._check(response)
+                    self._read(response, on_event)
+            finally:
+                with self._guard:
+                    self._session = None
+
+    def _request_headers(self) -> dict[str, str]:
+        headers = {"Accept": _CONTENT_TYPE, "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
+        if self.last_event_id:
+            headers["Last-Event-ID"] = self.last_event_id
+        return headers | self._headers
+
+    def _check(self, response: requests.Response) -> None:
+        status = response.status_code
+        if status != 200:
+            body = " ".join(response.raw.read(300, decode_content=True).decode(errors="replace").split())
+            problem = f"HTTP {status} {response.reason}" + (f": {body}" if body else "")
+            if status == 429 or status >= 500:
+                raise _PassingError(problem, _retry_after_s(response))
+            raise SseError(self.url, problem, status)
+        kind = response.headers.get("Content-Type", "")
+        if kind.partition(";")[0].strip().lower() != _CONTENT_TYPE:
+            raise SseError(self.url, f"the content type is {kind!r}, not {_CONTENT_TYPE!r}", status)
+
+    def _read(self, response: requests.Response, on_event: OnEvent) -> None:
+        self._counts = self._counts._replace(connections=self._counts.connections + 1)
+        parser = SseParser(max_event_bytes=self._max_event_bytes, last_event_id=self.last_event_id)
+        oversized = 0
+        while not self._stopping.is_set():
+            piece = response.raw.read1(_PIECE)
+            if not piece:
+                return
+            self._backoff.reset()
+            events = parser.feed(piece)
+            if parser.retry_ms is not None:
+                self._backoff.initial_s = min(parser.retry_ms / 1000, _MAX_WAIT_S)
+            if parser.oversized > oversized:
+                self._log.warning("event stream %s: an event exceeds %d bytes", self.url, self._max_event_bytes)
+            self._counts = self._counts._replace(
+                bytes=self._counts.bytes + len(piece),
+                malformed=self._counts.malformed + parser.oversized - oversized,
+            )
+            oversized = parser.oversized
+            self._hand_over(events, on_event)
+            if not self._stopping.is_set():
+                self.last_event_id = parser.last_event_id
+
+    def _hand_over(self, events: list[SseEvent], on_event: OnEvent) -> None:
+        for event in events:
+            if self._stopping.is_set():
+                return
+            try:
+                on_event(event)
+            except Exception:
+                self._log.exception("event stream %s: the callback failed", self.url)
+            self.last_event_id = event.id
+        self._counts = self._counts._replace(events=self._counts.events + len(events))
+
+
+def _retry_after_s(response: requests.Response) -> float:
+    """The header in seconds, bounded; the form with a date counts as absent."""
+    text = response.headers.get("Retry-After", "").strip()
+    return min(float(text), _MAX_WAIT_S) if text.isascii() and text.isdigit() else 0.0

@@ -1,0 +1,48 @@
+"""Events as text for models and people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dimos_streams.tool_stream.event import Outcome, ToolEvent, json_text
+
+_DATA_LIMIT = 4000
+
+
+def answer_text(event: ToolEvent) -> str:
+    """The event that answers a call, as the result of the model's tool call."""
+    if event.type == "close":
+        # What a skill says of its own failure reaches the model word for word.
+        known = event.outcome in (Outcome.COMPLETED, Outcome.FAILED)
+        return _ending(event) if known else f"{event.outcome}: {_ending(event)}"
+    return f"{_with_data(event)}\n(Call {event.call_id} goes on; what follows will be told.)"
+
+
+def news_text(event: ToolEvent) -> str:
+    """An event of a call that was answered before."""
+    if event.type == "gap":
+        return f"[gap] Some events are lost: {event.text}"
+    told = _ending(event) if event.type == "close" else _with_data(event)
+    return f"[{event.skill}, call {event.call_id}, {event.outcome or event.type}] {told}"
+
+
+def failed(event: ToolEvent) -> bool:
+    """Whether a call ended otherwise than as it was meant to."""
+    return event.outcome not in (None, Outcome.COMPLETED)
+
+
+def _ending(event: ToolEvent) -> str:
+    result = event.data.get("result")
+    if result is None or result == event.text:
+        return event.text
+    shown = _json(result)
+    return event.text if shown == event.text else f"{event.text}\nresult: {shown}"
+
+
+def _with_data(event: ToolEvent) -> str:
+    return f"{event.text}\ndata: {_json(dict(event.data))}" if event.data else event.text
+
+
+def _json(value: Any) -> str:
+    text = json_text(value)
+    return text if len(text) <= _DATA_LIMIT else f"{text[:_DATA_LIMIT]}… ({len(text)} characters)"

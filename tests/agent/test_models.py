@@ -1,0 +1,249 @@
+"""The offline model's grammar and manners, and the scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.agent.models import create_model
+from dimos_streams.agent.models.base import (
+    AssistantMessage,
+    Finish,
+    Message,
+    Model,
+    ModelDelta,
+    ModelError,
+    ModelRequest,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+    ToolResultMessage,
+    ToolSchema,
+    Usage,
+    UserMessage,
+)
+from dimos_streams.agent.models.commands import Misunderstood, parse
+from dimos_streams.agent.models.offline import OfflineModel
+from dimos_streams.errors import UserError
+from dimos_streams.tool_stream.event import ToolEvent
+
+STOCK = (
+    *("look_out_for", "follow_person", "stop_following", "stop_looking_out"),
+    *("move", "turn", "go_to", "stop", "observe"),
+)
+FOLLOW = {"then": {"skill": "follow_person", "arguments": {"description": "$label"}}}
+
+
+def answer(model: Model, *messages: Message, offered: tuple[str, ...] = STOCK) -> list[ModelDelta]:
+    async def main() -> list[ModelDelta]:
+        tools = tuple(ToolSchema(name, "", {}) for name in offered)
+        return [delta async for delta in model.stream(ModelRequest(messages, tools))]
+
+    return asyncio.run(main())
+
+
+def text_of(deltas: list[ModelDelta]) -> str:
+    return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+
+
+@pytest.mark.parametrize(
+    ("words", "steps"),
+    [
+        ("follow the person in red", [("follow_person", {"description": "person in red"})]),
+        ("Please follow a man for 2 minutes.", [("follow_person", {"description": "man", "timeout_s": 120.0})]),
+        ("look out for a person in a red shirt", [("look_out_for", {"descriptions": ["person in a red shirt"]})]),
+        (
+            "look out for a person in a red shirt or a person in green",
+            [("look_out_for", {"descriptions": ["person in a red shirt", "person in green"]})],
+        ),
+        ("watch for a man in red or green", [("look_out_for", {"descriptions": ["man in red or green"]})]),
+        ("look for someone in black and white", [("look_out_for", {"descriptions": ["someone in black and white"]})]),
+        *(
+            (
+                f"look out for a person in red{joint} {them}",
+                [("look_out_for", {"descriptions": ["person in red"]} | FOLLOW)],
+            )
+            for joint, them in [(" and follow", "them"), (", then follow", "him"), (" and then follow", "it")]
+        ),
+        (
+            "look out for a dog for 30 seconds and follow it",
+            [("look_out_for", {"descriptions": ["dog"], "timeout_s": 30.0} | FOLLOW)],
+        ),
+        ("stop", [("stop_following", {}), ("stop_looking_out", {}), ("stop", {})]),
+        ("STOP everything!", [("stop_following", {}), ("stop_looking_out", {}), ("stop", {})]),
+        ("stop following", [("stop_following", {})]),
+        ("stop following them", [("stop_following", {})]),
+        ("stop looking", [("stop_looking_out", {})]),
+        ("go to 2 1", [("go_to", {"x": 2.0, "y": 1.0})]),
+        ("go to (2, -1.5)", [("go_to", {"x": 2.0, "y": -1.5})]),
+        ("drive to x=2 y=1", [("go_to", {"x": 2.0, "y": 1.0})]),
+        ("move 1.5", [("move", {"distance_m": 1.5})]),
+        ("move forward 1.5 m", [("move", {"distance_m": 1.5})]),
+        ("move back 2 metres", [("move", {"distance_m": -2.0})]),
+        ("turn left 90 degrees", [("turn", {"angle_deg": 90.0})]),
+        ("turn right", [("turn", {"angle_deg": -90.0})]),
+        ("turn around", [("turn", {"angle_deg": 180.0})]),
+        ("what do you see?", [("observe", {})]),
+        (
+            "move 1, turn left 45 and then go to 2 1",
+            [("move", {"distance_m": 1.0}), ("turn", {"angle_deg": 45.0}), ("go_to", {"x": 2.0, "y": 1.0})],
+        ),
+        ("go to 2,1 then what do you see", [("go_to", {"x": 2.0, "y": 1.0}), ("observe", {})]),
+    ],
+)
+def test_grammar(words: str, steps: list[tuple[str, dict[str, Any]]]) -> None:
+    parsed = parse(words)
+    assert not any(isinstance(step, Misunderstood) for step in parsed)
+    assert [(step.skill, step.arguments) for step in parsed if not isinstance(step, Misunderstood)] == steps
+
+
+@pytest.mark.parametrize(
+    "words", ["", "help", "make me a coffee", "follow", "go to the kitchen", "turn", "move left"]
+)
+def test_what_it_cant_understand_it_says_with_what_it_can(words: str) -> None:
+    deltas = answer(OfflineModel(), UserMessage(words))
+    assert "I understand: follow the person in red" in text_of(deltas)
+    assert deltas[-1] == Finish("stop")
+
+
+def test_it_names_only_what_is_offered() -> None:
+    text = text_of(answer(OfflineModel(), UserMessage("make coffee"), offered=("move",)))
+    assert text == "I don't understand 'make coffee'. I understand: move 1.5."
+    text = text_of(answer(OfflineModel(), UserMessage("move 1"), offered=("turn",)))
+    assert text == "No skill 'move' is offered at the moment."
+    assert text_of(answer(OfflineModel(), UserMessage("stop"), offered=("move",))) == "There is nothing to stop."
+
+
+TWO_ROBOTS = tuple(f"{robot}_{skill}" for robot in ("robot1", "robot2") for skill in STOCK)
+
+
+@pytest.mark.parametrize(
+    ("words", "offered", "skill", "arguments"),
+    [
+        ("follow a man", ("robot1_follow_person",), "robot1_follow_person", {"description": "man"}),
+        ("robot2: move 1", TWO_ROBOTS, "robot2_move", {"distance_m": 1.0}),
+        ("Robot1, turn left", TWO_ROBOTS, "robot1_turn", {"angle_deg": 90.0}),
+        ("stop", TWO_ROBOTS, "robot1_stop_following", {}),
+        ("robot2: stop following", TWO_ROBOTS, "robot2_stop_following", {}),
+        (
+            "robot1: look out for a cat and follow it",
+            TWO_ROBOTS,
+            "robot1_look_out_for",
+            {
+                "descriptions": ["cat"],
+                "then": {"skill": "robot1_follow_person", "arguments": {"description": "$label"}},
+            },
+        ),
+    ],
+)
+def test_robots_by_name(words: str, offered: tuple[str, ...], skill: str, arguments: dict[str, Any]) -> None:
+    delta, finish = answer(OfflineModel(), UserMessage(words), offered=offered)
+    assert isinstance(delta, ToolCallDelta)
+    assert (delta.name, json.loads(delta.arguments)) == (skill, arguments)
+    assert finish == Finish("tool_calls")
+
+
+def test_it_asks_which_robot() -> None:
+    text = text_of(answer(OfflineModel(), UserMessage("move 1"), offered=TWO_ROBOTS))
+    assert text == "which one do you mean: robot1_move, robot2_move? Say for instance 'robot1: stop'."
+
+
+def done(number: int, name: str, text: str, *, is_error: bool = False) -> tuple[Message, Message]:
+    call = ToolCall(f"call_{number}", name, "{}")
+    return AssistantMessage("", (call,)), ToolResultMessage(call.id, name, text, is_error)
+
+
+def test_steps_come_one_by_one_and_cleaning_up_always() -> None:
+    words = UserMessage("move 1, turn left, stop")
+    moved, failed = done(1, "move", "moved"), done(1, "move", "blocked", is_error=True)
+    names = [
+        next(delta.name for delta in answer(OfflineModel(), words, *after) if isinstance(delta, ToolCallDelta))
+        for after in [(), moved, failed, (*failed, *done(2, "stop_following", "none", is_error=True))]
+    ]
+    assert names == ["move", "turn", "stop_following", "stop_looking_out"]
+
+
+def event(type: Any, text: str, **data: Any) -> UserMessage:
+    told = ToolEvent(
+        utime=1, call_id="c", seq=2, type=type, module="m", skill="look_out_for", caller="agent", text=text, data=data
+    )
+    return UserMessage(f"[look_out_for] {text}", told)
+
+
+def test_it_comments_on_events() -> None:
+    before = (UserMessage("look out for a cat"), AssistantMessage("looking"))
+    found = event("update", "Found a cat")
+    over = event("close", "nobody came", outcome="timed_out")
+    assert text_of(answer(OfflineModel(), *before, found)) == "look_out_for: Found a cat"
+    text = text_of(answer(OfflineModel(), *before, found, over))
+    assert text == "look_out_for: Found a cat\nlook_out_for has ended (timed out): nobody came"
+    assert text_of(answer(OfflineModel(), event("close", "cat", outcome="completed"))) == "look_out_for is done: cat"
+
+
+def write(path: Path, text: str) -> Model:
+    path.write_text(text)
+    return create_model(f"scripted:{path}")
+
+
+def test_a_script_is_played(tmp_path: Path) -> None:
+    model = write(
+        tmp_path / "s.yaml",
+        """
+turns:
+  - expect: red
+    text: [Look, ing]
+    calls: [{skill: move, arguments: {distance_m: 1}}, {skill: stop, arguments: "{", id: x}]
+    usage: {input_tokens: 3, output_tokens: 4}
+  - deltas: [{index: 0, name: mo}]
+    finish: null
+  - text: half
+    error: overloaded
+  - expect: blue
+""",
+    )
+    assert answer(model, UserMessage("the red one")) == [
+        TextDelta("Look"),
+        TextDelta("ing"),
+        ToolCallDelta(index=0, id="call_1", name="move", arguments='{"distance_m": 1}'),
+        ToolCallDelta(index=1, id="x", name="stop", arguments="{"),
+        Usage(3, 4),
+        Finish("tool_calls"),
+    ]
+    assert answer(model) == [ToolCallDelta(index=0, name="mo")]
+    with pytest.raises(ModelError, match="overloaded"):
+        answer(model)
+    with pytest.raises(ModelError, match=r"turn 4 expects 'blue', the message is 'red'"):
+        answer(model, UserMessage("red"))
+    assert answer(model) == [Finish("script_ended")]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("turns: [{txt: a}]", r"turns\.0\.txt: Extra inputs"),
+        ("turns: [", "is not YAML"),
+        ("turns: 5\nturns: 6", "is not YAML"),
+        ("5", "the file: Input should be"),
+    ],
+)
+def test_a_bad_script_is_named(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        write(tmp_path / "s.yaml", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("ofline", r"no model 'ofline'; did you mean 'offline'\? \(valid: 'offline', 'scripted:FILE'\)"),
+        ("scripted", "no model 'scripted'"),
+        ("offline:x", "no model"),
+        ("scripted:/nowhere/s.yaml", r"'/nowhere/s.yaml': No such file"),
+    ],
+)
+def test_a_bad_name_is_named(name: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        create_model(name)

@@ -1,0 +1,129 @@
+"""The message queue, the record, and what the call manager makes of events that come in odd ways."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dimos_streams.agent.conversation import Conversation, Role
+from dimos_streams.agent.missions import Mission
+from dimos_streams.agent.models.base import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
+from dimos_streams.agent.queue import CallNews, MessageQueue, OperatorWords, QueueItem
+from dimos_streams.tool_stream.event import EventType, ToolEvent
+from tests.helpers import run_virtual
+
+
+def event(call_id: str, seq: int, type: EventType, text: str = "", **data: Any) -> ToolEvent:
+    return ToolEvent(
+        utime=1, call_id=call_id, seq=seq, type=type, module="m", skill="s", caller="agent", text=text, data=data
+    )
+
+
+def test_newer_progress_replaces_older_and_nothing_else_is_dropped() -> None:
+    async def main() -> None:
+        queue = MessageQueue()
+        news: list[QueueItem] = [
+            CallNews(event("a", 2, "progress")),
+            CallNews(event("b", 2, "progress")),
+            OperatorWords("hello"),
+            CallNews(event("a", 3, "update")),
+            CallNews(event("a", 4, "progress")),
+            CallNews(event("a", 5, "close", outcome="completed")),
+        ]
+        for item in news:
+            await queue.put(item)
+        assert await queue.take() == news[1:]
+        assert queue.statistics() == (0, 5, 1)
+        await queue.put(news[0])
+        assert await queue.take() == news[:1]
+
+    run_virtual(main())
+
+
+def test_a_full_queue_makes_wait_in_order() -> None:
+    async def main() -> None:
+        queue = MessageQueue(capacity=3)
+
+        async def produce() -> None:
+            for number in range(20):
+                await queue.put(OperatorWords(str(number)))
+
+        producer = asyncio.create_task(produce())
+        taken: list[str] = []
+        while len(taken) < 20:
+            items = await queue.take()
+            assert len(items) <= 3
+            taken += [item.text for item in items if isinstance(item, OperatorWords)]
+            await asyncio.sleep(0.1)
+        await producer
+        assert taken == [str(number) for number in range(20)]
+
+    run_virtual(main())
+
+
+def test_a_put_that_is_cancelled_lets_go_of_its_mission() -> None:
+    async def main() -> None:
+        queue = MessageQueue(capacity=1)
+        mission = Mission("m", lambda: None)
+        await queue.put(OperatorWords("first"))
+        waiting = asyncio.create_task(queue.put(OperatorWords("second", (mission,))))
+        await asyncio.sleep(1)
+        assert not mission.over
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert mission.over
+        assert len(await queue.take()) == 1
+
+    run_virtual(main())
+
+
+def test_what_a_model_sees() -> None:
+    async def main() -> None:
+        conversation = Conversation("orders")
+        call = ToolCall("t1", "s", "{}")
+        told = event("c", 3, "update", "news")
+        conversation.add("operator", "go")
+        conversation.add("assistant", "", tool_calls=(call,))
+        conversation.add("tool", "gone", tool_call_id="t1", skill="s", is_error=True)
+        conversation.add("progress", "half", call_id="c")
+        conversation.add("note", "n")
+        conversation.add("error", "e")
+        conversation.add("assistant", "")
+        conversation.add("event", "news", event=told)
+        assert conversation.messages()[1:] == (
+            UserMessage("go"),
+            AssistantMessage("", (call,)),
+            ToolResultMessage("t1", "s", "gone", True),
+            UserMessage("news", told),
+        )
+
+    run_virtual(main())
+
+
+ROLES: tuple[Role, ...] = ("operator", "event", "assistant", "tool", "note")
+
+
+@given(st.lists(st.sampled_from(ROLES), max_size=200), st.integers(10, 20))
+def test_the_record_is_bounded_and_turns_are_whole(roles: list[Role], limit: int) -> None:
+    conversation = Conversation(max_entries=limit)
+    for role in roles:
+        conversation.add(role, "x")
+    entries = conversation.entries
+    assert [entry.number for entry in entries] == list(range(len(roles) - len(entries) + 1, len(roles) + 1))
+    if len(entries) < len(roles):
+        assert entries[0].role in ("operator", "event")
+    if len(entries) > limit:  # only where one turn alone is longer
+        assert not any(entry.role in ("operator", "event") for entry in entries[len(entries) - limit :])
+
+
+def test_progress_is_one_entry_per_call() -> None:
+    conversation = Conversation()
+    for number in range(1000):
+        conversation.add("progress", str(number), call_id="ab"[number % 2])
+    assert [entry.text for entry in conversation.entries] == ["998", "999"]
+    conversation.add("event", "done", call_id="b")
+    assert [entry.text for entry in conversation.entries] == ["998", "done"]
+    assert [entry.text for entry in conversation.after(999)] == ["done"]

@@ -1,0 +1,143 @@
+"""The parser against the rules of the WHATWG event stream format, cut anywhere."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dimos_streams.agent.sse import MAX_RETRY_MS, SseEvent, SseParser
+
+
+def parse(*pieces: bytes, max_event_bytes: int = 1 << 20) -> list[SseEvent]:
+    parser = SseParser(max_event_bytes=max_event_bytes)
+    return [event for piece in pieces for event in parser.feed(piece)]
+
+
+def reference(stream: bytes) -> list[SseEvent]:
+    """The rules applied to a whole stream, as plainly as they are written down."""
+    text = stream.removeprefix(b"\xef\xbb\xbf")
+    lines = re.split(rb"\r\n|\r|\n", text)[:-1]
+    events: list[SseEvent] = []
+    data: list[str] = []
+    kind = last_id = ""
+    for line in lines:
+        name, _, value = line.partition(b":")
+        value = value[1:] if value[:1] == b" " else value
+        word = value.decode(errors="replace")
+        if not line:
+            if data:
+                events.append(SseEvent(kind or "message", "\n".join(data), last_id))
+            data, kind = [], ""
+        elif name == b"data":
+            data.append(word)
+        elif name == b"event":
+            kind = word
+        elif name == b"id" and b"\0" not in value:
+            last_id = word
+    return events
+
+
+ENDS = st.sampled_from([b"\n", b"\r", b"\r\n"])
+VALUES = st.binary(max_size=8).map(lambda value: re.sub(rb"[\r\n]", b"x", value))
+FIELDS = st.sampled_from(
+    [b"data", b"data:", b"data: ", b"id: ", b"event: ", b"retry: ", b": ", b"", b"other:", b"\xc3"]
+)
+LINES = st.tuples(FIELDS, VALUES, ENDS).map(b"".join)
+BLANKS = ENDS
+STREAMS = st.tuples(
+    st.sampled_from([b"", b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"]), st.lists(LINES | BLANKS, max_size=12).map(b"".join)
+).map(b"".join)
+
+
+@st.composite
+def cut_streams(draw: st.DrawFn) -> list[bytes]:
+    stream = draw(STREAMS)
+    cuts = sorted(draw(st.sets(st.integers(0, len(stream)))))
+    return [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+
+
+@given(cut_streams())
+@example([b"\xef", b"\xbb", b"\xbfdata: x\r", b"\n\r", b"\n"])
+def test_every_cut_gives_the_events_of_the_whole(pieces: list[bytes]) -> None:
+    assert parse(*pieces) == reference(b"".join(pieces))
+
+
+@given(st.lists(st.binary(max_size=30), max_size=8))
+def test_no_bytes_are_an_error(pieces: list[bytes]) -> None:
+    assert parse(*pieces) == reference(b"".join(pieces))
+
+
+@given(cut_streams(), st.integers(1, 30))
+def test_skipping_large_events_does_not_depend_on_the_cuts(pieces: list[bytes], limit: int) -> None:
+    whole, cut = SseParser(max_event_bytes=limit), SseParser(max_event_bytes=limit)
+    expected = whole.feed(b"".join(pieces))
+    assert [event for piece in pieces for event in cut.feed(piece)] == expected
+    assert (cut.oversized, cut.last_event_id, cut.retry_ms) == (whole.oversized, whole.last_event_id, whole.retry_ms)
+
+
+@pytest.mark.parametrize(
+    ("stream", "expected"),
+    [
+        (b"data: a\ndata: b\n\n", [SseEvent("message", "a\nb", "")]),
+        (b"data:  two spaces\n\n", [SseEvent("message", " two spaces", "")]),
+        (b"data\n\n", [SseEvent("message", "", "")]),
+        (b"event: x\n\n", []),
+        (b"id: 7\n\ndata: a\n\n", [SseEvent("message", "a", "7")]),
+        (b"id: 7\nid: 8\0\ndata: a\n\n", [SseEvent("message", "a", "7")]),
+        (b"id: 7\ndata: a\n\nid\ndata: b\n\n", [SseEvent("message", "a", "7"), SseEvent("message", "b", "")]),
+        (b": ping\n\nevent: e\ndata: a\n\ndata: b\n\n", [SseEvent("e", "a", ""), SseEvent("message", "b", "")]),
+        (b"data: never finished\n", []),
+        (b"data: line\xe2\x80\xa8separator\x0b\x85\n\n", [SseEvent("message", "line\u2028separator\x0b\ufffd", "")]),
+    ],
+)
+def test_rules(stream: bytes, expected: list[SseEvent]) -> None:
+    assert parse(stream) == expected
+
+
+def test_an_event_comes_with_its_blank_line() -> None:
+    parser = SseParser()
+    assert parser.feed(b"data: a\r\n") == []
+    assert [event.data for event in parser.feed(b"\r")] == ["a"]
+    assert parser.feed(b"\n") == []
+    assert [event.data for event in parser.feed(b"data: b\n\n")] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(b"250", 250), (b"1.5", None), (b"-1", None), (b"", None), (b"\xd9\xa1", None), (b"9" * 5000, MAX_RETRY_MS)],
+)
+def test_retry(value: bytes, expected: int | None) -> None:
+    parser = SseParser()
+    parser.feed(b"retry: " + value + b"\n")
+    assert parser.retry_ms == expected
+
+
+def test_an_id_counts_when_its_event_is_complete() -> None:
+    parser = SseParser(last_event_id="3")
+    parser.feed(b"id: 4\ndata: a\n")
+    assert parser.last_event_id == "3"
+    parser.feed(b"\n")
+    assert parser.last_event_id == "4"
+
+
+def test_a_large_event_is_skipped_and_its_id_counts() -> None:
+    parser = SseParser(max_event_bytes=100)
+    events = [event for _ in range(1000) for event in parser.feed(b"data: " + b"x" * 94 + b"\n")]
+    events += parser.feed(b"id: 9\n\nid: 10\ndata: small\n\n")
+    assert events == [SseEvent("message", "small", "10")]
+    assert parser.oversized == 1
+
+
+def test_an_endless_line_takes_no_memory() -> None:
+    parser = SseParser(max_event_bytes=100)
+    for prefix in (b"data: ", b": "):
+        parser.feed(prefix)
+        for _ in range(10):
+            parser.feed(b"x" * 90)
+        assert len(parser._line) <= 100
+        parser.feed(b"\n\n")
+    assert parser.oversized == 1
+    assert [event.data for event in parser.feed(b"data: on\n\n")] == ["on"]
