@@ -1,0 +1,1 @@
+"""Scripts that measure; each prints a table and, with --json, the numbers."""

@@ -1,0 +1,75 @@
+"""Every command and code block of the README and of docs/ runs, in the order in which a reader meets them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docker").glob("*.md"))]
+_BLOCK = re.compile(r"(?:<!-- (command|file): (\S+) -->\n)?```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_RUNNABLE = {"bash", "python"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block. ``role`` is ``file`` if it is to be saved, ``command`` if CI runs it by itself."""
+
+    role: str
+    name: str
+    language: str
+    text: str
+
+
+def blocks(document: Path) -> list[Block]:
+    return [Block(*match.groups(default="")) for match in _BLOCK.finditer(document.read_text())]
+
+
+@pytest.fixture
+def environment(tmp_path: Path, bus_url: str, free_port: int) -> Iterator[dict[str, str]]:
+    scripts = str(Path(sys.executable).parent)
+    env = {
+        **os.environ,
+        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
+        "LCM_DEFAULT_URL": bus_url,
+        "DIMOS_STREAMS__BRIDGE__PORT": str(free_port),
+    }
+    yield env
+    subprocess.run(["dimos-streams", "stop"], env=env, capture_output=True, timeout=30, check=False)
+
+
+@pytest.mark.live
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_document_runs(document: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    for block in blocks(document):
+        if block.role == "command" or block.language not in _RUNNABLE:
+            continue
+        text = block.text.replace("127.0.0.1:7780", f"127.0.0.1:{environment['DIMOS_STREAMS__BRIDGE__PORT']}")
+        if block.role == "file":
+            (tmp_path / block.name).write_text(text)
+            continue
+        command = ["bash", "-euo", "pipefail", "-c", text] if block.language == "bash" else [sys.executable, "-c", text]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, f"{text}\n--- printed ---\n{done.stdout}\n{done.stderr}"
+
+
+def test_readme_has_both_commands_for_ci() -> None:
+    commands = {block.name: block.text for block in blocks(ROOT / "README.md") if block.role == "command"}
+    assert set(commands) == {"demo", "tests"}
+    assert all(text.strip().count("\n") == 0 for text in commands.values())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", document.read_text()):
+        assert (document.parent / target).exists(), target

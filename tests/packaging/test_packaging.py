@@ -1,0 +1,68 @@
+"""Wheel and sdist hold all of the package, and nothing else becomes importable."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINKED = {
+    "skills": "dimos_streams/skills",
+    "blueprints": "dimos_streams/blueprints",
+    "lcm_types": "dimos_streams/lcm_types",
+}
+SHIPPED = {".py", ".pyi", ".yaml", ".lcm", ".xml"}
+
+
+def tree() -> set[str]:
+    """The files of the package as they should be in site-packages."""
+    files = {"dimos_streams/py.typed"}
+    for top in ("dimos_streams", *LINKED):
+        for path in (ROOT / top).rglob("*"):
+            relative = path.relative_to(ROOT).as_posix()
+            through_link = any(relative.startswith(f"{link}/") for link in LINKED.values())
+            if path.is_file() and path.suffix in SHIPPED and not through_link:
+                files.add(relative if top == "dimos_streams" else f"dimos_streams/{relative}")
+    return files
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the sdist as an installer would."""
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+@pytest.mark.timeout(180)
+def test_wheel_is_the_tree(built: Path) -> None:
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        metadata = next(name for name in wheel.namelist() if name.endswith("top_level.txt"))
+        assert wheel.read(metadata).decode().split() == ["dimos_streams"]
+    assert names == tree()
+
+
+@pytest.mark.timeout(180)
+def test_sdist_has_what_a_contributor_needs(built: Path) -> None:
+    with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    needed = {"LICENSE", "README.md", "pyproject.toml", "tests/conftest.py", "skills/follow_person.py"}
+    assert needed <= names
+    assert "lcm_types/dimos_streams/ToolStreamEvent.lcm" in names
+    assert not any("__pycache__" in name for name in names)
+
+
+@pytest.mark.parametrize("name", sorted(LINKED))
+def test_top_level_folders_refuse_to_be_imported(name: str) -> None:
+    command = [sys.executable, "-c", f"import {name}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert f"dimos_streams.{name}" in done.stderr.splitlines()[-1]
