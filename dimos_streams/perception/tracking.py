@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dimos_streams.description import match_score
 from dimos_streams.perception.assignment import assign
 from dimos_streams.perception.config import TrackerSettings
-from dimos_streams.perception.describe import match_score
 from dimos_streams.perception.detector import Detection
 from dimos_streams.perception.geometry import Box, Floats, PlanarPose
 

@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
+from dimos_streams.description import MATCH_THRESHOLD, match_score
 from dimos_streams.errors import UserError
 from dimos_streams.perception.clothing import colour_name
 from dimos_streams.perception.config import TrackerSettings
-from dimos_streams.perception.describe import MATCH_THRESHOLD, match_score
 from dimos_streams.perception.detector import Detection, Frame
 from dimos_streams.perception.hog import HogDetector
 from dimos_streams.perception.segmentation import SegmentationDetector

@@ -1,0 +1,78 @@
+"""What stock skills share about their calls: ending one's own, and telling detectors what is looked for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from dimos_streams import clock
+from dimos_streams.errors import SkillError
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.module import Module
+from dimos_streams.skill import Call
+from dimos_streams.streams import Out
+
+ANNOUNCE_S = 1.0
+_END_WITHIN_S = 2.0
+_REPEAT_S = 0.25
+
+
+class OwnCalls:
+    """The calls of one module that a skill of the same module may end."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, str] = {}
+        self._ended = asyncio.Event()
+
+    @contextlib.contextmanager
+    def running(self, call: Call, what: str) -> Iterator[None]:
+        """Count a call as running. ``what`` says what it does, for whoever ends it."""
+        self._running[call.id] = what
+        try:
+            yield
+        finally:
+            del self._running[call.id]
+            self._ended.set()
+
+    async def end(self, by: Call, reason: str) -> list[str]:
+        """Cancel all calls that run now and wait until they have ended; what they did.
+
+        Raises ``SkillError`` if one does not end within a bound.
+        """
+        ending = dict(self._running)
+        deadline = clock.monotonic() + _END_WITHIN_S
+        while still := ending.keys() & self._running.keys():
+            if clock.monotonic() >= deadline:
+                hanging = ", ".join(sorted(ending[call_id] for call_id in still))
+                raise SkillError(f"not ended within {_END_WITHIN_S:g} s: {hanging}")
+            self._ended.clear()
+            for call_id in sorted(still):  # again and again: the bus may lose a message
+                await by.skills.cancel(call_id, reason)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_REPEAT_S):
+                    await self._ended.wait()
+        return list(ending.values())
+
+
+@contextlib.asynccontextmanager
+async def wanting(module: Module, out: Out[String], descriptions: Sequence[str]) -> AsyncIterator[None]:
+    """Tell detectors once a second what to look for."""
+
+    async def announce() -> None:
+        while True:
+            out.publish(String(data=json.dumps(list(descriptions))))
+            await asyncio.sleep(ANNOUNCE_S)
+
+    task = module.spawn(announce(), name="wanting")
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+def listed(texts: Sequence[str], conjunction: str = "and") -> str:
+    """``"a, b and c"``."""
+    *most, last = texts
+    return f"{', '.join(most)} {conjunction} {last}" if most else last

@@ -1,0 +1,133 @@
+"""The module that drives the base by odometry: straight, turning, to a point."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dimos_streams.errors import SkillError
+from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.sensor_msgs import LaserScan
+from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.skill import Call, skill
+from dimos_streams.skills.calls import OwnCalls, listed
+from dimos_streams.skills.motion import Motion
+from dimos_streams.skills.planar import STOP, Pose
+from dimos_streams.streams import In, Out
+
+
+class DriveConfig(ModuleConfig):
+    """How to drive. Metres, seconds, radians."""
+
+    max_speed: float = Field(0.6, gt=0.0)
+    max_turn: float = Field(1.2, gt=0.0)
+    tolerance_m: float = Field(0.05, gt=0.0)
+    tolerance_deg: float = Field(2.0, gt=0.0)
+    blocked_after_s: float = Field(3.0, gt=0.0, description="without progress for so long is blocked")
+    arrived_m: float = Field(0.1, gt=0.0, description="from a point counts as there")
+    no_nearer_after_s: float = Field(12.0, gt=0.0, description="without getting nearer to a point ends the way")
+    sidestep_m: float = Field(0.4, ge=0.0, description="to go aside when blocked on the way to a point")
+    sidesteps: int = Field(3, ge=0, description="to try before giving up")
+    odom_timeout_s: float = Field(0.5, gt=0.0, description="odometry older than this ends a motion")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveReport:
+    """Where a motion ended, in the odom frame."""
+
+    x: float
+    y: float
+    yaw_deg: float
+    did: str
+
+    def __str__(self) -> str:
+        return f"{self.did}; now at x {self.x:.2f}, y {self.y:.2f}, heading {self.yaw_deg:.0f} deg"
+
+
+class Drive(Module):
+    """Moves the base and answers when it has arrived."""
+
+    config: DriveConfig
+    shared_outputs = frozenset({"cmd_vel"})
+    odom: In[Odometry]
+    scan: In[LaserScan] = In(required=False)
+    cmd_vel: Out[Twist]
+
+    def __init__(
+        self,
+        config: ModuleConfig | Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        context: RunContext | None = None,
+    ) -> None:
+        super().__init__(config, name=name, context=context)
+        self._calls = OwnCalls()
+
+    @skill(uses={"base"})
+    async def move(self, call: Call, distance_m: Annotated[float, Field(ge=-20.0, le=20.0)]) -> DriveReport:
+        """Drive straight ahead or back, and answer on arrival. Fails if something is in the way.
+
+        Args:
+            distance_m: Metres ahead; negative goes back.
+        """
+        async with self._motion(call, f"moving {distance_m:g} m") as motion:
+            return _report(f"Moved {distance_m:g} m", await motion.straight(distance_m))
+
+    @skill(uses={"base"})
+    async def turn(self, call: Call, angle_deg: Annotated[float, Field(ge=-1080.0, le=1080.0)]) -> DriveReport:
+        """Turn on the spot, and answer when that is done.
+
+        Args:
+            angle_deg: Degrees to the left; negative turns right. More than 360 turns more than once around.
+        """
+        async with self._motion(call, f"turning {angle_deg:g} deg") as motion:
+            return _report(f"Turned {angle_deg:g} deg", await motion.turn(math.radians(angle_deg)))
+
+    @skill(uses={"base"})
+    async def go_to(
+        self, call: Call, x: float, y: float, timeout_s: Annotated[float, Field(gt=0.0)] = 60.0
+    ) -> DriveReport:
+        """Drive to a point, around obstacles near the way, and answer on arrival. Plans no route through rooms.
+
+        Args:
+            x: Metres, in the odom frame.
+            y: Metres, in the odom frame.
+            timeout_s: Give up after so many seconds.
+        """
+        async with self._motion(call, f"going to ({x:g}, {y:g})") as motion:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    return _report(f"Arrived at ({x:g}, {y:g})", await motion.go_to(complex(x, y)))
+            except TimeoutError:
+                raise SkillError(f"not there within {timeout_s:g} s; {motion.whereabouts()}") from None
+
+    @skill(name="stop")  # a module's own `stop` is a hook
+    async def stop_driving(self, call: Call) -> str:
+        """Stop driving: end every move, turn and go_to, and stand still."""
+        self.cmd_vel.publish(STOP)
+        ended = await self._calls.end(call, "stop was called")
+        self.cmd_vel.publish(STOP)
+        return f"Stopped {listed(ended)}" if ended else "Standing still"
+
+    @contextlib.asynccontextmanager
+    async def _motion(self, call: Call, what: str) -> AsyncIterator[Motion]:
+        """The means to move during a call; the robot stands still afterwards."""
+        motion = Motion(self, call)
+        try:
+            with self._calls.running(call, what):
+                yield motion
+        finally:
+            motion.close()
+            self.cmd_vel.publish(STOP)
+
+
+def _report(did: str, pose: Pose) -> DriveReport:
+    x, y, yaw = pose.position.real, pose.position.imag, math.degrees(pose.yaw)
+    return DriveReport(x=round(x, 2), y=round(y, 2), yaw_deg=round(yaw, 1), did=did)

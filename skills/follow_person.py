@@ -1,0 +1,96 @@
+"""The module that follows a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.messages.vision_msgs import Detection2DArray
+from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.skill import Call, skill
+from dimos_streams.skills.calls import OwnCalls, listed, wanting
+from dimos_streams.skills.following import Following, FollowReport
+from dimos_streams.skills.planar import STOP, PoseHistory
+from dimos_streams.streams import In, Out
+
+
+class FollowPersonConfig(ModuleConfig):
+    """How to follow, and when to give up. Metres, seconds, radians."""
+
+    distance_m: float = Field(1.8, ge=0.5, le=6.0, description="to keep from the person")
+    max_speed: float = Field(1.0, gt=0.0)
+    max_turn: float = Field(1.5, gt=0.0)
+    distance_gain: float = Field(1.2, gt=0.0, description="m/s per metre too far")
+    bearing_gain: float = Field(2.0, gt=0.0, description="rad/s per radian aside")
+    motion_gain: float = Field(0.9, ge=0.0, le=1.0, description="share of the person's own motion that is matched")
+    first_look_s: float = Field(3.0, ge=0.0, description="to look ahead before turning to search")
+    search_s: float = Field(12.0, ge=0.0, description="to turn and search for somebody who matches")
+    search_turn: float = Field(0.7, gt=0.0, description="rad/s while searching")
+    look_back_s: float = Field(2.0, ge=0.0, description="to face where the person was last seen")
+    lost_after_s: float = Field(1.0, gt=0.0, description="unseen for so long counts as lost")
+    frozen_after_s: float = Field(1.0, gt=0.0, description="no new frame for so long counts as a frozen camera")
+    give_up_after_s: float = Field(10.0, gt=0.0, description="lost or frozen for so long ends the call")
+
+
+class FollowPerson(Module):
+    """Drives after a person whom a detector sees. Without odometry the robot's frame is taken to stand still."""
+
+    config: FollowPersonConfig
+    shared_outputs = frozenset({"cmd_vel", "wanted_descriptions"})
+    detections: In[Detection2DArray]
+    odom: In[Odometry] = In(required=False)
+    scan: In[LaserScan] = In(required=False)
+    camera_info: In[CameraInfo] = In(required=False)
+    cmd_vel: Out[Twist]
+    wanted_descriptions: Out[String]
+
+    def __init__(
+        self,
+        config: ModuleConfig | Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        context: RunContext | None = None,
+    ) -> None:
+        super().__init__(config, name=name, context=context)
+        self.poses = PoseHistory()
+        self._calls = OwnCalls()
+
+    async def start(self) -> None:
+        """Listen to the odometry."""
+        self.odom.on_message(self.poses.add)
+
+    @skill(uses={"base"}, on_duplicate="replace")
+    async def follow_person(
+        self,
+        call: Call,
+        description: Annotated[str, Field(min_length=1)],
+        timeout_s: Annotated[float, Field(gt=0.0)] = 120.0,
+    ) -> FollowReport:
+        """Follow the person who matches a description, at a distance, and say when they are lost or found again.
+
+        Answers as soon as the person is found and goes on in the background until the time is over, the person is
+        lost for good, or stop_following is called.
+
+        Args:
+            description: What the person looks like, e.g. "the man in the red shirt".
+            timeout_s: Stop following after so many seconds.
+        """
+        with self._calls.running(call, f"following {description}"):
+            try:
+                async with wanting(self, self.wanted_descriptions, [description]):
+                    return await Following(self, call, description).run(timeout_s)
+            finally:
+                self.cmd_vel.publish(STOP)
+
+    @skill
+    async def stop_following(self, call: Call) -> str:
+        """Stop following whoever is being followed, and stand still."""
+        ended = await self._calls.end(call, "stop_following was called")
+        self.cmd_vel.publish(STOP)
+        return f"Stopped {listed(ended)}" if ended else "Nobody was being followed"

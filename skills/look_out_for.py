@@ -1,0 +1,203 @@
+"""The module that waits for somebody or something to come into view."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dimos_streams.errors import SkillError
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.messages.vision_msgs import Detection2DArray
+from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.skill import Call, skill
+from dimos_streams.skills.calls import OwnCalls, listed, wanting
+from dimos_streams.skills.continuation import Then
+from dimos_streams.skills.frames import fresh_frames
+from dimos_streams.skills.sighting import Match, Sighting, sightings_of
+from dimos_streams.streams import In, Out
+
+SAMPLE = {"label": "person", "bbox": [0.0, 0.0, 10.0, 20.0]}
+"""Stands for a match when ``then`` is checked before there is one."""
+
+
+class LookOutConfig(ModuleConfig):
+    """When to believe a match, and when to worry."""
+
+    confirm_frames: int = Field(2, ge=1, le=10, description="in a row that must show the match")
+    frozen_after_s: float = Field(3.0, gt=0.0, description="no new frame for so long is reported")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookOutReport:
+    """What came of a lookout."""
+
+    matched: bool
+    descriptions: tuple[str, ...]
+    """What was looked for."""
+    description: str | None = None
+    """The one that matched."""
+    label: str | None = None
+    score: float | None = None
+    """Of the detector in its label, 0..1."""
+    bbox: tuple[float, float, float, float] | None = None
+    """Left, top, right, bottom in pixels of the colour image."""
+    distance_m: float | None = None
+    """None if depth is unknown."""
+    continued_as: str | None = None
+    """Id of the call that ``then`` began."""
+
+    def __str__(self) -> str:
+        if not self.matched:
+            return f"The time is over: {listed(self.descriptions, 'or')} did not come into view"
+        where = "" if self.distance_m is None else f", {self.distance_m:.1f} m away"
+        then = "" if self.continued_as is None else f"; went on with call {self.continued_as}"
+        return f"Saw {self.label} (matches {self.description!r}){where}{then}"
+
+
+class LookOut(Module):
+    """Waits until what a detector sees matches a description."""
+
+    config: LookOutConfig
+    shared_outputs = frozenset({"wanted_descriptions"})
+    detections: In[Detection2DArray]
+    wanted_descriptions: Out[String]
+
+    def __init__(
+        self,
+        config: ModuleConfig | Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        context: RunContext | None = None,
+    ) -> None:
+        super().__init__(config, name=name, context=context)
+        self._calls = OwnCalls()
+
+    @skill
+    async def look_out_for(
+        self,
+        call: Call,
+        descriptions: Annotated[list[str], Field(min_length=1, max_length=16)],
+        timeout_s: Annotated[float, Field(gt=0.0)] = 60.0,
+        confidence: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5,
+        then: Then | None = None,
+    ) -> LookOutReport:
+        """Watch the camera until somebody who matches one of the descriptions comes into view, and report it.
+
+        Answers at once and goes on in the background. Several lookouts may run at the same time. With `then`,
+        another skill is started as soon as there is a match.
+
+        Args:
+            descriptions: What to look out for, e.g. ["a man in red", "somebody with a hat"]; any of them ends it.
+            timeout_s: Give up after so many seconds.
+            confidence: How sure the detector must be, 0 to 1.
+            then: A skill to start on a match, e.g. {"skill": "follow_person", "arguments":
+                {"description": "$label"}}.
+        """
+        wanted = _cleaned(descriptions)
+        if then is not None:
+            await call.skills.check(then.skill, then.arguments_with({**SAMPLE, "description": wanted[0]}))
+        what = listed(wanted, "or")
+        await call.update(f"Looking out for {what}", event="started", descriptions=wanted)
+        with self._calls.running(call, f"looking out for {what}"):
+            report = await self._watch(call, wanted, timeout_s, confidence)
+        if not report.matched or then is None:
+            return report
+        return await _continue(call, report, then)
+
+    @skill
+    async def stop_looking_out(self, call: Call) -> str:
+        """Stop all lookouts that are running."""
+        ended = await self._calls.end(call, "stop_looking_out was called")
+        return f"Stopped {listed(ended)}" if ended else "No lookout was running"
+
+    async def _watch(self, call: Call, wanted: list[str], timeout_s: float, confidence: float) -> LookOutReport:
+        """Wait for the match and tell it, or for the end of the time."""
+        report = LookOutReport(matched=False, descriptions=tuple(wanted))
+        try:
+            async with asyncio.timeout(timeout_s), wanting(self, self.wanted_descriptions, wanted):
+                report = await self._first_match(call, wanted, confidence)
+        except TimeoutError:
+            return report
+        found = {"description": report.description, "label": report.label, "bbox": report.bbox}
+        await call.update(str(report), event="match", score=report.score, distance_m=report.distance_m, **found)
+        return report
+
+    async def _first_match(self, call: Call, wanted: list[str], confidence: float) -> LookOutReport:
+        """The first match that holds for enough frames in a row. Says so if frames stop coming."""
+        streaks: dict[tuple[str, str], int] = {}
+        frozen = False
+        async with aclosing(fresh_frames(self.detections, self.config.frozen_after_s)) as frames:
+            async for frame in frames:
+                if frame is None:
+                    if not frozen:
+                        await call.update("The camera shows nothing new. Still looking out", event="frozen")
+                    frozen, streaks = True, {}
+                    continue
+                frozen = False
+                candidates = _candidates(sightings_of(frame), wanted, confidence)
+                streaks = {candidate.key: streaks.get(candidate.key, 0) + 1 for candidate in candidates}
+                for candidate in candidates:
+                    if streaks[candidate.key] >= self.config.confirm_frames:
+                        return candidate.report(wanted)
+        raise AssertionError("frames never end")
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A sighting that matches a description."""
+
+    description: str
+    sighting: Sighting
+    match: Match
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The same in the next frame. Detectors that don't track leave the id empty."""
+        return self.description, self.sighting.id
+
+    def report(self, wanted: list[str]) -> LookOutReport:
+        left, top, right, bottom = (round(value, 1) for value in self.sighting.box)
+        point = self.sighting.point
+        return LookOutReport(
+            matched=True,
+            descriptions=tuple(wanted),
+            description=self.description,
+            label=self.match.label,
+            score=round(self.match.score, 3),
+            bbox=(left, top, right, bottom),
+            distance_m=None if point is None else round(abs(point), 2),
+        )
+
+
+def _candidates(seen: list[Sighting], wanted: list[str], confidence: float) -> list[_Candidate]:
+    """All pairs of a sighting and a description that match, the best first."""
+    pairs = ((description, sighting, sighting.match(description)) for sighting in seen for description in wanted)
+    found = [
+        _Candidate(description, sighting, match)
+        for description, sighting, match in pairs
+        if match is not None and match.score >= confidence
+    ]
+    return sorted(found, key=lambda candidate: (-candidate.match.fit, -candidate.match.score))
+
+
+async def _continue(call: Call, report: LookOutReport, then: Then) -> LookOutReport:
+    """Start the next skill. Raises ``SkillError`` that tells the match too if it can't be started."""
+    values = {"label": report.label, "description": report.description, "bbox": list(report.bbox or ())}
+    try:
+        call_id = await call.skills.start(then.skill, then.arguments_with(values))
+    except SkillError as error:
+        raise SkillError(f"{report}, but {then.skill!r} could not be started: {error}") from error
+    return replace(report, continued_as=call_id)
+
+
+def _cleaned(descriptions: list[str]) -> list[str]:
+    """Without blanks and repetitions. Raises ``SkillError`` if nothing is left."""
+    cleaned = list(dict.fromkeys(text.strip() for text in descriptions if text.strip()))
+    if not cleaned:
+        raise SkillError(f"descriptions must say what to look out for, not {descriptions!r}")
+    return cleaned

@@ -1,0 +1,155 @@
+"""Motions of the base by odometry: what one call of ``drive`` does."""
+
+from __future__ import annotations
+
+import asyncio
+import cmath
+import math
+from typing import TYPE_CHECKING
+
+from dimos_streams import clock
+from dimos_streams.errors import SkillError
+from dimos_streams.skill import Call
+from dimos_streams.skills.planar import Pose, clamped, pose_of, turned, twist, wrapped
+from dimos_streams.skills.steering import Detour, surroundings_of
+
+if TYPE_CHECKING:
+    from dimos_streams.skills.drive import Drive
+
+SPEED_GAIN = 1.5
+TURN_GAIN = 2.0
+FACE_FIRST = 0.6
+"""Radians aside, from which on a point is faced before it is driven to."""
+LOOK_AHEAD = 0.7
+STIRRED_M = 0.1
+STIRRED_RAD = 0.15
+NEARER_M = 0.1
+SIDESTEP_SPEED = 0.3
+PROGRESS_S = 0.5
+
+
+class Motion:
+    """The motions of one call, one after another. Whoever runs them stops the robot afterwards.
+
+    Each raises ``SkillError`` that says where the robot stands if odometry falls silent or something is in the way.
+    """
+
+    def __init__(self, module: Drive, call: Call) -> None:
+        self._module, self._call, self._config = module, call, module.config
+        self._reader = module.odom.reader()
+        self._pose = Pose()
+        self._detour = Detour()
+        self._side = 1.0
+        self._stirred_from, self._stirred_at = Pose(), clock.monotonic()
+        self._progress_at = clock.monotonic()
+
+    def close(self) -> None:
+        """Read no more odometry. Twice is fine."""
+        self._module.odom.release(self._reader)
+
+    async def straight(self, distance: float) -> Pose:
+        """Go ahead, or back, on a straight line of so many metres; where that ended."""
+        start = await self._next_pose()
+        while True:
+            done = start.to_base(self._pose.position)
+            remaining = distance - done.real
+            if abs(remaining) <= self._config.tolerance_m:
+                return self._pose
+            speed = clamped(SPEED_GAIN * remaining, self._config.max_speed)
+            heading = wrapped(start.yaw - self._pose.yaw)
+            # Back to the line as well as along it.
+            self._command(complex(speed, -done.imag) * turned(heading), TURN_GAIN * heading)
+            self._tell(f"{abs(remaining):.2f} m to go", remaining_m=round(abs(remaining), 2))
+            await self._next_pose()
+            if self._is_stuck():
+                raise SkillError(f"blocked after {done.real:.2f} of {distance:g} m; {self.whereabouts()}")
+
+    async def turn(self, angle: float) -> Pose:
+        """Turn on the spot by so many radians, also by more than a full turn; where that ended."""
+        last, remaining = await self._next_pose(), angle
+        while abs(remaining) > math.radians(self._config.tolerance_deg):
+            self._command(0j, TURN_GAIN * remaining)
+            to_go = abs(math.degrees(remaining))
+            self._tell(f"{to_go:.0f} deg to turn", remaining_deg=round(to_go, 1))
+            pose = await self._next_pose()
+            if self._is_stuck():
+                raise SkillError(f"blocked with {to_go:.0f} deg to turn; {self.whereabouts()}")
+            remaining -= wrapped(pose.yaw - last.yaw)
+            last = pose
+        return last
+
+    async def go_to(self, goal: complex) -> Pose:
+        """Go to a point of the odom frame, around what a lidar sees, and aside when blocked; where that ended."""
+        sidesteps = self._config.sidesteps
+        nearest, nearest_at = math.inf, clock.monotonic()
+        await self._next_pose()
+        while True:
+            seen = self._pose.to_base(goal)
+            if abs(seen) <= self._config.arrived_m:
+                return self._pose
+            if abs(seen) < nearest - NEARER_M:
+                nearest, nearest_at = abs(seen), clock.monotonic()
+            self._head_for(seen)
+            self._tell(f"{abs(seen):.2f} m to go", remaining_m=round(abs(seen), 2))
+            await self._next_pose()
+            stuck = self._is_stuck()
+            if stuck and sidesteps > 0:
+                sidesteps -= 1
+                await self._sidestep()
+            elif stuck or clock.monotonic() - nearest_at > self._config.no_nearer_after_s:
+                raise SkillError(f"can't get nearer than {abs(seen):.2f} m; {self.whereabouts()}")
+
+    def whereabouts(self) -> str:
+        """Where the robot stands, in words."""
+        at, heading = self._pose.position, math.degrees(self._pose.yaw)
+        return f"standing at x {at.real:.2f}, y {at.imag:.2f}, heading {heading:.0f} deg"
+
+    def _head_for(self, seen: complex) -> None:
+        """Face a point of base_link, then go there, in the nearest direction that is free."""
+        bearing = cmath.phase(seen)
+        if abs(bearing) > FACE_FIRST and abs(seen) > LOOK_AHEAD:
+            self._command(0j, TURN_GAIN * bearing)
+            return
+        around = surroundings_of(self._module.scan)
+        direction = self._detour.direction(around, bearing, min(LOOK_AHEAD, abs(seen)))
+        speed = clamped(SPEED_GAIN * abs(seen), self._config.max_speed)
+        # Near the point its direction changes fast and no longer matters.
+        self._command(cmath.rect(speed, direction), TURN_GAIN * bearing * min(1.0, abs(seen)))
+
+    async def _sidestep(self) -> None:
+        """Go aside for a short while, to the freer side, or to the other one than the last time."""
+        around = surroundings_of(self._module.scan)
+        left, right = around.free_distance(math.pi / 2), around.free_distance(-math.pi / 2)
+        self._side = -self._side if left == right else math.copysign(1.0, left - right)
+        until = clock.monotonic() + self._config.sidestep_m / SIDESTEP_SPEED
+        while clock.monotonic() < until:
+            self._command(complex(0.0, self._side * SIDESTEP_SPEED), 0.0)
+            await self._next_pose()
+        self._stirred_at = clock.monotonic()
+
+    async def _next_pose(self) -> Pose:
+        """The next odometry's pose."""
+        timeout = self._config.odom_timeout_s
+        try:
+            # Not wait_for: before Python 3.12 it swallows a cancellation that comes together with the message.
+            async with asyncio.timeout(timeout):
+                odometry = await self._reader.next()
+        except TimeoutError:
+            raise SkillError(f"odometry has been silent for {timeout:g} s; last {self.whereabouts()}") from None
+        self._pose = pose_of(odometry)
+        return self._pose
+
+    def _is_stuck(self) -> bool:
+        """Whether the robot has not stirred for too long."""
+        now, moved = clock.monotonic(), abs(self._pose.position - self._stirred_from.position)
+        if moved > STIRRED_M or abs(wrapped(self._pose.yaw - self._stirred_from.yaw)) > STIRRED_RAD:
+            self._stirred_from, self._stirred_at = self._pose, now
+        return now - self._stirred_at > self._config.blocked_after_s
+
+    def _command(self, velocity: complex, turn: float) -> None:
+        self._module.cmd_vel.publish(twist(velocity, clamped(turn, self._config.max_turn)))
+
+    def _tell(self, text: str, **data: float) -> None:
+        if clock.monotonic() >= self._progress_at:
+            self._progress_at = clock.monotonic() + PROGRESS_S
+            self._call.progress(text, **data)

@@ -1,0 +1,162 @@
+"""The module that tells what the camera sees now."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field
+
+from dimos_streams import clock
+from dimos_streams.errors import SkillError
+from dimos_streams.messages.image import JPEG, array_from_image, image_from_array
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.sensor_msgs import CameraInfo, Image
+from dimos_streams.messages.time import utime_of
+from dimos_streams.messages.vision_msgs import Detection2DArray
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.skill import skill
+from dimos_streams.skills.calls import listed
+from dimos_streams.skills.frames import fresh_frames
+from dimos_streams.skills.planar import pose_of
+from dimos_streams.skills.sighting import Lens, Sighting, sightings_of
+from dimos_streams.streams import In
+
+
+class ObserveConfig(ModuleConfig):
+    """How long to wait for a look."""
+
+    wait_s: float = Field(2.0, gt=0.0, description="for a frame that is newer than the call")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenThing:
+    """One thing in view."""
+
+    label: str
+    score: float
+    track: str
+    distance_m: float | None
+    """None if depth is unknown."""
+    bearing_deg: float
+    """To the left of straight ahead; to the right it is negative."""
+    bbox: tuple[float, float, float, float]
+    """Left, top, right, bottom in pixels of the colour image."""
+
+    def __str__(self) -> str:
+        distance = "" if self.distance_m is None else f", {self.distance_m:.1f} m ahead"
+        return f"a {self.label}{distance}, {_direction(self.bearing_deg)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotPose:
+    """Where the robot is, in the odom frame."""
+
+    x: float
+    y: float
+    yaw_deg: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What is seen at one instant."""
+
+    utime: int
+    """When the picture was taken, µs since the Unix epoch."""
+    things: tuple[SeenThing, ...]
+    """The nearest first."""
+    robot: RobotPose | None
+    picture: str | None
+    """Path of a JPEG file, None if there is no picture or nowhere to put it."""
+
+    def __str__(self) -> str:
+        return f"I see {listed([str(thing) for thing in self.things])}" if self.things else "I see nobody"
+
+
+class Observe(Module):
+    """Tells what a detector sees, with a picture if there is a camera and the run has a directory."""
+
+    config: ObserveConfig
+    detections: In[Detection2DArray]
+    color_image: In[Image] = In(required=False, on_demand=True)
+    odom: In[Odometry] = In(required=False)
+    camera_info: In[CameraInfo] = In(required=False)
+
+    @skill
+    async def observe(self) -> Observation:
+        """Look, and tell who and what is in view now: how they look, how far away, and in which direction."""
+        with self.color_image.listening():
+            frame = await self._fresh_frame()
+            picture = await self._keep_picture()
+        lens = Lens.of(self.camera_info.latest)
+        things = [_seen(sighting, lens) for sighting in sightings_of(frame)]
+        odometry = self.odom.latest
+        return Observation(
+            utime=utime_of(frame.header),
+            things=tuple(sorted(things, key=lambda thing: thing.distance_m or math.inf)),
+            robot=None if odometry is None else _robot_pose(odometry),
+            picture=picture,
+        )
+
+    async def _fresh_frame(self) -> Detection2DArray:
+        """The first frame taken after now, else the newest that comes within the bound. Raises ``SkillError``."""
+        called, wait_s, newest = clock.utime(), self.config.wait_s, None
+        # When the time is over, a picture from before the call is better than none: the detector is slow.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s), aclosing(fresh_frames(self.detections, wait_s)) as frames:
+                async for frame in frames:
+                    newest = frame or newest
+                    if frame is not None and utime_of(frame.header) >= called:
+                        break
+        if newest is None:
+            raise SkillError(f"I can't see: the detector has sent no new frame for {wait_s:g} s")
+        return newest
+
+    async def _keep_picture(self) -> str | None:
+        directory = self.context.run_dir
+        if directory is None or not self.color_image.wired:
+            return None
+        try:
+            async with asyncio.timeout(self.config.wait_s):
+                image = await self.color_image.next()
+        except TimeoutError:  # a camera without pictures does not keep anybody from telling what is seen
+            self.log.warning("no picture came within %g s", self.config.wait_s)
+            return None
+        path = directory / "pictures" / f"{self.name.replace('/', '_')}-{utime_of(image.header)}.jpg"
+        await self.run_blocking(_write, path, image)
+        return str(path)
+
+
+def _seen(sighting: Sighting, lens: Lens) -> SeenThing:
+    left, top, right, bottom = (round(value, 1) for value in sighting.box)
+    return SeenThing(
+        label=sighting.label,
+        score=round(sighting.labels[0][1], 3),
+        track=sighting.id,
+        distance_m=None if sighting.point is None else round(abs(sighting.point), 2),
+        bearing_deg=round(math.degrees(sighting.bearing(lens)), 1),
+        bbox=(left, top, right, bottom),
+    )
+
+
+def _direction(bearing_deg: float) -> str:
+    if abs(bearing_deg) < 3.0:
+        return "straight ahead"
+    return f"{abs(bearing_deg):.0f} deg {'left' if bearing_deg > 0 else 'right'}"
+
+
+def _robot_pose(odometry: Odometry) -> RobotPose:
+    pose = pose_of(odometry)
+    x, y, yaw = pose.position.real, pose.position.imag, math.degrees(pose.yaw)
+    return RobotPose(x=round(x, 2), y=round(y, 2), yaw_deg=round(yaw, 1))
+
+
+def _write(path: Path, image: Image) -> None:
+    if image.encoding != JPEG:
+        image = image_from_array(array_from_image(image), JPEG, image.header)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(image.data))

@@ -1,0 +1,83 @@
+"""Points and poses on the floor.
+
+A point or vector is a complex number: the real part goes forward (x), the imaginary part to the left (y), in metres.
+Then ``abs`` is its length, ``cmath.phase`` its direction in radians, and multiplying by ``turned(angle)`` turns it.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.time import utime_of
+
+STOP = Twist()
+"""The command to stand still."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """Where a robot is: position and heading in a frame that stands still."""
+
+    position: complex = 0j
+    yaw: float = 0.0
+
+    def to_base(self, point: complex) -> complex:
+        """A point of the still frame, as the robot sees it."""
+        return (point - self.position) * turned(-self.yaw)
+
+    def from_base(self, point: complex) -> complex:
+        """A point that the robot sees, in the still frame."""
+        return self.position + point * turned(self.yaw)
+
+
+def turned(angle: float) -> complex:
+    """The unit vector in a direction."""
+    return cmath.rect(1.0, angle)
+
+
+def wrapped(angle: float) -> float:
+    """The same direction within -pi .. pi."""
+    return math.remainder(angle, math.tau)
+
+
+def clamped(value: float, limit: float) -> float:
+    """``value``, or the nearer of ``-limit`` and ``limit``."""
+    return max(-limit, min(limit, value))
+
+
+def pose_of(odometry: Odometry) -> Pose:
+    """Position and heading that an odometry message tells."""
+    pose = odometry.pose.pose
+    q = pose.orientation
+    yaw = math.atan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y * q.y + q.z * q.z))
+    return Pose(complex(pose.position.x, pose.position.y), yaw)
+
+
+def twist(velocity: complex, turn: float) -> Twist:
+    """The command to move with a velocity of the base's frame, m/s, and turn, rad/s, counter-clockwise."""
+    return Twist(linear=Vector3(x=velocity.real, y=velocity.imag), angular=Vector3(z=turn))
+
+
+class PoseHistory:
+    """The robot's poses of the last seconds, so that what was measured a moment ago can be placed."""
+
+    def __init__(self, capacity: int = 64) -> None:
+        self._poses: deque[tuple[int, Pose]] = deque(maxlen=capacity)
+
+    def add(self, odometry: Odometry) -> None:
+        """Take the newest odometry."""
+        self._poses.append((utime_of(odometry.header), pose_of(odometry)))
+
+    def at(self, utime: int) -> Pose:
+        """The pose nearest in time; the origin while there is none, so that the robot's frame is the still one."""
+        nearest = min(self._poses, key=lambda stamped: abs(stamped[0] - utime), default=(0, Pose()))
+        return nearest[1]
+
+    def latest(self) -> Pose:
+        """The newest pose; the origin while there is none."""
+        return self._poses[-1][1] if self._poses else Pose()

@@ -1,0 +1,91 @@
+"""What a detector saw, as skills work with it."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from dataclasses import dataclass
+
+from dimos_streams.description import MATCH_THRESHOLD, match_score
+from dimos_streams.messages.sensor_msgs import CameraInfo
+from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom, in pixels of the colour image."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How a sighting fits a description."""
+
+    fit: float
+    """Of the label to the description, 0..1."""
+    label: str
+    score: float
+    """Of the detector in the label, 0..1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One thing in one frame."""
+
+    id: str
+    """Of its track; empty if the detector does not track."""
+    labels: tuple[tuple[str, float], ...]
+    """What it may be, with the detector's scores; the likeliest first."""
+    box: Box
+    point: complex | None
+    """Where it is on the floor, in base_link; None where depth is unknown."""
+
+    @property
+    def label(self) -> str:
+        """What it most likely is."""
+        return self.labels[0][0]
+
+    def match(self, description: str) -> Match | None:
+        """The label that fits a description best, None if none does."""
+        matches = (Match(match_score(description, label), label, score) for label, score in self.labels)
+        best = max(matches, key=lambda match: (match.fit, match.score))
+        return best if best.fit >= MATCH_THRESHOLD else None
+
+    def bearing(self, lens: Lens) -> float:
+        """The direction that it is seen in, radians to the left."""
+        return lens.bearing((self.box[0] + self.box[2]) / 2) if self.point is None else cmath.phase(self.point)
+
+
+@dataclass(frozen=True, slots=True)
+class Lens:
+    """How columns of the picture are directions. The default is the stock robot's camera."""
+
+    focal_length: float = 197.6
+    centre: float = 160.0
+
+    @classmethod
+    def of(cls, info: CameraInfo | None) -> Lens:
+        """The lens that ``camera_info`` tells, the stock one where it tells nothing usable."""
+        if info is None or len(info.K) != 9 or not info.K[0] > 0.0:
+            return cls()
+        return cls(info.K[0], info.K[2])
+
+    def bearing(self, column: float) -> float:
+        """The direction of a column, radians to the left."""
+        return math.atan2(self.centre - column, self.focal_length)
+
+
+def sightings_of(message: Detection2DArray) -> list[Sighting]:
+    """All detections of a frame that say what they saw."""
+    return [_sighting(detection) for detection in message.detections if detection.results]
+
+
+def _sighting(detection: Detection2D) -> Sighting:
+    labels = tuple((result.hypothesis.class_id, result.hypothesis.score) for result in detection.results)
+    centre, box = detection.bbox.center.position, detection.bbox
+    left, top = centre.x - box.size_x / 2, centre.y - box.size_y / 2
+    at = detection.results[0].pose.pose.position
+    known = math.isfinite(at.x) and math.isfinite(at.y)
+    return Sighting(
+        id=detection.id,
+        labels=labels,
+        box=(left, top, left + box.size_x, top + box.size_y),
+        point=complex(at.x, at.y) if known else None,
+    )

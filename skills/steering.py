@@ -1,0 +1,67 @@
+"""Finding a way around what a lidar sees near the robot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dimos_streams.messages.sensor_msgs import LaserScan
+from dimos_streams.skills.planar import turned
+from dimos_streams.streams import In
+
+HALF_WIDTH = 0.33
+"""Of the corridor that a direction needs: a little more than what the velocity gate insists on."""
+NEAR = 2.0
+SCAN_AGE_S = 0.5
+STEPS = tuple(math.radians(degrees) for degrees in (12, 24, 36, 48, 60, 75, 90))
+
+
+class Surroundings:
+    """The points of one scan that are near enough to matter."""
+
+    def __init__(self, points: Sequence[complex] = ()) -> None:
+        """``points`` are in base_link, metres."""
+        self._points = points
+
+    def free_distance(self, direction: float) -> float:
+        """How far the robot can go in a direction of base_link; infinite if nothing near is in the way."""
+        back = turned(-direction)
+        free = math.inf
+        for point in self._points:
+            seen = point * back
+            if seen.real > 0.0 and abs(seen.imag) < HALF_WIDTH:
+                free = min(free, seen.real - math.sqrt(HALF_WIDTH**2 - seen.imag**2))
+        return free
+
+
+def surroundings_of(scan: In[LaserScan]) -> Surroundings:
+    """What the newest scan (of base_link) shows; nothing if there is none, or only an old one."""
+    message, age = scan.latest, scan.age()
+    if message is None or age is None or age > SCAN_AGE_S:
+        return Surroundings()
+    furthest = min(NEAR, message.range_max)
+    return Surroundings(
+        [
+            distance * turned(message.angle_min + i * message.angle_increment)
+            for i, distance in enumerate(message.ranges)
+            if message.range_min <= distance <= furthest
+        ]
+    )
+
+
+class Detour:
+    """Picks free directions. Remembers the side on which it began to pass, so as not to waver."""
+
+    def __init__(self) -> None:
+        self._side = 1.0
+
+    def direction(self, around: Surroundings, wanted: float, look_ahead: float) -> float:
+        """The direction nearest to ``wanted`` that is free for ``look_ahead`` metres, or ``wanted`` if none is."""
+        if around.free_distance(wanted) >= look_ahead:
+            return wanted
+        for step in STEPS:
+            for side in (self._side, -self._side):
+                if around.free_distance(wanted + side * step) >= look_ahead:
+                    self._side = side
+                    return wanted + side * step
+        return wanted

@@ -1,0 +1,95 @@
+"""Keeps an eye on one person among all that a detector sees. Free of I/O."""
+
+from __future__ import annotations
+
+from dimos_streams.messages.time import utime_of
+from dimos_streams.messages.vision_msgs import Detection2DArray
+from dimos_streams.skills.planar import PoseHistory
+from dimos_streams.skills.pursuit import Target
+from dimos_streams.skills.sighting import Sighting, sightings_of
+
+REACH = 1.0
+"""Metres from where the person is expected, within which another track of fitting looks is the same person."""
+
+
+class Watch:
+    """Finds the person who matches a description in one frame after another.
+
+    Once found, the person is known by the track's id. Another track that matches takes over if it is where the
+    person should be, or anywhere after ``let_go``. Times are the loop's, in seconds.
+    """
+
+    def __init__(self, description: str, poses: PoseHistory, now: float) -> None:
+        self.sighting: Sighting | None = None
+        """The latest one of the person."""
+        self.target: Target | None = None
+        """Where the person is, None while depth has never been known."""
+        self.seen_at = now
+        self.fresh_at = now
+        """When the last frame came."""
+        self.others: list[str] = []
+        """What the latest frame shows besides."""
+        self._description, self._poses = description, poses
+        self._anybody = True
+        self._stamp = 0
+
+    def unseen_s(self, now: float) -> float:
+        """For how long the person has not been seen, or nobody who matches."""
+        return now - self.seen_at
+
+    def let_go(self) -> None:
+        """Take anybody who matches from now on: the person is lost."""
+        self._anybody = True
+
+    def blind_s(self, now: float) -> float:
+        """For how long no new frame has come."""
+        return now - self.fresh_at
+
+    def grant_time(self, now: float) -> None:
+        """Begin to wait for the person anew, after a time in which nothing could be seen."""
+        self.seen_at = now
+
+    def take(self, frame: Detection2DArray, now: float) -> bool:
+        """Look at a frame, which must be newer than those before; whether it shows the person."""
+        self._stamp, self.fresh_at = utime_of(frame.header), now
+        seen = sightings_of(frame)
+        chosen = self._choose(seen)
+        self.others = [sighting.label for sighting in seen if sighting is not chosen]
+        if chosen is None:
+            return False
+        self._follow_up(chosen, now)
+        return True
+
+    def _choose(self, seen: list[Sighting]) -> Sighting | None:
+        known = self.sighting.id if self.sighting else ""
+        for sighting in seen:
+            if known and sighting.id == known:
+                return sighting
+        matches = [(sighting, sighting.match(self._description)) for sighting in seen]
+        expected = self._expected()
+        fitting = [
+            (-match.fit, _apart(sighting, expected or 0j), -match.score, sighting)
+            for sighting, match in matches
+            if match is not None and (expected is None or _apart(sighting, expected) <= REACH)
+        ]
+        return min(fitting, key=lambda candidate: candidate[:3])[3] if fitting else None
+
+    def _expected(self) -> complex | None:
+        """Where in base_link another track must be to be the same person; None for anywhere."""
+        if self.target is None or self._anybody:
+            return None
+        return self._poses.at(self._stamp).to_base(self.target.expected(self._stamp / 1e6))
+
+    def _follow_up(self, sighting: Sighting, now: float) -> None:
+        if sighting.point is not None:
+            point = self._poses.at(self._stamp).from_base(sighting.point)
+            if self.target is None or self._anybody:
+                self.target = Target(point, self._stamp / 1e6)
+            else:
+                self.target.add(point, self._stamp / 1e6)
+        self.sighting, self.seen_at, self._anybody = sighting, now, False
+
+
+def _apart(sighting: Sighting, point: complex) -> float:
+    """Metres between; none where depth is unknown."""
+    return 0.0 if sighting.point is None else abs(sighting.point - point)

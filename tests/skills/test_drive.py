@@ -1,0 +1,169 @@
+"""``drive`` on the simulated robot, and against odometry that the test holds."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import pytest
+
+from dimos_streams.errors import SkillError
+from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.skills.drive import Drive
+from dimos_streams.testing import HarnessCall, ModuleHarness
+from dimos_streams.tool_stream.event import Outcome
+from tests.helpers import run_virtual
+from tests.skills.parts import odometry
+from tests.skills.room import Room, room_with
+
+START = {"start_x": -2.4, "start_y": -0.9, "start_yaw_deg": 0.0}
+EMPTY = {"people": [], **START}
+
+
+def _at(room: Room) -> tuple[float, float, float]:
+    pose = room.simulator.world.pose()
+    return pose.x, pose.y, math.degrees(pose.yaw)
+
+
+@pytest.mark.parametrize("distance", [1.5, -0.8])
+def test_move(distance: float) -> None:
+    async def scenario() -> None:
+        async with room_with(Drive, **EMPTY) as room:
+            call = await room.harness.call("move", distance_m=distance)
+            assert (await call.answer()).startswith(f"Moved {distance:g} m; now at x ")
+            await room.until(room.is_still, timeout_s=1.0)
+            assert _at(room) == pytest.approx((-2.4 + distance, -0.9, 0.0), abs=0.08)
+            remaining = [event.data["remaining_m"] for event in call.events if event.type == "progress"]
+            assert len(remaining) >= 3
+            assert remaining == sorted(remaining, reverse=True)
+
+    run_virtual(scenario())
+
+
+@pytest.mark.parametrize("angle", [90.0, -45.0, 400.0])
+def test_turn(angle: float) -> None:
+    async def scenario() -> None:
+        async with room_with(Drive, **EMPTY) as room:
+            call = await room.harness.call("turn", angle_deg=angle)
+            assert (await call.answer()).startswith(f"Turned {angle:g} deg; now at")
+            await room.until(room.is_still, timeout_s=1.0)
+            x, y, yaw = _at(room)
+            assert (x, y) == pytest.approx((-2.4, -0.9), abs=0.02)
+            assert math.remainder(yaw - angle, 360.0) == pytest.approx(0.0, abs=4.0)
+
+    run_virtual(scenario())
+
+
+def test_go_to() -> None:
+    async def scenario() -> None:
+        async with room_with(Drive, **EMPTY) as room:
+            call = await room.harness.call("go_to", x=-3.5, y=1.0)
+            assert (await call.answer()).startswith("Arrived at (-3.5, 1); now at")
+            await room.until(room.is_still, timeout_s=1.0)
+            assert _at(room)[:2] == pytest.approx((-3.5, 1.0), abs=0.15)
+
+    run_virtual(scenario())
+
+
+def test_go_to_goes_around_a_table() -> None:
+    async def scenario() -> None:
+        async with room_with(Drive, people=[], start_x=-2.6, start_y=0.9, start_yaw_deg=90.0) as room:
+            call = await room.harness.call("go_to", x=-0.6, y=3.3)
+            clearances = []
+            while not any(event.type == "close" for event in call.events):
+                await asyncio.sleep(0.1)
+                clearances.append(room.clearance())
+            await call.result()
+            assert _at(room)[:2] == pytest.approx((-0.6, 3.3), abs=0.15)
+            assert min(clearances) > 0.03
+
+    run_virtual(scenario())
+
+
+def _fails(call: HarnessCall, text: str) -> None:
+    assert call.events[-1].outcome is Outcome.FAILED
+    assert text in call.events[-1].text
+    assert "standing at x " in call.events[-1].text
+
+
+def test_move_says_where_it_was_blocked() -> None:
+    async def scenario() -> None:
+        async with room_with(Drive, people=[], start_x=3.0, start_y=-1.0, start_yaw_deg=0.0) as room:
+            call = await room.harness.call("move", distance_m=3.0)
+            await call.closed()
+            _fails(call, "blocked after 0.95 of 3 m")
+            assert room.clearance() > 0.1
+            assert room.is_still()
+
+    run_virtual(scenario())
+
+
+def test_go_to_where_no_way_leads() -> None:
+    async def scenario() -> None:
+        async with room_with(Drive, people=[], start_x=3.0, start_y=-1.0, start_yaw_deg=0.0) as room:
+            call = await room.harness.call("go_to", x=6.0, y=-1.0)
+            await call.closed(timeout_s=60.0)
+            _fails(call, "can't get nearer than")
+            await room.until(room.is_still, timeout_s=1.0)
+
+    run_virtual(scenario())
+
+
+def test_go_to_has_a_bound() -> None:
+    async def scenario() -> None:
+        async with room_with(Drive, **EMPTY) as room:
+            call = await room.harness.call("go_to", x=2.0, y=-1.0, timeout_s=2.0)
+            await call.closed()
+            _fails(call, "not there within 2 s")
+
+    run_virtual(scenario())
+
+
+def test_silent_odometry_ends_a_motion() -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Drive, unwired=("scan",)) as harness:
+            call = await harness.call("move", distance_m=1.0)
+            harness.feed("odom", odometry(x=0.5))
+            await call.closed()
+            assert "odometry has been silent for 0.5 s; last standing at x 0.50" in call.events[-1].text
+            assert harness.sent("cmd_vel")[0].linear.x > 0
+            assert harness.sent("cmd_vel")[-1] == Twist()
+
+    run_virtual(scenario())
+
+
+@pytest.mark.parametrize(("skill", "arguments"), [("move", {"distance_m": 5.0}), ("go_to", {"x": 2.0, "y": -1.0})])
+def test_stop(skill: str, arguments: dict[str, Any]) -> None:
+    async def scenario() -> None:
+        async with room_with(Drive, **EMPTY) as room:
+            call = await room.harness.call(skill, **arguments)
+            await asyncio.sleep(2.0)
+            assert not room.is_still()
+            stop = await room.harness.call("stop")
+            assert "Stopped " in await stop.answer()
+            closed = await call.closed()
+            assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "stop was called")
+            await room.until(room.is_still, timeout_s=1.0)
+
+    run_virtual(scenario())
+
+
+def test_stop_commands_zero_whoever_drives() -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Drive) as harness:
+            stop = await harness.call("stop")
+            assert await stop.answer() == "Standing still"
+            assert set(map(repr, harness.sent("cmd_vel"))) == {repr(Twist())}
+
+    run_virtual(scenario())
+
+
+def test_arguments_have_bounds() -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Drive) as harness:
+            call = await harness.call("move", distance_m=1000.0)
+            with pytest.raises(SkillError, match="distance_m: Input should be less than or equal to 20"):
+                await call.answer()
+
+    run_virtual(scenario())
