@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import typing
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
@@ -33,6 +34,7 @@ class StreamSpec:
     message: type[Message]
     required: bool = False
     queue: int = 1
+    on_demand: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +76,17 @@ class In(Generic[T]):
 
     By default it is required and the latest message wins. ``scan: In[LaserScan] = In(required=False)`` may stay
     unwired; ``frames: In[Image] = In(queue=16)`` keeps up to 16 messages for a consumer, then drops the oldest.
+    ``picture: In[Image] = In(on_demand=True)`` receives only inside ``with self.picture.listening()``, so that what
+    is costly to make is not made for nothing.
     """
 
-    def __init__(self, *, required: bool = True, queue: int = 1) -> None:
+    def __init__(self, *, required: bool = True, queue: int = 1, on_demand: bool = False) -> None:
         if queue < 1:
             raise ValueError(f"queue must be at least 1, not {queue!r}")
-        self._required, self._queue = required, queue
+        self._required, self._queue, self._on_demand = required, queue, on_demand
         self._spec: StreamSpec | None = None
+        self._source: tuple[Bus, str] | None = None
+        self._listeners = 0
         self._subscription: Subscription | None = None
         self._latest: T | None = None
         self._arrival: float | None = None
@@ -91,30 +97,51 @@ class In(Generic[T]):
 
     def declare(self, name: str, message: type[Message]) -> StreamSpec:
         """The specification of this declaration under an attribute's name."""
-        return StreamSpec(name, "in", message, self._required, self._queue)
+        return StreamSpec(name, "in", message, self._required, self._queue, self._on_demand)
 
     @classmethod
     def from_spec(cls, spec: StreamSpec) -> In[T]:
         """A fresh input of one module instance."""
-        stream = cls(required=spec.required, queue=spec.queue)
+        stream = cls(required=spec.required, queue=spec.queue, on_demand=spec.on_demand)
         stream._spec = spec
         return stream
 
     def connect(self, bus: Bus, topic: str) -> None:
         """Begin to receive from ``topic``; for hosts of modules."""
         assert self._spec is not None
-        self._subscription = bus.subscribe(channel_name(topic, self._spec.message), self._receive)
+        self._source = bus, channel_name(topic, self._spec.message)
+        if not self._on_demand:
+            self._subscribe()
 
     def disconnect(self) -> None:
         """Receive no more. Twice is fine."""
-        if self._subscription is not None:
-            self._subscription.close()
-            self._subscription = None
+        self._source = None
+        self._unsubscribe()
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Receive inside the block; ``latest`` and ``next`` begin anew in each. For inputs on demand.
+
+        Blocks of several calls may overlap. An input that is not on demand, or not wired, is left as it is.
+        """
+        self._listeners += 1
+        if self._on_demand and self._listeners == 1:
+            self._subscribe()
+        try:
+            yield
+        finally:
+            self._listeners -= 1
+            if self._on_demand and self._listeners == 0:
+                self._unsubscribe()
+                self._latest, self._arrival = None, None
+                if self._own is not None:
+                    self.release(self._own)
+                    self._own = None
 
     @property
     def wired(self) -> bool:
         """Whether the input is connected to a topic."""
-        return self._subscription is not None
+        return self._source is not None
 
     @property
     def latest(self) -> T | None:
@@ -162,6 +189,16 @@ class In(Generic[T]):
         """What has come in."""
         dropped = self._dropped + sum(reader.dropped for reader in self._readers)
         return InStatistics(self._received, self._malformed, dropped)
+
+    def _subscribe(self) -> None:
+        if self._source is not None:
+            bus, channel = self._source
+            self._subscription = bus.subscribe(channel, self._receive)
+
+    def _unsubscribe(self) -> None:
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
 
     def _receive(self, channel: str, data: bytes) -> None:
         assert self._spec is not None

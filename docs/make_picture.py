@@ -1,6 +1,6 @@
 """Makes docs/follow-person.jpg from a run in virtual time: what the camera sees, beside a map of the walk.
 
-    python docs/make_picture.py
+python docs/make_picture.py
 """
 
 from __future__ import annotations

@@ -154,7 +154,8 @@ class Broker:
         """Wait for a call's answer or close; False when time ran out. Raises ``UnknownCallError``."""
         call = self._known(call_id)
         try:
-            await asyncio.wait_for((call.answered if until == "answer" else call.closed).wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await (call.answered if until == "answer" else call.closed).wait()
         except TimeoutError:
             return False
         return True

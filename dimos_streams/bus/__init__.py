@@ -12,6 +12,7 @@ __all__ = [
     "SubscriptionStatistics",
     "bus_url",
     "create_bus",
+    "transport_of",
 ]
 
 

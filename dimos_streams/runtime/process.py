@@ -9,8 +9,8 @@ import multiprocessing
 import multiprocessing.forkserver
 import os
 import signal
-import threading
 from collections.abc import Callable
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -29,15 +29,14 @@ def start_forkserver() -> None:
     # Workers inherit it, and numpy reads it only once; one thread is faster for matrices as small as ours.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     multiprocessing.set_forkserver_preload(["dimos_streams.runtime.preload"])
-    if threading.current_thread() is not threading.main_thread():
-        multiprocessing.forkserver.ensure_running()
-        return
-    # It inherits that Ctrl-C is ignored, also while it still imports; else a terminal's Ctrl-C would end it.
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource_tracker.ensure_running()  # the forkserver would start it, and it unblocks signals
+    # The forkserver inherits that Ctrl-C is blocked; else a terminal's would end it while it still imports. One that
+    # comes now reaches this process when it is unblocked.
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         multiprocessing.forkserver.ensure_running()
     finally:
-        signal.signal(signal.SIGINT, previous)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 class SupervisedProcess:
@@ -66,8 +65,16 @@ class SupervisedProcess:
         return None if self._exited.is_set() else self._process.pid
 
     async def start(self) -> None:
-        """Fork it. The forkserver must have begun."""
-        await asyncio.to_thread(self._process.start)
+        """Fork it. The forkserver must have begun. Cancelled, it still forks first, and can be ended then."""
+        forking = asyncio.ensure_future(asyncio.to_thread(self._process.start))
+        try:
+            await asyncio.shield(forking)
+        finally:
+            await asyncio.wait([forking])
+            if forking.exception() is None:
+                self._watch()
+
+    def _watch(self) -> None:
         self._worker_end.close()
         loop = asyncio.get_running_loop()
         loop.add_reader(self._reports.fileno(), self._read)
@@ -80,7 +87,8 @@ class SupervisedProcess:
                 return
             self._signal(number)
             try:
-                await asyncio.wait_for(self._exited.wait(), bound)
+                async with asyncio.timeout(bound):
+                    await self._exited.wait()
             except TimeoutError:
                 _logger.error("%s did not end within %g s of %s", self._process.name, bound, number.name)
 

@@ -120,10 +120,10 @@ class CallWriter:
     async def _wait_for_space(self) -> None:
         while self._full() and not self.closed:
             self._space.clear()
-            try:
-                await asyncio.wait_for(self._space.wait(), RECEIVER_GONE_S)
-            except TimeoutError:
-                continue  # the receiver counts as gone now, unless it acknowledged something else
+            # When the time is over the receiver counts as gone, unless it acknowledged something else.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(RECEIVER_GONE_S):
+                    await self._space.wait()
 
     def _flush_progress(self) -> None:
         if self._thinned is not None:
@@ -207,7 +207,8 @@ class ToolStreamPublisher:
         if self._ended and self.receiver_alive():
             self._drained = asyncio.Event()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._drained.wait(), timeout_s)
+                async with asyncio.timeout(timeout_s):
+                    await self._drained.wait()
 
     def receiver_alive(self) -> bool:
         """Whether somebody acknowledged lately."""

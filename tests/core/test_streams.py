@@ -19,6 +19,7 @@ from tests.helpers import run_virtual
 class Node(Module):
     latest: In[String]
     queued: In[String] = In(required=False, queue=3)
+    rare: In[String] = In(required=False, on_demand=True)
     out: Out[String]
 
 
@@ -41,6 +42,7 @@ def test_declarations() -> None:
     assert [(s.name, s.direction, s.required, s.queue) for s in specs.values()] == [
         ("latest", "in", True, 1),
         ("queued", "in", False, 3),
+        ("rare", "in", False, 1),
         ("out", "out", False, 1),
     ]
     assert Node().latest is not Node().latest
@@ -93,6 +95,27 @@ def test_two_loops_over_one_input_both_get_all() -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert got == {"a": ["x", "y"], "b": ["x", "y"]}
+
+    run_virtual(scenario())
+
+
+def test_an_input_on_demand_receives_only_while_somebody_listens() -> None:
+    async def scenario() -> None:
+        bus, node = await opened()
+        node.rare.connect(bus, "/rare")
+        channel = channel_name("/rare", String)
+        assert node.rare.wired
+        assert not bus.has_subscribers(channel)
+        for text in ("first", "second"):
+            send(bus, "/rare", "missed")
+            with node.rare.listening():
+                send(bus, "/rare", text)
+                assert (await node.rare.next()).data == text
+                with node.rare.listening():
+                    pass
+                assert bus.has_subscribers(channel)
+            assert not bus.has_subscribers(channel)
+            assert node.rare.latest is None
 
     run_virtual(scenario())
 

@@ -56,7 +56,9 @@ def test_a_document_runs(document: Path, environment: dict[str, str], tmp_path: 
         if block.role == "file":
             (tmp_path / block.name).write_text(text)
             continue
-        command = ["bash", "-euo", "pipefail", "-c", text] if block.language == "bash" else [sys.executable, "-c", text]
+        command = (
+            ["bash", "-euo", "pipefail", "-c", text] if block.language == "bash" else [sys.executable, "-c", text]
+        )
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
         )

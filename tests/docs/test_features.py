@@ -26,5 +26,7 @@ def test_every_row_is_as_the_tests_show() -> None:
     shown = marked()
     assert set(shown) <= set(rows)
     for feature, _, holds, remark in rows.values():
-        assert (holds == "yes") == (feature in shown), f"{feature}: the page says {holds}, marks: {shown.get(feature)}"
+        assert (holds == "yes") == (feature in shown), (
+            f"{feature}: the page says {holds}, marks: {shown.get(feature)}"
+        )
         assert holds != "part" or remark.strip(), f"{feature} holds in part, but which?"

@@ -15,7 +15,7 @@ from dimos_streams.testing import FaultBus, Faults
 from dimos_streams.tool_stream.event import EVENTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.publisher import CallWriter, PublisherLimits, ToolStreamPublisher
 from dimos_streams.tool_stream.receiver import Resume, ToolStreamReceiver
-from tests.helpers import run_virtual
+from tests.helpers import run_virtual, until
 
 
 class Ends:
@@ -68,9 +68,7 @@ class Ends:
         self.receiver.start()
 
     async def until_closed(self, call_id: str) -> list[ToolEvent]:
-        async with asyncio.timeout(120):
-            while not (self.delivered[call_id] and self.delivered[call_id][-1].type == "close"):
-                await asyncio.sleep(0.05)
+        await until(lambda: self.delivered[call_id] and self.delivered[call_id][-1].type == "close", 120)
         return self.delivered[call_id]
 
 
