@@ -25,7 +25,7 @@ class GateLimits:
     max_turn: float = 1.8
     acceleration: float = 1.5
     turn_acceleration: float = 5.0
-    command_timeout_s: float = 0.3
+    command_timeout_s: float = 0.2
     teleop_hold_s: float = 0.5
     scan_timeout_s: float = 0.5
     robot_radius: float = 0.22

@@ -37,6 +37,8 @@ class WorldConfig:
     max_speed: float = 1.5
     max_turn: float = 2.5
     acceleration: float = 2.0
+    braking: float = 6.0
+    """How fast it slows down, m/s²: brakes do more than motors."""
     turn_acceleration: float = 6.0
 
 
@@ -163,7 +165,9 @@ class World:
         limits = self.config
         scale = min(1.0, limits.max_speed / max(1e-9, math.hypot(command.vx, command.vy)))
         dx, dy = command.vx * scale - self._wish.vx, command.vy * scale - self._wish.vy
-        share = min(1.0, limits.acceleration * TICK_S / max(1e-9, math.hypot(dx, dy)))
+        slower = math.hypot(command.vx, command.vy) < math.hypot(self._wish.vx, self._wish.vy)
+        ramp = limits.braking if slower else limits.acceleration
+        share = min(1.0, ramp * TICK_S / max(1e-9, math.hypot(dx, dy)))
         turn = max(-limits.max_turn, min(limits.max_turn, command.wz))
         change = limits.turn_acceleration * TICK_S
         return Velocity(

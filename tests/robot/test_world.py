@@ -51,13 +51,14 @@ def test_the_base_tracks_a_velocity_in_its_own_frame() -> None:
 
 
 def test_the_base_speeds_up_and_brakes_within_its_limits() -> None:
-    world, limit = empty_room(x=-3.0), WorldConfig().acceleration
+    world, limits = empty_room(x=-3.0), WorldConfig()
     speeds = [0.0]
     for command in [Velocity(5.0)] * 60 + [STILL] * 60:
         world.step(TICK_S, command)
         speeds.append(world.twist().vx)
-    changes = [abs(b - a) / TICK_S for a, b in itertools.pairwise(speeds)]
-    assert max(changes) < 1.3 * limit
+    changes = [(b - a) / TICK_S for a, b in itertools.pairwise(speeds)]
+    assert max(changes) < 1.3 * limits.acceleration
+    assert -min(changes) < 1.3 * limits.braking
     assert max(speeds) == pytest.approx(WorldConfig().max_speed, abs=0.05)
     assert abs(speeds[-1]) < 0.01
 

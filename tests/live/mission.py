@@ -1,0 +1,122 @@
+"""A running robot of real processes, as tests drive it and break it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import random
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dimos_streams import clock
+from dimos_streams.agent.http_gateway import HttpGateway
+from dimos_streams.blueprint.load import resolve
+from dimos_streams.bus import create_bus
+from dimos_streams.errors import SkillError
+from dimos_streams.messages.codec import decode
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.runtime.events import RunEvent
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.supervisor import Supervisor
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.gateway import CallView
+from tests.helpers import until
+
+WORDS = "look out for a person in a red shirt and follow them"
+
+
+@dataclass
+class Mission:
+    """The run, its bridge, and what was seen of it."""
+
+    supervisor: Supervisor
+    gateway: HttpGateway
+    run_events: list[RunEvent] = field(default_factory=list)
+    events: list[ToolEvent] = field(default_factory=list)
+    speeds: list[tuple[float, float]] = field(default_factory=list)
+    """Loop time and speed (m/s, or rad/s if that is more) of each odometry message."""
+
+    def kill(self, process: str, number: signal.Signals = signal.SIGKILL) -> float:
+        """Signal a process; the loop's time of it."""
+        pid = next(view.pid for view in self.supervisor.processes() if view.label == process)
+        assert pid is not None
+        os.kill(pid, number)
+        return clock.monotonic()
+
+    async def until_restarted(self, process: str) -> None:
+        def back() -> bool:
+            view = next(view for view in self.supervisor.processes() if view.label == process)
+            return view.restarts == 1 and view.state == "ready"
+
+        await until(back)
+
+    async def follow(self) -> str:
+        """Tell the agent to look out and follow; the id of the follow call, once the robot drives."""
+        await self.gateway.call("say", {"text": WORDS}, caller="operator")
+        await until(lambda: any(e.skill == "follow_person" and e.type == "update" for e in self.events))
+        await until(lambda: self.speeds and self.speeds[-1][1] > 0.3)
+        return next(event.call_id for event in self.events if event.skill == "follow_person")
+
+    async def call(self, skill: str, **arguments: object) -> CallView:
+        """Call a skill and wait for its close; while its module is on its way back, try again."""
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    call_id = await self.gateway.call(skill, arguments, caller="operator")
+                    break
+                except SkillError:
+                    await asyncio.sleep(0.1)
+            while True:
+                view = next((v for v in await self.gateway.calls() if v.call_id == call_id), None)
+                if view is not None and view.state == "closed":
+                    return view
+                await asyncio.sleep(0.02)
+
+    def still_since(self, moment: float) -> float | None:
+        """Seconds from a moment to the first odometry from which on the robot stood; None if it still moves."""
+        later = [(at, speed) for at, speed in self.speeds if at >= moment]
+        moving = [at for at, speed in later if speed > 0.05]
+        if not later or (moving and moving[-1] == later[-1][0]):
+            return None
+        return next(at for at, speed in later if not moving or at > moving[-1]) - moment
+
+    def texts_of(self, call_id: str) -> list[str]:
+        return [event.text for event in self.events if event.call_id == call_id]
+
+
+@contextlib.asynccontextmanager
+async def running(bus_url: str, port: int, run_dir: Path, blueprint: str = "follow-person") -> AsyncIterator[Mission]:
+    """Start the stock robot and listen to it."""
+    bus = create_bus(bus_url)
+    await bus.open()
+    options = RunOptions(bus_url=bus_url, port=port, run_dir=run_dir)
+    run_events: list[RunEvent] = []
+    configured = resolve(blueprint).configured({"bridge.port": port})
+    supervisor = Supervisor(configured, options, run_events.append)
+    gateway = HttpGateway(options.bridge_url, rng=random.Random(0))
+    mission = Mission(supervisor, gateway, run_events)
+
+    def on_odometry(channel: str, data: bytes) -> None:
+        twist = decode(Odometry, data, channel=channel).twist.twist
+        speed = max(math.hypot(twist.linear.x, twist.linear.y), abs(twist.angular.z))
+        mission.speeds.append((clock.monotonic(), speed))
+
+    async def listen() -> None:
+        async for placed in gateway.events(after=0):
+            mission.events.append(placed.event)
+
+    bus.subscribe("/odom#nav_msgs.Odometry", on_odometry)
+    await supervisor.start()
+    listening = asyncio.create_task(listen())
+    try:
+        yield mission
+    finally:
+        listening.cancel()
+        await asyncio.wait([listening])
+        gateway.close()
+        await supervisor.stop()
+        await bus.close()
