@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+
 from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import Bus, create_bus
@@ -11,9 +14,11 @@ from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import context_for, plan_modules
+from dimos_streams.skill import skills_of
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 _PROCESS = "main"
+_LISTED_WITHIN_S = 5.0
 
 
 class InProcessRun:
@@ -41,7 +46,10 @@ class InProcessRun:
         return modules[name]
 
     async def start(self) -> None:
-        """Start all modules in order. Raises ``UserError`` or ``ModuleFailedError``; what had started is stopped."""
+        """Start all modules in order, until their skills can be called.
+
+        Raises ``UserError`` or ``ModuleFailedError``; what had started is stopped then.
+        """
         await self.bus.open()
         self._state = "starting"
         try:
@@ -50,6 +58,7 @@ class InProcessRun:
                 self._tell("starting", module.name)
                 await self._host.start(module, plan.topics)
                 self._tell("ready", module.name)
+            await self._until_listed()
         except BaseException:
             await self.stop()
             raise
@@ -70,11 +79,17 @@ class InProcessRun:
 
     def processes(self) -> list[ProcessView]:
         """The one process."""
-        import os
-
         names = tuple(module.name for module in self._host.modules)
         state = "ready" if self._state == "ready" else "stopped"
         return [ProcessView(label=_PROCESS, modules=names, pid=os.getpid(), state=state, restarts=0)]  # type: ignore[arg-type]
+
+    async def _until_listed(self) -> None:
+        """Wait until the bridge knows all skills, so that they can be called at once."""
+        gateway = self.gateway
+        offering = {module.name for module in self._host.modules if skills_of(type(module))}
+        async with asyncio.timeout(_LISTED_WITHIN_S):
+            while gateway and not offering <= {skill.module for skill in await gateway.skills()}:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
 
     def _tell(self, kind: str, module: str) -> None:
         self._on_event(RunEvent(kind=kind, process=_PROCESS, module=module))  # type: ignore[arg-type]

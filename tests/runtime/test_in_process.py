@@ -1,0 +1,155 @@
+"""Whole stock blueprints on one loop in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from collections import defaultdict
+
+import pytest
+
+from dimos_streams.blueprint import blueprint, include
+from dimos_streams.blueprint.check import check
+from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.clock import run_virtual
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamEvent
+from dimos_streams.messages.tf2_msgs import TFMessage
+from dimos_streams.runtime.in_process import InProcessRun
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.tool_stream.event import CALLS, EVENTS, ToolEvent
+from dimos_streams.tool_stream.gateway import CallView, SkillGateway
+from tests.helpers import until
+
+WORDS = "look out for a person in a red shirt and follow them"
+
+
+def virtual_run(described: Blueprint, seed: int = 0) -> InProcessRun:
+    return InProcessRun(described, RunOptions(bus_url="memq://", seed=seed))
+
+
+def gateway_of(run: InProcessRun) -> SkillGateway:
+    assert run.gateway is not None
+    return run.gateway
+
+
+async def view(gateway: SkillGateway, call_id: str) -> CallView:
+    return next(call for call in await gateway.calls() if call.call_id == call_id)
+
+
+@pytest.mark.feature("A12")
+def test_two_robots_are_followed_through_names_of_their_own() -> None:
+    robots = [include("robot-only", namespace=name) for name in ("robot1", "robot2")]
+    both = blueprint("both", *robots, include(resolve("follow-person").model_copy(update={"modules": bridge_only()})))
+    assert [problem for problem in check(both) if problem.severity == "error"] == []
+    ways: dict[str, list[tuple[float, float]]] = defaultdict(list)
+
+    async def scenario() -> None:
+        run = virtual_run(both)
+        await run.start()
+        for robot in ("robot1", "robot2"):
+
+            def on_truth(channel: str, data: bytes, robot: str = robot) -> None:
+                base = next(t for t in decode(TFMessage, data).transforms if t.child_frame_id == "base_link")
+                ways[robot].append((base.transform.translation.x, base.transform.translation.y))
+
+            run.bus.subscribe(f"/{robot}/ground_truth#tf2_msgs.TFMessage", on_truth)
+        gateway = gateway_of(run)
+        await asyncio.sleep(2)
+        names = {skill.name for skill in await gateway.skills()}
+        assert {"robot1_follow_person", "robot2_follow_person"} <= names
+        first = await gateway.call("robot1_follow_person", {"description": "person in red"}, caller="test")
+        second = await gateway.call("robot2_follow_person", {"description": "person in red"}, caller="test")
+        await asyncio.sleep(12)
+        for call_id, module in ((first, "robot1/follow"), (second, "robot2/follow")):
+            followed = await view(gateway, call_id)
+            assert (followed.state, followed.module, followed.uses) == (
+                "open",
+                module,
+                (f"{module.partition('/')[0]}/base",),
+            )
+        await run.stop()
+
+    run_virtual(scenario())
+    assert all(math.dist(way[0], way[-1]) > 0.5 for way in ways.values())
+
+
+def bridge_only() -> dict[str, object]:
+    return {"bridge": resolve("follow-person").modules["bridge"]}
+
+
+@pytest.mark.feature("A10")
+def test_a_robot_without_bridge_and_agent_runs_its_skills() -> None:
+    described = resolve("robot-only")
+    assert [problem for problem in check(described) if problem.severity == "error"] == []
+
+    async def scenario() -> None:
+        run = virtual_run(described)
+        await run.start()
+        assert run.gateway is None
+        events: list[ToolEvent] = []
+        run.bus.subscribe(
+            EVENTS, lambda channel, data: events.append(ToolEvent.from_message(decode(ToolStreamEvent, data)))
+        )
+        call = SkillCall(call_id="by-hand", module="drive", skill="turn", arguments_json='{"angle_deg": 40}')
+        await asyncio.sleep(1)
+        run.bus.publish(CALLS, encode(call))
+        await until(lambda: events and events[-1].type == "close")
+        assert events[-1].data["outcome"] == "completed"
+        await run.stop()
+
+    run_virtual(scenario())
+
+
+def test_the_same_seed_gives_the_same_bytes_on_every_channel() -> None:
+    async def scenario(seed: int) -> str:
+        run = virtual_run(resolve("follow-person"), seed)
+        digest = hashlib.sha256()
+        await run.start()
+
+        def on_message(channel: str, data: bytes) -> None:
+            digest.update(channel.encode())
+            digest.update(data)
+
+        run.bus.subscribe_all(on_message)
+        await gateway_of(run).call("say", {"text": WORDS}, caller="operator")
+        await asyncio.sleep(5)
+        await run.stop()
+        return digest.hexdigest()
+
+    first = run_virtual(scenario(7))
+    assert run_virtual(scenario(7)) == first
+    assert run_virtual(scenario(8)) != first
+
+
+def test_the_conversation_has_every_step_of_the_mission() -> None:
+    async def scenario() -> None:
+        run = virtual_run(resolve("follow-person"), seed=7)
+        await run.start()
+        gateway = gateway_of(run)
+        said = await gateway.call("say", {"text": WORDS}, caller="operator")
+        told: list[ToolEvent] = []
+
+        async def listen() -> None:
+            async for placed in gateway.events(after=0, call_id=said):
+                told.append(placed.event)
+
+        listening = asyncio.create_task(listen())
+        await asyncio.sleep(20)
+        await gateway.call("say", {"text": "stop"}, caller="operator")
+        await until(lambda: told and told[-1].type == "close")
+        entries = [event.data["entry"] for event in told if "entry" in event.data]
+        called = [tool["skill"] for entry in entries for tool in entry.get("tool_calls", [])]
+        texts = "\n".join(event.text for event in told)
+        assert "look_out_for" in called
+        assert "Saw person in a red shirt" in texts
+        assert "follow_person" in texts
+        assert sum(entry["role"] == "progress" for entry in entries) >= 3
+        assert "stop_following was called" in texts
+        assert told[-1].data["outcome"] == "completed"
+        listening.cancel()
+        await run.stop()
+
+    run_virtual(scenario())
