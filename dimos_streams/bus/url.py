@@ -73,3 +73,11 @@ def transport_of(url: str) -> str:
     if scheme not in ("memq", "udpm") or "://" not in url:
         raise BusError(f"bad bus URL {url!r}; valid: 'memq://' or for example {DEFAULT_URL!r}")
     return scheme
+
+
+def check_route(url: str) -> None:
+    """Raises ``BusError`` if this machine can't send to the bus, with what mends it."""
+    if transport_of(url) == "udpm":
+        parsed = UdpmUrl.parse(url)
+        if parsed.route_problem() is not None:
+            raise BusError(parsed.explain_failure())

@@ -9,6 +9,7 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.bus.url import check_route
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
 from dimos_streams.runtime.options import RunOptions
@@ -60,11 +61,13 @@ class Supervisor:
     async def start(self) -> None:
         """Start all processes and wait until every module is ready.
 
-        Raises ``UserError`` or ``ModuleFailedError`` with the first failure; what had started is stopped then.
+        Raises ``BusError`` if there is no route to the bus, ``UserError`` or ``ModuleFailedError`` with the first
+        failure; what had started is stopped then.
         """
         self._failed = asyncio.get_running_loop().create_future()
         if self._options.run_dir is not None:
             (self._options.run_dir / "logs").mkdir(exist_ok=True)
+        check_route(self._options.bus_url)
         start_forkserver()
         try:
             for slot in self._slots:

@@ -20,6 +20,7 @@ from dimos_streams.agent.models.commands import COMMANDS, Ambiguous, Misundersto
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 _CLIP = 300
+_LINE_END = "\n"
 
 
 class OfflineModel:
@@ -41,7 +42,7 @@ class OfflineModel:
             yield Finish("tool_calls")
             return
         comments = [_comment(message.event) for message in heard if message.event is not None]
-        lines = [*comments, *(f"{result.name}: {_clip(result.text)}" for result in results), *remarks]
+        lines = [*comments, *(f"{result.name}: {_clip(result.text.partition(_LINE_END)[0])}" for result in results), *remarks]
         if lines:
             yield TextDelta("\n".join(lines))
         yield Finish("stop")

@@ -1,0 +1,17 @@
+"""The command line, ``dimos-streams``."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command that ``sys.argv`` names and exit with its code."""
+    # Before anything heavy is imported, so that Ctrl-C never shows a traceback.
+    from dimos_streams.cli import signals
+
+    signals.install()
+
+    import sys
+
+    from dimos_streams.cli.entry import run_command
+
+    sys.exit(run_command(sys.argv[1:]))

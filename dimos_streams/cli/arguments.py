@@ -1,0 +1,45 @@
+"""Arguments of skills, as given on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dimos_streams.errors import UserError
+
+
+def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call out of ``NAME=VALUE`` texts, which win, and a JSON object. Raises ``UserError``.
+
+    Values are YAML; where the skill's schema wants a string, whatever is not quoted is one.
+    """
+    given = _json_object(as_json) if as_json is not None else {}
+    properties = schema.get("properties", {})
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals or not name.strip():
+            raise UserError(f"--arg {assignment!r} is not of the form NAME=VALUE")
+        given[name.strip()] = _value(text, properties.get(name.strip(), {}))
+    return given
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"--args-json {text!r} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise UserError(f"--args-json {text!r} is not a JSON object")
+    return value
+
+
+def _value(text: str, schema: Mapping[str, Any]) -> Any:
+    from dimos_streams.blueprint.document import parse_document
+    from dimos_streams.blueprint.problem import BlueprintError
+
+    try:
+        value = parse_document(text, "argument").data
+    except BlueprintError:
+        return text
+    return text if schema.get("type") == "string" and not isinstance(value, str) else value

@@ -1,0 +1,22 @@
+"""Talking to the agent: chat."""
+
+from __future__ import annotations
+
+from dimos_streams.cli import options
+
+
+def chat(
+    to: options.Agent = None,
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Talk to the agent and watch its calls. /help tells the commands; Ctrl-D ends.
+
+    Words may also come through a pipe, a line at a time: each is said when the one before is answered, and the chat
+    ends when all that they began is over.
+    """
+    from dimos_streams.cli.chat_session import run_chat
+    from dimos_streams.cli.connection import find_bridge
+
+    run_chat(find_bridge(url, port, token), to)

@@ -1,0 +1,188 @@
+"""A conversation with the agent, at a prompt or through a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import threading
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from dimos_streams.cli.calling import CALLER, call_row, find_call, find_say
+from dimos_streams.cli.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.loop import run_async
+from dimos_streams.cli.output import plural, shortened, table_lines
+from dimos_streams.cli.report import TextReporter
+from dimos_streams.cli.screen import Line, PlainScreen, Screen
+from dimos_streams.cli.skill_text import signature
+from dimos_streams.cli.watch import EventWatch, watching
+from dimos_streams.errors import DimosStreamsError, SkillError
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
+
+    from dimos_streams.tool_stream.gateway import SkillGateway
+
+_HELP = """\
+Whatever you type is said to the agent. Besides:
+  /calls        list the open calls
+  /cancel ID    cancel a call; the beginning of its id is enough
+  /skills       list the skills
+  /quit         leave (so does Ctrl-D); calls go on"""
+
+
+def run_chat(address: BridgeAddress, to: str | None) -> None:
+    """Chat until the person leaves or the pipe ends. Raises ``DimosStreamsError`` if nobody is there."""
+    run_async(_chat(address, to))
+
+
+async def _chat(address: BridgeAddress, to: str | None) -> None:
+    async with open_gateway(address) as gateway:
+        skill = await find_say(gateway, to)
+        screen = PromptScreen() if sys.stdin.isatty() and sys.stdout.isatty() else PlainScreen()
+        reporter = TextReporter(screen, "chat")
+        async with watching(gateway, reporter.tool_event, after=await gateway.place()) as watch:
+            chat = _Chat(gateway, watch, reporter, skill)
+            if isinstance(screen, PromptScreen):
+                await chat.at_prompt(screen)
+            else:
+                await chat.from_pipe()
+
+
+class PromptScreen(Screen):
+    """Lines above the prompt; progress in a bar below it."""
+
+    def __init__(self) -> None:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.history import FileHistory
+
+        from dimos_streams.runtime.registry import state_dir
+
+        state_dir().mkdir(parents=True, exist_ok=True)
+        self._progress: dict[str, Line] = {}
+        self.session: PromptSession[str] = PromptSession(
+            "you> ",
+            history=FileHistory(str(state_dir() / "chat_history")),
+            bottom_toolbar=self._toolbar,
+            erase_when_done=True,  # what was said is shown again with its time
+        )
+
+    def show(self, line: Line) -> None:
+        """See ``Screen``."""
+        from prompt_toolkit import print_formatted_text
+        from prompt_toolkit.formatted_text import FormattedText
+
+        time, label, text = line.parts(self.session.app.output.get_size().columns)
+        style = f"bold ansi{line.style}" if line.style else "bold"
+        print_formatted_text(FormattedText([("ansibrightblack", time), (style, label), ("", text)]))
+
+    def progress(self, key: str, line: Line) -> None:
+        """See ``Screen``."""
+        self._progress[key] = line
+        self.session.app.invalidate()
+
+    def forget(self, key: str) -> None:
+        """See ``Screen``."""
+        self._progress.pop(key, None)
+        self.session.app.invalidate()
+
+    def close(self) -> None:
+        """See ``Screen``."""
+
+    def _toolbar(self) -> StyleAndTextTuples:
+        lines = [f"{line.label}  {' '.join(line.text.split())}" for line in self._progress.values()]
+        width = self.session.app.output.get_size().columns
+        return [("", "\n".join(shortened(line, width) for line in lines) or "no progress to show; /help tells more")]
+
+
+class _Chat:
+    def __init__(self, gateway: SkillGateway, watch: EventWatch, reporter: TextReporter, skill: str) -> None:
+        self._gateway = gateway
+        self._watch = watch
+        self._reporter = reporter
+        self._skill = skill
+        self._said: list[str] = []
+
+    async def at_prompt(self, screen: PromptScreen) -> None:
+        from prompt_toolkit.patch_stdout import patch_stdout
+
+        with patch_stdout():
+            self._tell("/help tells the commands, Ctrl-D ends")
+            while True:
+                try:
+                    line = await screen.session.prompt_async(handle_sigint=False)
+                except EOFError:
+                    break
+                except KeyboardInterrupt:
+                    self._tell("Ctrl-D ends the chat, /cancel ID a call")
+                    continue
+                if not await self._take(line):
+                    break
+            if self._watch.open:
+                self._tell(f"{plural(len(self._watch.open), 'call')} still open; `dimos-streams calls --open` lists")
+
+    async def from_pipe(self) -> None:
+        """Each line is said when the one before is answered; at the end all of it is waited for."""
+        async for line in _lines_of_stdin():
+            if not await self._take(line):
+                return
+            if self._said:
+                await self._watch.wait(self._said[-1], "answer")
+        for call_id in self._said:
+            await self._watch.wait(call_id, "close")
+
+    async def _take(self, line: str) -> bool:
+        """Do what a line asks for; False if it is to leave."""
+        command, _, rest = line.strip().partition(" ")
+        if command == "/quit":
+            return False
+        try:
+            if command.startswith("/"):
+                await self._command(command, rest.strip())
+            elif command:
+                self._said.append(await self._gateway.call(self._skill, {"text": line.strip()}, caller=CALLER))
+        except DimosStreamsError as error:
+            self._tell(f"error: {error}")
+        return True
+
+    async def _command(self, command: str, rest: str) -> None:
+        match command:
+            case "/help":
+                self._tell(_HELP)
+            case "/calls":
+                views = await self._gateway.calls(open_only=True)
+                self._tell("\n".join(table_lines([call_row(view) for view in views])) or "no open calls")
+            case "/skills":
+                skills = await self._gateway.skills()
+                self._tell("\n".join(f"{skill.name}({signature(skill.parameters)})" for skill in skills))
+            case "/cancel" if rest:
+                call = await find_call(self._gateway, rest)
+                await self._gateway.cancel(call.call_id, "cancelled by the operator")
+            case "/cancel":
+                raise SkillError("/cancel needs the id of a call; /calls lists them")
+            case _:
+                raise SkillError(f"there is no command {command!r}; /help lists them")
+
+    def _tell(self, text: str) -> None:
+        self._reporter.note(text)
+
+
+async def _lines_of_stdin() -> AsyncIterator[str]:
+    """The lines of standard input, whatever it is, read one ahead by a thread that may be left behind."""
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[str | None] = asyncio.Queue()
+    wanted = threading.Semaphore(1)
+
+    def read() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended: nobody wants more lines
+            for line in sys.stdin:
+                wanted.acquire()
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+            loop.call_soon_threadsafe(lines.put_nowait, None)
+
+    threading.Thread(target=read, name="stdin", daemon=True).start()
+    while (line := await lines.get()) is not None:
+        yield line
+        wanted.release()

@@ -1,0 +1,125 @@
+"""Finds what a command talks to: a run of this machine, its bus, its bridge."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dimos_streams.errors import DimosStreamsError, UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.runtime.registry import RunRecord
+    from dimos_streams.tool_stream.gateway import SkillGateway
+
+_DEFAULT_PORT = 7780
+_TIMEOUT_S = 3.0
+
+
+class BridgeUnreachableError(DimosStreamsError):
+    """Nothing answers where the bridge should be, or it is no bridge, or it wants a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeAddress:
+    """Where a bridge is, and what it asks of every request."""
+
+    url: str
+    token: str | None = None
+
+    async def get(self, path: str) -> Any:
+        """What the bridge answers to a GET, as plain data. Raises ``BridgeUnreachableError``."""
+        return await asyncio.to_thread(self._get, path)
+
+    def _get(self, path: str) -> Any:
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            request = urllib.request.Request(f"{self.url}{path}", headers=headers)
+            with opener.open(request, timeout=_TIMEOUT_S) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise BridgeUnreachableError(self._refused(error)) from error
+        except (OSError, ValueError) as error:
+            raise BridgeUnreachableError(self._unreachable(error)) from error
+
+    def _refused(self, error: urllib.error.HTTPError) -> str:
+        if error.code == 401:
+            which = "another token than this one" if self.token else "a token"
+            return f"the bridge at {self.url} wants {which}: give it with --token or DIMOS_STREAMS_TOKEN"
+        return f"what answers at {self.url} is no bridge, or refuses us: HTTP {error.code} {error.reason}"
+
+    def _unreachable(self, error: Exception) -> str:
+        reason = getattr(error, "reason", error)
+        text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+        return (
+            f"no bridge answers at {self.url} ({text.lower()}): start a run with `dimos-streams run BLUEPRINT`, "
+            "or name another bridge with --url or --port"
+        )
+
+
+def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeAddress:
+    """The bridge that options name, else that of the newest living run, else the one at the usual port.
+
+    A living run's token is used where none is given. Raises ``UserError`` for options that contradict each other.
+    """
+    from dimos_streams.runtime.registry import runs
+
+    if url is not None and port is not None:
+        raise UserError("--url and --port name the same thing; give one of them")
+    if url is not None:
+        if not url.startswith(("http://", "https://")):
+            raise UserError(f"bad bridge URL {url!r}; valid: 'http://127.0.0.1:{_DEFAULT_PORT}'")
+        return BridgeAddress(url.rstrip("/"), token)
+    living = [run for run in runs() if port in (None, run.port)]
+    if living:
+        port, token = living[0].port, token or living[0].token
+    return BridgeAddress(f"http://127.0.0.1:{port or _DEFAULT_PORT}", token)
+
+
+@asynccontextmanager
+async def open_gateway(address: BridgeAddress) -> AsyncIterator[SkillGateway]:
+    """A gateway to a bridge. Raises ``BridgeUnreachableError`` at once if there is none."""
+    await address.get("/healthz")
+    from dimos_streams.agent.http_gateway import HttpGateway
+
+    # Nobody needs the jitter of its reconnections to repeat.
+    gateway = HttpGateway(address.url, rng=random.Random(os.getpid()), token=address.token)
+    try:
+        yield gateway
+    finally:
+        gateway.close()
+
+
+def find_bus_url(given: str | None) -> str:
+    """The bus that an option names, else ``LCM_DEFAULT_URL``, else the newest living run's, else LCM's usual one."""
+    from dimos_streams.bus import bus_url
+
+    if given is None and not os.environ.get("LCM_DEFAULT_URL"):
+        from dimos_streams.runtime.registry import runs
+
+        given = next((run.bus_url for run in runs() if run.bus_url.startswith("udpm:")), None)
+    return bus_url(given)
+
+
+def find_run(selector: str | None) -> RunRecord:
+    """A living run by its id, blueprint or process id; the newest without one. Raises ``UserError``."""
+    from dimos_streams.runtime.registry import runs
+
+    living = runs()
+    if not living:
+        raise UserError("no run lives; `dimos-streams run BLUEPRINT` starts one")
+    if selector is None:
+        return living[0]
+    for run in living:
+        if selector in (run.run_id, run.blueprint, str(run.pid)):
+            return run
+    raise UserError(f"no living run is called {selector!r} (living: {', '.join(run.run_id for run in living)})")

@@ -1,0 +1,88 @@
+"""Goes on in the background."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from dimos_streams.cli import signals
+from dimos_streams.cli.output import note, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dimos_streams.runtime.registry import RunRecord
+
+
+class _Terminal(io.TextIOWrapper):
+    """A stream that keeps its descriptor to itself: multiprocessing hands that of ``sys.stderr`` to its helpers."""
+
+    def fileno(self) -> int:
+        raise io.UnsupportedOperation("fileno")
+
+
+def detach() -> Callable[[RunRecord], None]:
+    """Fork. The parent waits for the child to become ready or to fail, tells so and exits; only the child returns.
+
+    The child, in a session of its own, calls the result when it is ready. Until then it shows what it does on the
+    terminal, from then on in the log ``run.log``. To be called before there are threads, loops and bus objects.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writer)
+        _wait_for(child, reader)
+    os.close(reader)
+    os.setsid()
+    # Processes that the run starts inherit the descriptors 0 to 2: none of them must keep the terminal's.
+    terminal = [os.dup(1), os.dup(2)]
+    _redirect(os.devnull, os.O_RDWR, [0, 1, 2])
+    sys.stdout, sys.stderr = (_Terminal(os.fdopen(fd, "wb"), line_buffering=True) for fd in terminal)
+
+    def ready(record: RunRecord) -> None:
+        log = record.run_dir / "logs" / "run.log"
+        write(f"{record.run_id} runs in the background (pid {record.pid})")
+        write(f"  see it:   dimos-streams logs -f {record.run_id}")
+        write(f"  stop it:  dimos-streams stop {record.run_id}")
+        _redirect(str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, [1, 2])
+        for stream in (sys.stdout, sys.stderr):
+            stream.close()
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+        os.write(writer, b"ready")
+        os.close(writer)
+
+    return ready
+
+
+def _wait_for(child: int, reader: int) -> None:
+    """Exit as the child does, or with 0 once it is ready. A signal ends the child first."""
+    received: list[int] = []
+
+    def pass_on(number: int) -> None:
+        received.append(number)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGTERM)
+
+    with signals.handled_by(pass_on):
+        if os.read(reader, 16):
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if received:
+        os._exit(128 + received[0])
+    if code < 0:
+        note(f"error: the run was ended by {signal.Signals(-code).name} before it was ready")
+    os._exit(code if code >= 0 else 1)
+
+
+def _redirect(path: str, flags: int, descriptors: list[int]) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    fd = os.open(path, flags, 0o600)
+    for descriptor in descriptors:
+        os.dup2(fd, descriptor)
+    os.close(fd)

@@ -1,0 +1,51 @@
+"""From arguments to an exit code: what a person can mend is one line, whatever else went wrong a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from dimos_streams.cli.app import create_app
+from dimos_streams.cli.signals import Interrupted
+from dimos_streams.errors import DimosStreamsError, UserError
+
+DEBUG = "DIMOS_STREAMS_DEBUG"
+_ClickException = typer.BadParameter.__mro__[2]  # newer typers have a click of their own
+PROGRAM = "dimos-streams"
+
+
+def run_command(arguments: list[str]) -> int:
+    """Run one command; its exit code: 0, 1 (failed), 2 (called wrongly) or 128 + the signal that ended it."""
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.insert(0, here)  # so that a user's own blueprints and modules are found where they stand
+    try:
+        code = create_app()(arguments, prog_name=PROGRAM, standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except Interrupted as error:
+        return error.exit_code
+    except DimosStreamsError as error:
+        if os.environ.get(DEBUG):
+            raise
+        _say(str(error))
+        return 2 if isinstance(error, UserError) else 1
+    except Exception as error:
+        if not isinstance(error, _ClickException):
+            raise
+        return _usage_error(error)
+
+
+def _usage_error(error: Exception) -> int:
+    text = error.format_message()  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    if not text:  # no command was given: typer has printed the help
+        return 2
+    path = context.command_path if context is not None else PROGRAM
+    _say(f"{text.rstrip('.')} (`{path} --help` tells what it takes)")
+    return 2
+
+
+def _say(text: str) -> None:
+    for line in text.splitlines() or [""]:
+        print(f"error: {line}", file=sys.stderr)

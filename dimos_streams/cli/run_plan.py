@@ -1,0 +1,106 @@
+"""What the command ``run`` was asked to do, ready to be done."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.bus import bus_url
+from dimos_streams.bus.url import UdpmUrl, transport_of
+from dimos_streams.cli.blueprints import configured_blueprint
+from dimos_streams.cli.output import note
+from dimos_streams.errors import UserError
+from dimos_streams.runtime.options import DEFAULT_PORT, RunOptions
+from dimos_streams.runtime.registry import new_run_dir
+
+Mode = Literal["live", "in-process", "virtual"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """One run, before it starts."""
+
+    blueprint: Blueprint
+    mode: Mode
+    say: str | None = None
+    duration_s: float | None = None
+    exit_when_done: bool = False
+    seed: int = 0
+    bus: str | None = None
+    token: str | None = None
+    as_json: bool = False
+
+    def options(self) -> RunOptions:
+        """For the runtime. Makes the run's directory; in virtual time there is none, so that runs are alike."""
+        if self.mode == "virtual":
+            return RunOptions(bus_url="memq://", seed=self.seed, token=self.token, port=self.port)
+        name = re.sub(r"[^\w.-]", "_", self.blueprint.name) or "run"
+        return RunOptions(
+            bus_url=self._bus_url(),
+            port=self.port,
+            seed=self.seed,
+            token=self.token,
+            run_dir=new_run_dir(name),
+        )
+
+    def _bus_url(self) -> str:
+        """Checked before anything starts."""
+        url = bus_url(self.bus)
+        if transport_of(url) == "udpm":
+            UdpmUrl.parse(url)
+        elif self.mode == "live":
+            raise UserError(f"{url!r} does not leave its process; it goes with --in-process only")
+        return url
+
+    @property
+    def bridge(self) -> str | None:
+        """The name of the (first) bridge module."""
+        return bridge_of(self.blueprint)
+
+    @property
+    def port(self) -> int:
+        """Where the bridge will serve."""
+        configured = self.blueprint.modules[self.bridge].config.get("port") if self.bridge else None
+        return configured if isinstance(configured, int) else DEFAULT_PORT
+
+
+def prepare(reference: str, settings: list[str] | None, port: int | None) -> Blueprint:
+    """The blueprint with all settings; ``port`` is the bridge's. Raises ``UserError``."""
+    blueprint = configured_blueprint(reference, settings)
+    bridge = bridge_of(blueprint)
+    if bridge is not None and port is not None:
+        blueprint = blueprint.configured({f"{bridge}.port": port}, source="command line")
+    return blueprint
+
+
+def bridge_of(blueprint: Blueprint) -> str | None:
+    """The name of the blueprint's (first) bridge. Raises ``BlueprintError`` if a class can't be imported."""
+    from dimos_streams.bridge.module import Bridge
+
+    return next((name for name, spec in blueprint.modules.items() if issubclass(module_class(spec), Bridge)), None)
+
+
+def set_up_logging(mode: Mode, run_dir: Path | None, *, in_background: bool) -> None:
+    """Warnings of this process are shown; in the background all that it logs goes to standard error. With all modules
+    in one process, what they log goes to a file."""
+    timed = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    shown = _Shown(logging.INFO if in_background else logging.WARNING)
+    shown.setFormatter(timed if in_background else logging.Formatter("%(levelname)s: %(message)s"))
+    handlers: list[logging.Handler] = [shown]
+    if mode == "in-process" and run_dir is not None:
+        file = logging.FileHandler(run_dir / "logs" / "main.log")
+        file.setFormatter(timed)
+        handlers = [file] if in_background else [shown, file]
+    logging.basicConfig(level=logging.INFO, handlers=handlers)
+
+
+class _Shown(logging.Handler):
+    """Shows records on whatever standard error is at the moment: below the run's lines, or in its log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(self.format(record))

@@ -1,0 +1,203 @@
+"""One run from its start to its summary: starts the blueprint, shows what happens, ends it in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from dimos_streams import clock
+from dimos_streams.cli.loop import finish, run_async
+from dimos_streams.cli.output import plural, write, write_json
+from dimos_streams.cli.report import CallCounts, Reporter, create_reporter, log_reporter
+from dimos_streams.cli.run_link import RunLink, bus_link, gateway_link, http_link, lcm_link
+from dimos_streams.cli.run_plan import RunPlan, set_up_logging
+from dimos_streams.runtime import registry
+from dimos_streams.runtime.events import ProcessView, RunEvent
+from dimos_streams.runtime.in_process import InProcessRun
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.supervisor import Supervisor
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+
+_CLOSE_BOUND_S = 3.0
+_STOPPED_CLOSE_BOUND_S = 1.0
+
+OnReady = Callable[["registry.RunRecord"], None]
+
+
+class _Runner(Protocol):
+    """What ``Supervisor`` and ``InProcessRun`` have in common."""
+
+    async def start(self) -> None: ...
+    async def wait(self) -> None: ...
+    async def stop(self) -> None: ...
+    def processes(self) -> list[ProcessView]: ...
+
+
+def run_session(plan: RunPlan, *, on_ready: OnReady | None = None) -> int:
+    """Run a plan to its end; the exit code. ``on_ready`` is for runs that go on in the background: it is called once
+    all modules are up; what happens then is logged instead of shown.
+
+    Raises what made the run fail, and ``Interrupted``; the run has ended in order then.
+    """
+    options = plan.options()
+    set_up_logging(plan.mode, options.run_dir, in_background=on_ready is not None)
+    session = _Session(plan, options, on_ready)
+    return run_async(session.run(), virtual=plan.mode == "virtual", hurry=session.hurry)
+
+
+class _Session:
+    def __init__(self, plan: RunPlan, options: RunOptions, on_ready: OnReady | None) -> None:
+        self._plan = plan
+        self._options = options
+        self._on_ready = on_ready
+        self._counts = CallCounts()
+        kind = Supervisor if plan.mode == "live" else InProcessRun
+        self._runner: _Runner = kind(plan.blueprint, options, self._on_run_event)
+        self._record: registry.RunRecord | None = None
+        self._ended = False
+        self._ready_at: tuple[float, float] | None = None
+        """On the loop's clock and on the wall's."""
+
+    async def run(self) -> int:
+        self._reporter: Reporter = create_reporter(as_json=self._plan.as_json, plain=self._on_ready is not None)
+        self._began = clock.monotonic()
+        try:
+            self._register()
+            modules = plural(len(self._plan.blueprint.modules), "module")
+            self._reporter.note(f"starting {self._plan.blueprint.name}: {modules}")
+            await self._runner.start()
+            self._announce()
+            async with self._link() as link:
+                return await self._attend(link)
+        finally:
+            await finish(self._end())
+
+    def hurry(self) -> None:
+        """End the processes without asking: the person does not want to wait."""
+        for process in self._runner.processes():
+            if process.pid is not None and process.pid != os.getpid():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
+
+    async def _attend(self, link: RunLink) -> int:
+        """Wait for whatever ends the run; the exit code."""
+        failing: asyncio.Future[None] = asyncio.ensure_future(self._runner.wait())
+        mission: asyncio.Future[int] = asyncio.ensure_future(self._mission(link))
+        both: set[asyncio.Future[Any]] = {failing, mission}
+        duration = self._plan.duration_s
+        try:
+            await asyncio.wait(both, timeout=duration, return_when=asyncio.FIRST_COMPLETED)
+            if failing.done():
+                failing.result()
+            if mission.done():
+                return mission.result()
+            self._reporter.note(f"the run's duration of {duration:g} s is over")
+            await link.end_calls(f"the run's duration of {duration:g} s is over", _CLOSE_BOUND_S)
+            return 0
+        except asyncio.CancelledError:
+            self._reporter.note("stopping (once more to hurry)")
+            await finish(link.end_calls("the run is stopped", _STOPPED_CLOSE_BOUND_S))
+            raise
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+
+    async def _mission(self, link: RunLink) -> int:
+        """Say what is to be said. Returns, with an exit code, only if its end is the end of the run."""
+        if self._plan.say is not None:
+            closed = await link.say(self._plan.say)
+            if self._plan.exit_when_done:
+                return 0 if closed.outcome is Outcome.COMPLETED else 1
+        never: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        return await never
+
+    @asynccontextmanager
+    async def _link(self) -> AsyncIterator[RunLink]:
+        runner = self._runner
+        if isinstance(runner, InProcessRun):
+            gateway = runner.gateway
+            link = gateway_link(gateway, self._show) if gateway is not None else bus_link(runner.bus, self._show)
+        elif self._plan.bridge is not None:
+            link = http_link(self._options.bridge_url, self._options.token, self._show)
+        else:
+            link = lcm_link(self._options.bus_url, self._show)
+        async with link as opened:
+            yield opened
+
+    def _show(self, event: ToolEvent) -> None:
+        self._counts.take(event)
+        self._reporter.tool_event(event)
+
+    def _on_run_event(self, event: RunEvent) -> None:
+        self._reporter.module_event(event)
+        asyncio.get_running_loop().call_soon(self._register)  # when what the event tells has come true
+
+    def _register(self) -> None:
+        """Make the run, as it stands, known to other commands."""
+        options = self._options
+        if options.run_dir is None or self._ended:
+            return
+        pid = os.getpid()
+        self._record = registry.RunRecord(
+            run_id=options.run_dir.name.partition("-")[2],
+            pid=pid,
+            pid_started=registry.process_start(pid) or 0,
+            blueprint=self._plan.blueprint.name,
+            bus_url=options.bus_url,
+            port=options.port,
+            token=options.token,
+            started_utime=self._record.started_utime if self._record else clock.utime(),
+            run_dir=options.run_dir,
+            processes=tuple(asdict(process) for process in self._runner.processes()),
+        )
+        registry.write(self._record)
+
+    def _announce(self) -> None:
+        self._ready_at = (clock.monotonic(), time.perf_counter())
+        record = self._record
+        bridge = self._options.bridge_url if self._plan.bridge and self._plan.mode != "virtual" else None
+        parts = [
+            f"ready after {clock.monotonic() - self._began:.1f} s" if self._plan.mode != "virtual" else "ready",
+            f"bridge {bridge}" if bridge else "",
+            f"files {record.run_dir}" if record else "",
+        ]
+        run_id = record.run_id if record else None
+        self._reporter.note("\n".join(filter(None, parts)), "ready", run_id=run_id, bridge=bridge)
+        if self._on_ready is not None and record is not None:
+            self._register()
+            self._on_ready(record)
+            self._reporter = log_reporter()
+
+    async def _end(self) -> None:
+        ran = self._measured()
+        await self._runner.stop()
+        self._ended = True
+        if self._record is not None:
+            registry.remove(self._record)
+        self._reporter.close()
+        if ran is not None and self._on_ready is None:
+            self._summarize(*ran)
+
+    def _measured(self) -> tuple[float, float] | None:
+        """Seconds since all was ready, on the loop's clock and on the wall's."""
+        if self._ready_at is None:
+            return None
+        return clock.monotonic() - self._ready_at[0], time.perf_counter() - self._ready_at[1]
+
+    def _summarize(self, ran_s: float, wall_s: float) -> None:
+        if self._plan.as_json:
+            calls = self._counts.to_dict()
+            write_json({"kind": "summary", "ran_s": round(ran_s, 3), "wall_s": round(wall_s, 3), "calls": calls})
+            return
+        text = f"ran {ran_s:.1f} s"
+        if self._plan.mode == "virtual":
+            text += f" of virtual time in {wall_s:.1f} s, {ran_s / wall_s:.1f} times as fast as real time"
+        write(f"{text}; {self._counts}")

@@ -1,0 +1,49 @@
+"""What Ctrl-C, SIGTERM and a closed terminal do: end at once or, where something has to be ended, in order."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_handlers: list[Callable[[int], None]] = []
+
+
+class Interrupted(Exception):
+    """A command was asked to end by a signal, and has cleaned up."""
+
+    def __init__(self, number: int) -> None:
+        self.exit_code = 128 + number
+        super().__init__(f"ended by {signal.Signals(number).name}")
+
+
+def install() -> None:
+    """From now on a signal ends the process at once and silently, unless ``handled_by`` says otherwise."""
+    for number in _ENDING:
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _on_signal)
+
+
+@contextmanager
+def handled_by(handler: Callable[[int], None]) -> Iterator[None]:
+    """Within, signals go to ``handler``, between two instructions of the main thread."""
+    _handlers.append(handler)
+    try:
+        yield
+    finally:
+        _handlers.remove(handler)
+
+
+def deliver(number: int) -> None:
+    """Do what the arrival of a signal does."""
+    if _handlers:
+        _handlers[-1](number)
+    else:
+        os._exit(128 + number)
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    deliver(number)

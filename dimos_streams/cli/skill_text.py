@@ -1,0 +1,32 @@
+"""Schemas of skills as people read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def signature(schema: Mapping[str, Any]) -> str:
+    """``"description: string, timeout_s: number = 120.0"`` for the JSON Schema of a skill's arguments."""
+    properties = schema.get("properties", {})
+    return ", ".join(_parameter(name, part) for name, part in properties.items())
+
+
+def _parameter(name: str, part: Mapping[str, Any]) -> str:
+    default = f" = {json.dumps(part['default'], ensure_ascii=False)}" if "default" in part else ""
+    return f"{name}: {_type(part)}{default}"
+
+
+def _type(part: Mapping[str, Any]) -> str:
+    if "$ref" in part:
+        return str(part["$ref"]).rpartition("/")[2]
+    if "enum" in part:
+        return " | ".join(json.dumps(value) for value in part["enum"])
+    if "const" in part:
+        return json.dumps(part["const"])
+    if "anyOf" in part:
+        return " | ".join(_type(option) for option in part["anyOf"])
+    if part.get("type") == "array":
+        return f"array of {_type(part.get('items', {}))}"
+    return str(part.get("type", "any"))

@@ -1,0 +1,141 @@
+"""A user's shell: runs the real command, with a state directory, a bus and a bridge port of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).parents[2]
+ROVER = "tests/cli/rover.yaml"
+_MARK = "CLI_TEST_MARK"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as one JSON value."""
+        return json.loads(self.out)
+
+    @property
+    def json_lines(self) -> list[Any]:
+        """Standard output as one JSON value a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Commands of one machine see each other's runs."""
+
+    state: Path
+    bus: str = field(default_factory=lambda: free_bus())
+    port: int = field(default_factory=lambda: free_port())
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For the command, and so for all processes that it starts."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("DIMOS_STREAMS", "LCM_"))}
+        own = {"DIMOS_STREAMS_STATE_DIR": str(self.state), "LCM_DEFAULT_URL": self.bus, _MARK: self.mark}
+        return {**kept, **own, "COLUMNS": "200"}
+
+    def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> Result:
+        """Run a command to its end."""
+        done = subprocess.run(
+            _command(arguments),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=45,
+            cwd=REPOSITORY,
+            env=self.environment | environment,
+            check=False,
+        )
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    @contextmanager
+    def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """A command while it runs, the leader of a process group as in a terminal. Killed at the end if need be."""
+        with subprocess.Popen(
+            _command(arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=REPOSITORY,
+            env=self.environment,
+            start_new_session=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.kill()
+
+    def leaves_nothing(self) -> bool:
+        """Whether all processes that commands of this machine have started end, within seconds."""
+        for _ in range(100):
+            if not self.processes():
+                return True
+            threading.Event().wait(0.05)
+        raise AssertionError(f"still there: {self.processes()}")
+
+    def processes(self) -> list[str]:
+        """The command lines of all processes that commands of this machine have left."""
+        found = []
+        for folder in Path("/proc").iterdir():
+            if not folder.name.isdigit():
+                continue
+            try:
+                if self.mark.encode() in (folder / "environ").read_bytes():
+                    found.append((folder / "cmdline").read_text().replace("\0", " "))
+            except OSError:  # it ended while we looked, or is somebody else's
+                continue
+        return found
+
+
+def free_port() -> int:
+    """A TCP port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def free_bus() -> str:
+    """A bus that nobody else is on: runs of two machines must not hear each other."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("", 0))
+        first, second, third = uuid.uuid4().bytes[:3]
+        return f"udpm://239.{first}.{second}.{third}:{probe.getsockname()[1]}?ttl=0"
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> str:
+    """The output up to the line that contains a text. Fails if it ends before."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return "".join(lines)
+    raise AssertionError(f"no line has {text!r}:\n{''.join(lines)}")
+
+
+def _command(arguments: tuple[str, ...]) -> list[str]:
+    return [sys.executable, "-m", "dimos_streams", *arguments]

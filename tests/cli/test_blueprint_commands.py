@@ -1,0 +1,54 @@
+"""list, check, graph and config, as a user runs them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.machine import ROVER, Machine
+
+
+def test_list(machine: Machine) -> None:
+    rows = machine("list", "--json").json
+    names = [row["name"] for row in rows]
+    assert {"base-robot", "follow-person"} <= set(names)
+    assert all(row["description"] for row in rows)
+    table = machine("list")
+    assert table.code == 0
+    assert all(name in table.out for name in names)
+
+
+def test_check(machine: Machine) -> None:
+    good = machine("check", ROVER)
+    assert (good.code, good.err) == (0, "")
+    assert "ok, 3 modules" in good.out
+    bad = machine("check", ROVER, "--set", "rover.speed_m_s=fast")
+    assert bad.code == 2
+    assert "speed_m_s" in bad.out
+
+
+@pytest.mark.parametrize("settings", [[], ["--set", "rover.speed_m_s=fast"]])
+def test_check_for_scripts(machine: Machine, settings: list[str]) -> None:
+    result = machine("check", ROVER, *settings, "--json")
+    assert result.json["ok"] is (not settings)
+    assert len(result.json["problems"]) == len(settings) // 2
+    assert result.code == (2 if settings else 0)
+
+
+def test_graph(machine: Machine) -> None:
+    assert "rover" in machine("graph", ROVER).out
+    assert machine("graph", ROVER, "--format", "mermaid").out.startswith("flowchart")
+    assert {node["module"] for node in machine("graph", ROVER, "--format", "json").json["nodes"]} == {
+        "rover",
+        "bridge",
+        "agent",
+    }
+
+
+def test_config_tells_where_values_are_from(machine: Machine) -> None:
+    result = machine("config", ROVER, "--set", "rover.speed_m_s=3", "--json", DIMOS_STREAMS__BRIDGE__PING_S="4")
+    rows = {f"{row['module']}.{row['field']}": (row["value"], row["source"]) for row in result.json}
+    assert rows["rover.speed_m_s"] == (3, "command line")
+    assert rows["bridge.ping_s"] == (4, "environment")
+    assert rows["agent.model"] == ("offline", "default")
+    table = machine("config", ROVER)
+    assert "rover.speed_m_s" in table.out

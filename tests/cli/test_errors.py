@@ -1,0 +1,101 @@
+"""What can be mended is one line and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.machine import REPOSITORY, ROVER, Machine
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["frobnicate"], 2, "No such command 'frobnicate'"),
+        (["run"], 2, "BLUEPRINT"),
+        (["calls", "--opne"], 2, "--open"),
+        (["run", "no-such-robot"], 2, "no blueprint is called 'no-such-robot'"),
+        (["run", "no/such/file.yaml"], 2, "no/such/file.yaml"),
+        (["run", "no_such.module:robot"], 2, "no_such"),
+        (["run", ROVER, "--set", "rover.sped_m_s=3"], 2, "did you mean 'speed_m_s'?"),
+        (["run", ROVER, "--exit-when-done"], 2, "--say"),
+        (["run", ROVER, "--virtual-time"], 2, "--duration"),
+        (["run", ROVER, "--virtual-time", "--in-process", "--duration", "1"], 2, "--in-process"),
+        (["run", ROVER, "--virtual-time", "--daemon", "--duration", "1"], 2, "--daemon"),
+        (["run", ROVER, "--bus", "http://x"], 1, "bad bus URL 'http://x'"),
+        (["run", "base-robot", "--say", "hello"], 2, "no bridge"),
+        (["skills", "--url", "http://127.0.0.1:9", "--port", "9"], 2, "--url and --port"),
+        (["skills", "--url", "127.0.0.1:9"], 2, "bad bridge URL"),
+        (["skills", "--port", "9"], 1, "no bridge answers at http://127.0.0.1:9 (connection refused)"),
+        (["call", "move", "--port", "9"], 1, "no bridge answers"),
+        (["chat", "--port", "9"], 1, "no bridge answers"),
+        (["stop"], 2, "no run lives"),
+        (["logs"], 2, "no runs yet"),
+        (["topics", "list", "--bus", "udpm://10.0.0.1:7667"], 2, "no multicast address"),
+        (["doctor", "--bus", "memq://"], 2, "no bus between processes"),
+    ],
+)
+def test_one_line(machine: Machine, arguments: list[str], code: int, words: str) -> None:
+    result = machine(*arguments)
+    assert result.code == code
+    assert result.out == ""
+    assert result.err.startswith("error: ")
+    assert result.err.count("\n") == 1
+    assert words in result.err
+
+
+def test_every_problem_of_a_blueprint_has_its_line(machine: Machine) -> None:
+    result = machine("run", ROVER, "--set", "rover.sped_m_s=3", "--set", "nobody.x=1")
+    assert result.code == 2
+    assert len(result.err.splitlines()) == 2
+
+
+def test_debug_shows_the_traceback(machine: Machine) -> None:
+    for result in (machine("--debug", "stop"), machine("stop", DIMOS_STREAMS_DEBUG="1")):
+        assert "Traceback" in result.err
+        assert result.code == 1
+
+
+def test_version(machine: Machine) -> None:
+    result = machine("--version")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.strip()[0].isdigit()
+
+
+@pytest.mark.parametrize("arguments", [[], ["topics"]])
+def test_help_without_a_command(machine: Machine, arguments: list[str]) -> None:
+    result = machine(*arguments)
+    assert result.code == 2
+    assert "Usage" in result.out + result.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("run", "list", "check", "graph", "config", "status", "stop", "logs", "skills", "call", "cancel", "calls"),
+        *("say", "chat", "topics", "doctor"),
+    ],
+)
+def test_every_command_has_help(machine: Machine, command: str) -> None:
+    result = machine(command, "--help")
+    assert result.code == 0
+    assert f"dimos-streams {command}" in result.out
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """The modules of all commands are imported for the help."""
+    heavy = {"pydantic", "requests", "numpy", "lcm", "prompt_toolkit", "ruamel", "fastapi", "mujoco", "openai"}
+    code = "import sys; import dimos_streams.cli.entry; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY, check=True, timeout=30
+    )
+    assert heavy.isdisjoint(done.stdout.split())
+
+
+def test_a_reader_that_leaves_ends_the_command_silently(machine: Machine) -> None:
+    with machine.started("config", "base-robot") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(20) in (1, 141)

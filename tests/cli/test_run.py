@@ -1,0 +1,176 @@
+"""run: its ways to end, and that nothing is left afterwards."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+
+import pytest
+
+from tests.cli.machine import ROVER, Machine, read_until
+
+
+def run_of(machine: Machine, *more: str) -> list[str]:
+    return ["run", ROVER, "--port", str(machine.port), *more]
+
+
+@pytest.mark.live
+def test_duration_ends_open_calls_with_the_reason(machine: Machine) -> None:
+    with machine.started(*run_of(machine, "--duration", "1.5")) as process:
+        read_until(process, "bridge http")
+        assert machine("call", "wander", "--wait", "answer").code == 0
+        rest, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "wander            cancelled: the run's duration of 1.5 s is over" in rest
+    assert re.search(r"ran 1\.\d s; 1 call: 1 cancelled\n$", rest)
+    assert machine.leaves_nothing()
+
+
+@pytest.mark.live
+def test_exit_when_done(machine: Machine) -> None:
+    result = machine(*run_of(machine, "--say", "move 0.2 m", "--exit-when-done"))
+    assert (result.code, result.err) == (0, "")
+    assert "completed: Moved 0.2 m fast" in result.out
+    assert result.out.endswith("1 call: 1 completed\n")
+    assert machine.leaves_nothing()
+
+
+@pytest.mark.live
+def test_run_for_scripts(machine: Machine) -> None:
+    result = machine(*run_of(machine, "--say", "move 0.2 m", "--exit-when-done", "--json"))
+    lines = result.json_lines
+    kinds = [line["kind"] for line in lines]
+    assert kinds[-1] == "summary"
+    assert lines[-1]["calls"] == {"completed": 1}
+    assert {"module", "ready", "event"} <= set(kinds)
+
+
+@pytest.mark.live
+def test_in_process(machine: Machine) -> None:
+    result = machine(*run_of(machine, "--in-process", "--say", "move 0.2 m", "--exit-when-done"))
+    assert (result.code, result.err) == (0, "")
+    assert "completed: Moved 0.2 m fast" in result.out
+
+
+@pytest.mark.feature("A10")
+@pytest.mark.live
+def test_a_blueprint_without_a_bridge_shows_what_is_on_the_bus(machine: Machine) -> None:
+    result = machine("run", "tests.cli.blueprints:self_starting", "--duration", "1")
+    assert result.code == 0
+    assert "wander            … wandering" in result.out
+    assert "wander            cancelled: the run's duration of 1 s is over" in result.out
+
+
+def test_virtual_time_is_the_same_every_time(machine: Machine) -> None:
+    arguments = ["run", ROVER, "--virtual-time", "--say", "move 100 m", "--exit-when-done", "--json"]
+    first, second = machine(*arguments), machine(*arguments)
+    assert first.code == second.code == 0
+    assert first.json_lines[:-1] == second.json_lines[:-1]
+    summary = first.json_lines[-1]
+    assert summary["ran_s"] >= 50
+    assert summary["wall_s"] < 10
+
+
+def test_virtual_time_with_a_duration(machine: Machine) -> None:
+    result = machine("run", ROVER, "--virtual-time", "--say", "move 1000 m", "--duration", "60")
+    assert result.code == 0
+    assert re.search(r"   60\.\d\d  move              cancelled: the run's duration of 60 s is over\n", result.out)
+    assert "times as fast as real time; 1 call: 1 cancelled" in result.out
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("line", ["starting rover", "rover ", "bridge ", "agent ", "http://"])
+def test_ctrl_c_at_any_moment_leaves_nothing(machine: Machine, line: str) -> None:
+    with machine.started(*run_of(machine)) as process:
+        read_until(process, line)
+        os.killpg(process.pid, signal.SIGINT)
+        rest, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in rest
+    assert machine.leaves_nothing()
+    assert machine("status", "--json").json == []
+
+
+@pytest.mark.live
+def test_ctrl_c_twice_hurries(machine: Machine) -> None:
+    with machine.started(*run_of(machine)) as process:
+        read_until(process, "http://")
+        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)
+        rest, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in rest
+
+
+@pytest.mark.live
+def test_stop(machine: Machine) -> None:
+    with machine.started(*run_of(machine)) as process:
+        read_until(process, "http://")
+        stopped = machine("stop", "rover")
+        assert stopped.code == 0
+        assert stopped.out.endswith("has stopped\n")
+        assert process.wait(20) == 143
+    assert machine.leaves_nothing()
+
+
+@pytest.mark.live
+def test_a_module_that_cannot_start(machine: Machine) -> None:
+    for more in ([], ["--in-process"], ["--daemon"]):
+        result = machine(*run_of(machine, "--set", "rover.fail_at_start=no wheels", *more))
+        assert result.code == 1
+        assert "no wheels" in result.err.splitlines()[-1]
+        assert "Traceback" not in result.err
+        assert machine.leaves_nothing()
+
+
+@pytest.mark.live
+def test_a_module_that_fails_later_ends_the_run(machine: Machine) -> None:
+    with machine.started(*run_of(machine)) as process:
+        read_until(process, "http://")
+        (state,) = machine("status", "--json").json
+        (pid,) = (view["pid"] for view in state["processes"] if view["label"] == "rover")
+        os.kill(pid, signal.SIGKILL)
+        rest, _ = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "error: process 'rover' ended by SIGKILL" in rest
+    assert machine.leaves_nothing()
+
+
+@pytest.mark.live
+def test_a_port_that_is_taken(machine: Machine) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", machine.port))
+        other.listen()
+        result = machine(*run_of(machine))
+    assert result.code == 2
+    assert str(machine.port) in result.err
+
+
+@pytest.mark.live
+def test_a_token_guards_the_bridge(machine: Machine) -> None:
+    with machine.started(*run_of(machine, "--token", "secret")) as process:
+        read_until(process, "http://")
+        url = f"http://127.0.0.1:{machine.port}"
+        refused = machine("skills", "--url", url)
+        assert refused.code == 1
+        assert "--token" in refused.err
+        assert machine("skills", "--url", url, DIMOS_STREAMS_TOKEN="secret").code == 0
+        assert machine("skills").code == 0  # a run of one's own is known with its token
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+@pytest.mark.live
+def test_a_run_in_the_background_is_found_and_logs(machine: Machine) -> None:
+    started = machine(*run_of(machine, "--daemon"))
+    assert started.code == 0
+    run_id = next(line.split()[0] for line in started.out.splitlines() if "runs in the background" in line)
+    assert machine("call", "move", "--arg", "distance_m=0.1").code == 0
+    with machine.started("logs", "-f", run_id) as following:
+        read_until(following, "completed: Moved 0.1 m fast")
+        assert machine("stop", run_id).code == 0
+        assert following.wait(20) == 0
+    assert machine.leaves_nothing()
+    assert "Moved 0.1 m" in machine("logs", run_id, "--process", "run").out

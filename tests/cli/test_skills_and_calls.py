@@ -1,0 +1,177 @@
+"""skills, call, calls, cancel, say and chat against a run in the background."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+
+from tests.cli.machine import Machine, read_until
+
+pytestmark = pytest.mark.live
+
+
+def test_skills(rover: Machine) -> None:
+    skills = {skill["name"]: skill for skill in rover("skills", "--json").json}
+    assert {"say", "move", "wander", "stumble"} <= set(skills)
+    assert skills["move"]["available"]
+    line = next(line for line in rover("skills").out.splitlines() if line.startswith("move"))
+    assert 'distance_m: number, how: "fast" | "slow" = "fast"' in line
+
+
+def test_a_call_shows_its_stream_and_succeeds(rover: Machine) -> None:
+    result = rover("call", "move", "--arg", "distance_m=0.2", "--arg", "how=slow")
+    assert (result.code, result.err) == (0, "")
+    began, moving, half, done = result.out.splitlines()
+    assert 'began (distance_m=0.2, how="slow")' in began
+    assert moving.endswith("Moving")
+    assert half.endswith("… half of it  (left_m 0.1)")
+    assert done.endswith("completed: Moved 0.2 m slow")
+
+
+def test_a_call_for_scripts(rover: Machine) -> None:
+    result = rover("call", "move", "--args-json", '{"distance_m": 0.1}', "--json")
+    events = result.json_lines
+    assert [event["type"] for event in events] == ["open", "update", "progress", "close"]
+    assert events[-1]["data"] == {"outcome": "completed", "result": "Moved 0.1 m fast"}
+
+
+def test_a_failed_call_fails(rover: Machine) -> None:
+    result = rover("call", "stumble")
+    assert result.code == 1
+    assert result.out.endswith("failed: the wheel is off\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["mvoe"], "did you mean 'move'?"),
+        (["move"], "distance_m: is missing"),
+        (["move", "--arg", "distance_m=far"], "'far' is not of type 'number'"),
+        (["move", "--arg", "distance_m"], "NAME=VALUE"),
+        (["move", "--args-json", "{"], "not JSON"),
+        (["move", "--args-json", "[]"], "not a JSON object"),
+    ],
+)
+def test_a_wrong_call_is_one_line(rover: Machine, arguments: list[str], words: str) -> None:
+    result = rover("call", *arguments)
+    assert result.code in (1, 2)
+    assert result.err.count("\n") == 1
+    assert words in result.err
+
+
+def test_time_is_up(rover: Machine) -> None:
+    result = rover("call", "wander", "--timeout", "0.3")
+    assert result.code == 1
+    assert result.out.endswith("cancelled: the caller waited 0.3 s\n")
+
+
+def test_an_answer_is_enough_and_the_call_goes_on_until_cancelled(rover: Machine) -> None:
+    answered = rover("call", "wander", "--wait", "answer", "--arg", "name=12", "--json")
+    assert answered.code == 0
+    call_id = answered.json_lines[-1]["call_id"]
+    assert answered.json_lines[0]["data"]["arguments"] == {"name": "12"}
+    assert [call["call_id"] for call in rover("calls", "--open", "--json").json] == [call_id]
+    assert call_id in rover("calls").out
+    cancelled = rover("cancel", call_id[:6], "--reason", "enough")
+    assert (cancelled.code, cancelled.out) == (0, f"wander [{call_id}] cancelled: enough\n")
+    assert rover("calls", "--open", "--json").json == []
+    assert "no open calls" in rover("calls", "--open").err
+
+
+def test_ctrl_c_cancels_the_call(rover: Machine) -> None:
+    with rover.started("call", "wander") as process:
+        read_until(process, "Wandering")
+        os.killpg(process.pid, signal.SIGINT)
+        rest, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert rest.endswith("cancelled: the caller left\n")
+
+
+def test_cancel_of_an_unknown_call(rover: Machine) -> None:
+    result = rover("cancel", "nonsense")
+    assert result.code == 1
+    assert "'nonsense'" in result.err
+
+
+def test_say_shows_the_reply(rover: Machine) -> None:
+    result = rover("say", "move 0.2 m", "--wait", "close")
+    assert (result.code, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert lines[0].endswith("move 0.2 m")
+    assert any("completed: Moved 0.2 m fast" in line for line in lines)
+    assert any(line.split()[1] == "agent" for line in lines)
+    assert rover("say", "move 0.1 m", "--to", "nobody").code == 2
+
+
+def test_say_for_scripts(rover: Machine) -> None:
+    events = rover("say", "move 0.1 m", "--wait", "close", "--json").json_lines
+    assert events[-1]["skill"] == "say"
+    assert events[-1]["data"]["outcome"] == "completed"
+    assert "assistant" in [event["data"].get("entry", {}).get("role") for event in events]
+
+
+def test_chat_through_a_pipe(rover: Machine) -> None:
+    result = rover("chat", stdin="/help\nmove 0.1 m\n/calls\n/nonsense\nmove 0.2 m\n")
+    assert (result.code, result.err) == (0, "")
+    assert "/cancel ID" in result.out
+    assert "there is no command '/nonsense'" in result.out
+    assert result.out.index("Moved 0.1 m") < result.out.index("Moved 0.2 m")
+
+
+def test_leaving_a_chat(rover: Machine) -> None:
+    result = rover("chat", stdin="/quit\nmove 0.1 m\n")
+    assert result.code == 0
+    assert "move" not in result.out
+
+
+def test_topics(rover: Machine) -> None:
+    topics = {row["topic"]: row for row in rover("topics", "list", "--seconds", "1", "--json").json}
+    assert topics["/position"]["type"] == "std_msgs.String"
+    assert topics["/position"]["rate_hz"] == pytest.approx(10, abs=3)
+    assert "/position" in rover("topics", "list", "--seconds", "0.5").out
+    assert "/position" in rover("topics", "rate", "/position", "--seconds", "1").out
+
+
+def test_echo(rover: Machine) -> None:
+    result = rover("topics", "echo", "/position", "--count", "2", "--json")
+    assert result.code == 0
+    assert [line["message"] for line in result.json_lines] == [{"data": "here"}] * 2
+    named = rover("topics", "echo", "/position#std_msgs.String", "--count", "1")
+    assert named.out == "/position#std_msgs.String\n  data: 'here'\n"
+
+
+def test_status(rover: Machine) -> None:
+    (state,) = rover("status", "--json").json
+    assert state["blueprint"] == "rover"
+    assert state["bridge"]["status"] == "ok"
+    assert {process["label"]: process["state"] for process in state["processes"]} == {
+        "rover": "ready",
+        "bridge": "ready",
+        "agent": "ready",
+    }
+    assert all(module["alive"] and module["health"] == "ok" for module in state["modules"])
+    text = rover("status").out
+    assert state["run_id"] in text
+    assert "rover (ok)" in text
+
+
+def test_logs(rover: Machine) -> None:
+    assert "serving on" in rover("logs", "--process", "bridge").out
+    assert "serving on" in rover("logs").out
+    wrong = rover("logs", "--process", "brigde")
+    assert wrong.code == 2
+    assert "did you mean 'bridge'?" in wrong.err
+
+
+def test_doctor(rover: Machine) -> None:
+    result = rover("doctor", "--port", str(rover.port), "--json")
+    assert result.json["usable"] is (result.code == 0)
+    findings = {finding["name"]: finding for finding in result.json["findings"]}
+    assert findings["bus"]["severity"] != "error"
+    assert "serves the run" in findings["bridge port"]["text"]
+    assert json.dumps(result.json)
+    text = rover("doctor")
+    assert text.out.rstrip().endswith("usable")

@@ -1,0 +1,205 @@
+"""How events, messages, schemas and arguments look to people and scripts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dimos_streams.cli.arguments import parse_arguments
+from dimos_streams.cli.message_text import to_json_value, to_lines
+from dimos_streams.cli.output import table_lines
+from dimos_streams.cli.report import CallCounts, JsonReporter, TextReporter
+from dimos_streams.cli.screen import Line, PlainScreen
+from dimos_streams.cli.skill_text import signature
+from dimos_streams.cli.traffic import Traffic
+from dimos_streams.clock import VIRTUAL_EPOCH_US
+from dimos_streams.errors import UserError
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
+from dimos_streams.messages.sensor_msgs import Image, LaserScan
+from dimos_streams.tool_stream.event import EventType, ToolEvent
+from tests.helpers import run_virtual
+
+
+def event(
+    type: EventType, text: str = "", *, call_id: str = "c1", skill: str = "follow", at: float = 0, **data: Any
+) -> ToolEvent:
+    return ToolEvent(
+        utime=VIRTUAL_EPOCH_US + round(at * 1e6),
+        call_id=call_id,
+        seq=1,
+        type=type,
+        module="m",
+        skill=skill,
+        caller="cli",
+        text=text,
+        data=data,
+    )
+
+
+def said(role: str, text: str, number: int) -> ToolEvent:
+    return event("update", text, skill="say", entry={"role": role, "text": text, "number": number})
+
+
+def shown(*events: ToolEvent) -> None:
+    async def show() -> None:
+        reporter = TextReporter(PlainScreen())
+        for each in events:
+            reporter.tool_event(each)
+
+    run_virtual(show())
+
+
+def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_call_from_open_to_close(capsys: pytest.CaptureFixture[str]) -> None:
+    shown(
+        event("open", arguments={"description": "red", "timeout_s": 3}),
+        event("update", "Found", at=1.5),
+        event("close", "done", at=2, outcome="completed"),
+    )
+    assert lines_of(capsys) == [
+        '    0.00  follow            began (description="red", timeout_s=3)  [c1]',
+        "    1.50  follow            Found",
+        "    2.00  follow            completed",
+    ]
+
+
+def test_progress_in_a_pipe_is_thinned_for_each_call(capsys: pytest.CaptureFixture[str]) -> None:
+    for call_id in ("c1", "c2"):
+        shown(*(event("progress", f"step {n}", call_id=call_id, at=n / 10) for n in range(25)))
+        assert [line.split()[-1] for line in lines_of(capsys)] == ["0", "10", "20"]
+
+
+def test_two_open_calls_of_a_skill_have_different_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    shown(event("update", "one"), event("update", "two", call_id="c2"), event("close", outcome="lost"))
+    shown(event("update", "three", call_id="c3"))
+    assert [line[10:].split("  ")[0] for line in lines_of(capsys)] == ["follow", "follow #2", "follow", "follow"]
+
+
+def test_the_conversation_is_shown_once_and_without_what_tool_streams_show(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown(
+        event("open", skill="say", arguments={"text": "go"}),
+        said("operator", "go", 1),
+        said("assistant", "I go", 2),
+        said("assistant", "I go", 2),
+        said("tool", "went", 3),
+        said("error", "the model is away", 4),
+        event("close", "I went", skill="say", outcome="completed"),
+        event("close", "withdrawn", skill="say", outcome="cancelled"),
+    )
+    assert [line[10:] for line in lines_of(capsys)] == [
+        "you               go",
+        "agent             I go",
+        "agent             error: the model is away",
+        "agent             cancelled: withdrawn",
+    ]
+
+
+def test_events_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
+    async def show() -> None:
+        JsonReporter().tool_event(event("close", "lost it", at=1, outcome="lost"))
+
+    run_virtual(show())
+    (line,) = lines_of(capsys)
+    found = json.loads(line)
+    assert (found["kind"], found["time_s"], found["type"]) == ("event", 1.0, "close")
+    assert found["data"] == {"outcome": "lost"}
+
+
+def test_counts() -> None:
+    counts = CallCounts()
+    assert str(counts) == "no calls"
+    for each in (
+        event("open"),
+        event("close", outcome="completed"),
+        event("close", call_id="c2", outcome="lost"),
+        event("open", call_id="c3"),
+        event("close", skill="say", call_id="c4", outcome="completed"),
+    ):
+        counts.take(each)
+    assert str(counts) == "3 calls: 1 completed, 1 lost, 1 open"
+
+
+def test_lines_are_wrapped_below_their_text() -> None:
+    line = Line(1, "agent", "some words that go on\nand /a/path/that/is/longer/than/a/line")
+    assert "".join(line.parts(50)).splitlines() == [
+        "    1.00  agent             some words that go on",
+        "                            and",
+        "                            /a/path/that/is/longer/than/a/line",
+    ]
+
+
+def test_messages() -> None:
+    twist = Twist(linear=Vector3(x=0.5))
+    assert list(to_lines(twist)) == ["linear: {x: 0.5, y: 0, z: 0}", "angular: {x: 0, y: 0, z: 0}"]
+    scan = LaserScan(ranges=[1.0] * 360)
+    assert "ranges: [1, 1, 1, 1, 1, 1, 1, 1, ... 360 in all]" in list(to_lines(scan))
+    assert len(to_json_value(LaserScan(ranges=[float("nan")] * 360))["ranges"]) == 360
+    assert to_json_value(LaserScan(ranges=[float("nan")]))["ranges"] == [None]
+    assert to_json_value(Image(data=b"abc"))["data"] == "YWJj"
+    assert "data: <3 bytes>" in list(to_lines(Image(data=b"abc")))
+
+
+STRING = {"properties": {"text": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("assignment", "value"),
+    [
+        ("n=3", 3),
+        ("n=true", True),
+        ("n=[1, 2]", [1, 2]),
+        ("n={a: b}", {"a": "b"}),
+        ("n=some words", "some words"),
+        ("n=a=b", "a=b"),
+        ("n=[", "["),
+        ("n=", None),
+        ("text=3", "3"),
+        ("text=person: red", "person: red"),
+        ('text="quoted"', "quoted"),
+        ("text=", ""),
+    ],
+)
+def test_arguments(assignment: str, value: object) -> None:
+    assert list(parse_arguments([assignment], '{"n": 0}', STRING).values())[-1] == value
+
+
+@pytest.mark.parametrize(("assignments", "as_json"), [(["n"], None), (["=3"], None), ([], "nonsense"), ([], "3")])
+def test_bad_arguments(assignments: list[str], as_json: str | None) -> None:
+    with pytest.raises(UserError):
+        parse_arguments(assignments, as_json, {})
+
+
+def test_signatures() -> None:
+    schema = {
+        "properties": {
+            "names": {"type": "array", "items": {"type": "string"}},
+            "how": {"enum": ["fast", "slow"], "default": "fast"},
+            "then": {"anyOf": [{"$ref": "#/$defs/Then"}, {"type": "null"}], "default": None},
+            "whatever": {},
+        }
+    }
+    assert signature(schema) == (
+        'names: array of string, how: "fast" | "slow" = "fast", then: Then | null = null, whatever: any'
+    )
+
+
+def test_tables() -> None:
+    assert table_lines([("A", "B"), ("longer", "x")]) == ["A       B", "longer  x"]
+
+
+def test_traffic() -> None:
+    traffic = Traffic("/a#std_msgs.String")
+    for number in range(11):
+        traffic.add(100, number / 10)
+    assert traffic.row(2.0) == ("/a", "10.0 Hz", "550 B/s", "100 B", "std_msgs.String")
+    assert traffic.interval_text() == "every 100.0 to 100.0 ms"
+    lonely = Traffic("/b")
+    lonely.add(5_000_000, 1.0)
+    assert lonely.row(2.0) == ("/b", "0.5 Hz", "2.5 MB/s", "5.0 MB", "?")
