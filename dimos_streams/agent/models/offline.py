@@ -20,7 +20,6 @@ from dimos_streams.agent.models.commands import COMMANDS, Ambiguous, Misundersto
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 _CLIP = 300
-_LINE_END = "\n"
 
 
 class OfflineModel:
@@ -42,7 +41,10 @@ class OfflineModel:
             yield Finish("tool_calls")
             return
         comments = [_comment(message.event) for message in heard if message.event is not None]
-        lines = [*comments, *(f"{result.name}: {_clip(result.text.partition(_LINE_END)[0])}" for result in results), *remarks]
+        answers = [
+            f"{result.name}: {_clip(result.text.splitlines()[0] if result.text else '')}" for result in results
+        ]
+        lines = [*comments, *answers, *remarks]
         if lines:
             yield TextDelta("\n".join(lines))
         yield Finish("stop")
