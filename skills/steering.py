@@ -50,18 +50,23 @@ def surroundings_of(scan: In[LaserScan]) -> Surroundings:
 
 
 class Detour:
-    """Picks free directions. Remembers the side on which it began to pass, so as not to waver."""
+    """Picks free directions. Keeps to the side on which it began to pass until the way is free, so as not to waver."""
 
     def __init__(self) -> None:
         self._side = 1.0
+        self._passing = False
 
     def direction(self, around: Surroundings, wanted: float, look_ahead: float) -> float:
         """The direction nearest to ``wanted`` that is free for ``look_ahead`` metres, or ``wanted`` if none is."""
         if around.free_distance(wanted) >= look_ahead:
+            self._passing = False
             return wanted
-        for step in STEPS:
-            for side in (self._side, -self._side):
-                if around.free_distance(wanted + side * step) >= look_ahead:
-                    self._side = side
-                    return wanted + side * step
+        sides = (self._side, -self._side)
+        turns = [side * step for step in STEPS for side in sides]
+        if self._passing:
+            turns = [side * step for side in sides for step in STEPS]
+        for turn in turns:
+            if around.free_distance(wanted + turn) >= look_ahead:
+                self._side, self._passing = math.copysign(1.0, turn), True
+                return wanted + turn
         return wanted
