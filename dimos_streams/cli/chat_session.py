@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import sys
 import threading
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
+from dimos_streams.cli import signals
 from dimos_streams.cli.calling import CALLER, call_row, find_call, find_say
 from dimos_streams.cli.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.loop import run_async
@@ -31,6 +33,7 @@ Whatever you type is said to the agent. Besides:
   /cancel ID    cancel a call; the beginning of its id is enough
   /skills       list the skills
   /quit         leave (so does Ctrl-D); calls go on"""
+_HOW_TO_END = "Ctrl-D ends the chat, /cancel ID a call"
 
 
 def run_chat(address: BridgeAddress, to: str | None) -> None:
@@ -108,7 +111,15 @@ class _Chat:
     async def at_prompt(self, screen: PromptScreen) -> None:
         from prompt_toolkit.patch_stdout import patch_stdout
 
-        with patch_stdout():
+        loop = asyncio.get_running_loop()
+
+        def on_signal(number: int) -> bool:
+            # The terminal makes a signal of Ctrl-C while lines are printed above the prompt.
+            if number == signal.SIGINT:
+                loop.call_soon_threadsafe(self._tell, _HOW_TO_END)
+            return number == signal.SIGINT
+
+        with patch_stdout(), signals.handled_by(on_signal):
             self._tell("/help tells the commands, Ctrl-D ends")
             while True:
                 try:
@@ -116,7 +127,7 @@ class _Chat:
                 except EOFError:
                     break
                 except KeyboardInterrupt:
-                    self._tell("Ctrl-D ends the chat, /cancel ID a call")
+                    self._tell(_HOW_TO_END)
                     continue
                 if not await self._take(line):
                     break

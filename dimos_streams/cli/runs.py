@@ -143,7 +143,7 @@ def _write_state(state: dict[str, Any]) -> None:
 def _health(module: dict[str, Any]) -> str:
     if module["alive"] is None:
         return str(module["name"])
-    return f"{module['name']} ({module['health'] if module['alive'] else 'silent'})"
+    return f"{module['name']} ({module['health']})"
 
 
 def _duration(seconds: float) -> str:

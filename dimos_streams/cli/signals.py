@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_handlers: list[Callable[[int], None]] = []
+Handler = Callable[[int], bool | None]
+_handlers: list[Handler] = []
 
 
 class Interrupted(Exception):
@@ -28,8 +29,11 @@ def install() -> None:
 
 
 @contextmanager
-def handled_by(handler: Callable[[int], None]) -> Iterator[None]:
-    """Within, signals go to ``handler``, between two instructions of the main thread."""
+def handled_by(handler: Handler) -> Iterator[None]:
+    """Within, signals go to ``handler``, between two instructions of the main thread.
+
+    A handler that returns False leaves the signal to the one around it.
+    """
     _handlers.append(handler)
     try:
         yield
@@ -39,10 +43,10 @@ def handled_by(handler: Callable[[int], None]) -> Iterator[None]:
 
 def deliver(number: int) -> None:
     """Do what the arrival of a signal does."""
-    if _handlers:
-        _handlers[-1](number)
-    else:
-        os._exit(128 + number)
+    for handler in reversed(_handlers):
+        if handler(number) is not False:
+            return
+    os._exit(128 + number)
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:

@@ -47,12 +47,9 @@ def terminal(machine: Machine, *arguments: str) -> Iterator[Terminal]:
     environment = machine.environment | {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
     with subprocess.Popen(
         [sys.executable, "-m", "dimos_streams", *arguments],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
         cwd=REPOSITORY,
         env=environment,
-        start_new_session=True,
+        preexec_fn=lambda: os.login_tty(theirs),  # so that Ctrl-C is a signal where a person's would be one
     ) as process:
         os.close(theirs)
         try:
