@@ -6,6 +6,9 @@ import logging
 
 from dimos_streams import clock
 
+_MAX_LINE = 500
+_MAX_FORMATS = 1000
+
 
 class LimitedLog:
     """Passes on one line per second and format, and says how many it swallowed in between.
@@ -36,6 +39,30 @@ class LimitedLog:
             return
         self._last[format] = now
         swallowed = self._swallowed.pop(format, 0)
-        if swallowed:
-            format, args = format + " (and %d more like it)", (*args, swallowed)
-        self._logger.log(level, format, *args, exc_info=exc_info)
+        more = f" (and {swallowed} more like it)" if swallowed else ""
+        self._logger.log(level, "%s%s", _one_line(format % args), more, exc_info=exc_info)
+
+
+class LimitedRecords(logging.Filter):
+    """The same for a logger of somebody else's, to be added to it as a filter; drops what is too much."""
+
+    def __init__(self, period_s: float = 1.0) -> None:
+        super().__init__()
+        self._period_s = period_s
+        self._last: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is passed on."""
+        format, now = str(record.msg)[:_MAX_LINE], clock.monotonic()
+        if 0 <= now - self._last.get(format, float("-inf")) < self._period_s:
+            return False
+        if len(self._last) > _MAX_FORMATS:
+            self._last.clear()
+        self._last[format] = now
+        return True
+
+
+def _one_line(text: str) -> str:
+    """What came from outside can neither fill the log nor forge lines in it."""
+    line = text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]}… ({len(text)} characters)"
+    return line if line.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)

@@ -206,7 +206,7 @@ def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> Ski
         field.description = field.description or described.get(parameter.name)
         fields[parameter.name] = (hint, field)
     name = policy.name or function.__name__
-    model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+    model = create_model(name, __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **fields)
     text = "\n\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
     return SkillSpec(name, function, policy, model, text, call_parameter)
 

@@ -128,16 +128,18 @@ class Motion:
         self._stirred_at = clock.monotonic()
 
     async def _next_pose(self) -> Pose:
-        """The next odometry's pose."""
+        """The next sound odometry's pose."""
         timeout = self._config.odom_timeout_s
+        pose = None
         try:
             # Not wait_for: before Python 3.12 it swallows a cancellation that comes together with the message.
             async with asyncio.timeout(timeout):
-                odometry = await self._reader.next()
+                while pose is None:
+                    pose = pose_of(await self._reader.next())
         except TimeoutError:
             raise SkillError(f"odometry has been silent for {timeout:g} s; last {self.whereabouts()}") from None
-        self._pose = pose_of(odometry)
-        return self._pose
+        self._pose = pose
+        return pose
 
     def _is_stuck(self) -> bool:
         """Whether the robot has not stirred for too long."""

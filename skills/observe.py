@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import Field
 
 from dimos_streams import clock
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.image import JPEG, array_from_image, image_from_array
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
@@ -127,7 +127,11 @@ class Observe(Module):
             self.log.warning("no picture came within %g s", self.config.wait_s)
             return None
         path = directory / "pictures" / f"{self.name.replace('/', '_')}-{utime_of(image.header)}.jpg"
-        await self.run_blocking(_write, path, image)
+        try:
+            await self.run_blocking(_write, path, image)
+        except MessageError as error:
+            self.log.warning("the picture can't be kept: %s", error)
+            return None
         return str(path)
 
 
@@ -149,8 +153,10 @@ def _direction(bearing_deg: float) -> str:
     return f"{abs(bearing_deg):.0f} deg {'left' if bearing_deg > 0 else 'right'}"
 
 
-def _robot_pose(odometry: Odometry) -> RobotPose:
+def _robot_pose(odometry: Odometry) -> RobotPose | None:
     pose = pose_of(odometry)
+    if pose is None:
+        return None
     x, y, yaw = pose.position.real, pose.position.imag, math.degrees(pose.yaw)
     return RobotPose(x=round(x, 2), y=round(y, 2), yaw_deg=round(yaw, 1))
 

@@ -15,6 +15,8 @@ from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.time import utime_of
 
+FARTHEST = 1e9
+"""Metres; what is said to be farther away is not there."""
 STOP = Twist()
 """The command to stand still."""
 
@@ -50,10 +52,13 @@ def clamped(value: float, limit: float) -> float:
     return max(-limit, min(limit, value))
 
 
-def pose_of(odometry: Odometry) -> Pose:
-    """Position and heading that an odometry message tells."""
+def pose_of(odometry: Odometry) -> Pose | None:
+    """Position and heading that an odometry message tells, None if its numbers can't be a robot's."""
     pose = odometry.pose.pose
     q = pose.orientation
+    turn = math.hypot(q.x, q.y, q.z, q.w)
+    if not (math.hypot(pose.position.x, pose.position.y) <= FARTHEST and turn <= FARTHEST):
+        return None
     yaw = math.atan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y * q.y + q.z * q.z))
     return Pose(complex(pose.position.x, pose.position.y), yaw)
 
@@ -70,8 +75,10 @@ class PoseHistory:
         self._poses: deque[tuple[int, Pose]] = deque(maxlen=capacity)
 
     def add(self, odometry: Odometry) -> None:
-        """Take the newest odometry."""
-        self._poses.append((utime_of(odometry.header), pose_of(odometry)))
+        """Take the newest odometry, if it is sound."""
+        pose = pose_of(odometry)
+        if pose is not None:
+            self._poses.append((utime_of(odometry.header), pose))
 
     def at(self, utime: int) -> Pose:
         """The pose nearest in time; the origin while there is none, so that the robot's frame is the still one."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dimos_streams.description import MATCH_THRESHOLD, match_score
 from dimos_streams.messages.sensor_msgs import CameraInfo
 from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
+from dimos_streams.skills.planar import FARTHEST
 
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom, in pixels of the colour image."""
@@ -82,7 +83,7 @@ def _sighting(detection: Detection2D) -> Sighting:
     centre, box = detection.bbox.center.position, detection.bbox
     left, top = centre.x - box.size_x / 2, centre.y - box.size_y / 2
     at = detection.results[0].pose.pose.position
-    known = math.isfinite(at.x) and math.isfinite(at.y)
+    known = math.hypot(at.x, at.y) <= FARTHEST
     return Sighting(
         id=detection.id,
         labels=labels,

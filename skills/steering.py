@@ -13,6 +13,7 @@ HALF_WIDTH = 0.33
 """Of the corridor that a direction needs: a little more than what the velocity gate insists on."""
 NEAR = 2.0
 SCAN_AGE_S = 0.5
+_MAX_ANGLE = 2 * math.tau
 STEPS = tuple(math.radians(degrees) for degrees in (12, 24, 36, 48, 60, 75, 90))
 
 
@@ -39,6 +40,8 @@ def surroundings_of(scan: In[LaserScan]) -> Surroundings:
     message, age = scan.latest, scan.age()
     if message is None or age is None or age > SCAN_AGE_S:
         return Surroundings()
+    if not (abs(message.angle_min) <= _MAX_ANGLE and abs(message.angle_increment) <= _MAX_ANGLE):
+        return Surroundings()
     furthest = min(NEAR, message.range_max)
     return Surroundings(
         [
@@ -50,7 +53,7 @@ def surroundings_of(scan: In[LaserScan]) -> Surroundings:
 
 
 class Detour:
-    """Picks free directions. Keeps to the side on which it began to pass until the way is free, so as not to waver."""
+    """Picks free directions. Keeps to the side on which it began to pass until the way is free, lest it waver."""
 
     def __init__(self) -> None:
         self._side = 1.0

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -15,30 +15,34 @@ T = TypeVar("T")
 class Handoff(Generic[T]):
     """A queue with a thread at one end and a loop at the other.
 
-    ``put`` and ``end`` belong to the thread, everything else to the loop.
+    ``put`` and ``end`` belong to the thread, everything else to the loop. Unless the queue is full neither side
+    takes a lock: the ends of a deque can be used by two threads, and a lock would make each wait for the other's
+    turn of the interpreter.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, capacity: int = 1024) -> None:
         self._loop = loop
         self._capacity = capacity
         self._items: deque[T] = deque()
-        self._changed = threading.Condition()
+        self._room = threading.Condition()
+        self._wants_room = False
+        self._waking = False
         self._arrived = asyncio.Event()
         self._ended = asyncio.Event()
         self._end_said = False
         self._closed = False
         self._error: Exception | None = None
 
-    def put(self, item: T) -> None:
-        """Hand an item over; waits while ``capacity`` are waiting. After ``close`` it does nothing, at once."""
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._items) < self._capacity or self._closed)
-            if self._closed:
-                return
-            self._items.append(item)
-            if len(self._items) > 1:
-                return  # the loop was woken for the first and takes all
-        self._call(self._arrived.set)
+    def put(self, items: Sequence[T]) -> None:
+        """Hand items over; waits while ``capacity`` or more are there. After ``close`` it does nothing, at once."""
+        if len(self._items) >= self._capacity:
+            self._wait_for_room()
+        if self._closed:
+            return
+        self._items.extend(items)
+        if not self._waking:
+            self._waking = True
+            self._call(self._wake)
 
     def end(self, error: Exception | None = None) -> None:
         """Say that nothing more comes; the loop's side takes what is there and then sees ``error``, if any."""
@@ -47,10 +51,10 @@ class Handoff(Generic[T]):
 
     def close(self) -> None:
         """Take no more: wakes a waiting ``put``. Twice is fine."""
-        with self._changed:
-            self._closed = True
+        self._closed = True
+        with self._room:
             self._items.clear()
-            self._changed.notify_all()
+            self._room.notify_all()
 
     async def ended(self) -> None:
         """Wait for the thread's ``end``."""
@@ -61,16 +65,27 @@ class Handoff(Generic[T]):
         while True:
             await self._arrived.wait()
             self._arrived.clear()
-            with self._changed:
-                batch = list(self._items)
-                self._items.clear()
-                self._changed.notify_all()
+            batch = [self._items.popleft() for _ in range(len(self._items))]
+            if self._wants_room:
+                with self._room:
+                    self._room.notify_all()
             if batch:
                 yield batch
             if self._end_said and not self._items:
                 if self._error is not None:
                     raise self._error
                 return
+
+    def _wait_for_room(self) -> None:
+        with self._room:
+            # Said before it looks: whoever makes room from now on takes the lock and so can't be missed.
+            self._wants_room = True
+            self._room.wait_for(lambda: len(self._items) < self._capacity or self._closed)
+            self._wants_room = False
+
+    def _wake(self) -> None:
+        self._waking = False
+        self._arrived.set()
 
     def _call(self, function: object) -> None:
         # The loop may be closed already; then nobody is left to be told.

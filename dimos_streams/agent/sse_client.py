@@ -7,6 +7,7 @@ import logging
 import random
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from dimos_streams.agent.backoff import Backoff
@@ -27,6 +28,7 @@ _MAX_WAIT_S = 30.0
 
 OnEvent = Callable[[SseEvent], None]
 OnEnd = Callable[[Exception | None], None]
+_Deliver = Callable[[list[SseEvent]], None]
 
 
 class SseError(DimosStreamsError):
@@ -96,7 +98,8 @@ class SseClient:
         self._stopping = threading.Event()
         self._session: CuttableSession | None = None
         self._thread: threading.Thread | None = None
-        self._counts = SseStatistics(0, 0, 0, 0, 0, "")
+        self._connections = self._failures = self._events = self._bytes = self._malformed = 0
+        self._last_failure = ""
 
     def start(self, on_event: OnEvent, on_end: OnEnd | None = None) -> None:
         """Begin to read. Both callbacks are called on the client's thread, ``on_end`` once, as its last act.
@@ -104,11 +107,14 @@ class SseClient:
         The reader waits for ``on_event``, and so, in the end, does the server. Raises ``RuntimeError`` the second
         time.
         """
+        self._start(partial(self._each, on_event), on_end)
+
+    def _start(self, deliver: _Deliver, on_end: OnEnd | None) -> None:
         with self._guard:
             if self._thread is not None:
                 raise RuntimeError(f"the client of {self.url} was started before")
             self._thread = threading.Thread(
-                target=self._run, args=(on_event, on_end), name=f"sse {self.url}", daemon=True
+                target=self._run, args=(deliver, on_end), name=f"sse {self.url}", daemon=True
             )
             self._thread.start()
 
@@ -132,12 +138,13 @@ class SseClient:
         return not thread.is_alive()
 
     async def events(self, *, capacity: int = 1024) -> AsyncGenerator[SseEvent, None]:
-        """Start, and yield each event; close the iterator to stop. At most ``capacity`` and one batch are in memory.
+        """Start, and yield each event; close the iterator to stop. At most ``capacity``, one batch and the
+        events of one read are in memory.
 
         Raises ``SseError`` when trying again makes no sense.
         """
         handoff: Handoff[SseEvent] = Handoff(asyncio.get_running_loop(), capacity=capacity)
-        self.start(handoff.put, handoff.end)
+        self._start(handoff.put, handoff.end)
         try:
             async with closing(handoff.batches()) as batches:
                 async for batch in batches:
@@ -151,12 +158,14 @@ class SseClient:
 
     def statistics(self) -> SseStatistics:
         """What happened so far."""
-        return self._counts
+        return SseStatistics(
+            self._connections, self._failures, self._events, self._bytes, self._malformed, self._last_failure
+        )
 
-    def _run(self, on_event: OnEvent, on_end: OnEnd | None) -> None:
+    def _run(self, deliver: _Deliver, on_end: OnEnd | None) -> None:
         try:
             while not self._stopping.is_set():
-                self._connect_once(on_event)
+                self._connect_once(deliver)
         except SseError as error:
             self.error = error
         except Exception as error:
@@ -166,7 +175,7 @@ class SseClient:
             if on_end is not None:
                 on_end(self.error)
 
-    def _connect_once(self, on_event: OnEvent) -> None:
+    def _connect_once(self, deliver: _Deliver) -> None:
         """One connection, from the attempt to its end and the wait that follows."""
         import requests
         import urllib3
@@ -175,7 +184,7 @@ class SseClient:
 
         retry_after_s = 0.0
         try:
-            self._read_connection(on_event)
+            self._read_connection(deliver)
             problem = "the server ended the stream"
         except _PassingError as error:
             problem, retry_after_s = str(error), error.retry_after_s
@@ -183,12 +192,13 @@ class SseClient:
             problem = why(error)
         if self._stopping.is_set():
             return
-        self._counts = self._counts._replace(failures=self._counts.failures + 1, last_failure=problem)
+        self._failures += 1
+        self._last_failure = problem
         wait_s = max(self._backoff.next(), retry_after_s)
         self._log.warning("event stream %s: %s; again in %.1f s", self.url, problem, wait_s)
         self._stopping.wait(wait_s)
 
-    def _read_connection(self, on_event: OnEvent) -> None:
+    def _read_connection(self, deliver: _Deliver) -> None:
         from dimos_streams.agent.http_session import CuttableSession
 
         with CuttableSession() as session:
@@ -205,7 +215,7 @@ class SseClient:
                     allow_redirects=False,
                 ) as response:
                     self._check(response)
-                    self._read(response, on_event)
+                    self._read(response, deliver)
             finally:
                 with self._guard:
                     self._session = None
@@ -228,30 +238,34 @@ class SseClient:
         if kind.partition(";")[0].strip().lower() != _CONTENT_TYPE:
             raise SseError(self.url, f"the content type is {kind!r}, not {_CONTENT_TYPE!r}", status)
 
-    def _read(self, response: requests.Response, on_event: OnEvent) -> None:
-        self._counts = self._counts._replace(connections=self._counts.connections + 1)
+    def _read(self, response: requests.Response, deliver: _Deliver) -> None:
+        self._connections += 1
         parser = SseParser(max_event_bytes=self._max_event_bytes, last_event_id=self.last_event_id)
-        oversized = 0
         while not self._stopping.is_set():
             piece = response.raw.read1(_PIECE)
             if not piece:
                 return
-            self._backoff.reset()
             events = parser.feed(piece)
-            if parser.retry_ms is not None:
-                self._backoff.initial_s = min(parser.retry_ms / 1000, _MAX_WAIT_S)
-            if parser.oversized > oversized:
-                self._log.warning("event stream %s: an event exceeds %d bytes", self.url, self._max_event_bytes)
-            self._counts = self._counts._replace(
-                bytes=self._counts.bytes + len(piece),
-                malformed=self._counts.malformed + parser.oversized - oversized,
-            )
-            oversized = parser.oversized
-            self._hand_over(events, on_event)
+            self._events += len(events)
+            self._bytes += len(piece)
+            self._take_notes(parser)
+            # Handing over is the last thing before the next read: whom it wakes needs the interpreter then.
+            if events and not self._stopping.is_set():
+                deliver(events)
             if not self._stopping.is_set():
                 self.last_event_id = parser.last_event_id
 
-    def _hand_over(self, events: list[SseEvent], on_event: OnEvent) -> None:
+    def _take_notes(self, parser: SseParser) -> None:
+        """What a piece has shown besides events."""
+        self._backoff.reset()
+        if parser.retry_ms is not None:
+            self._backoff.initial_s = min(parser.retry_ms / 1000, _MAX_WAIT_S)
+        if parser.oversized:
+            self._malformed += parser.oversized
+            parser.oversized = 0
+            self._log.warning("event stream %s: an event exceeds %d bytes", self.url, self._max_event_bytes)
+
+    def _each(self, on_event: OnEvent, events: list[SseEvent]) -> None:
         for event in events:
             if self._stopping.is_set():
                 return
@@ -260,7 +274,6 @@ class SseClient:
             except Exception:
                 self._log.exception("event stream %s: the callback failed", self.url)
             self.last_event_id = event.id
-        self._counts = self._counts._replace(events=self._counts.events + len(events))
 
 
 def _retry_after_s(response: requests.Response) -> float:

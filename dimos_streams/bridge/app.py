@@ -17,11 +17,11 @@ from starlette.types import ASGIApp
 
 from dimos_streams.bridge import problems
 from dimos_streams.bridge.broker import Broker
-from dimos_streams.bridge.calls import MAX_NAME
 from dimos_streams.bridge.event_stream import EventStream
 from dimos_streams.bridge.guard import Guard
 from dimos_streams.bridge.hub import Hub
 from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 
 MAX_WAIT_S = 300.0

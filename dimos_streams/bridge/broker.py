@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls import MAX_ARGUMENTS, MAX_NAME, CallState
+from dimos_streams.bridge.calls import CallState
 from dimos_streams.bridge.hub import Hub
 from dimos_streams.bridge.journal import Journal
 from dimos_streams.bridge.ledger import MAX_OPEN, Ledger
@@ -22,7 +22,7 @@ from dimos_streams.errors import CallRejectedError, SkillArgumentError, SkillErr
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate, SkillInfo
 from dimos_streams.tool_stream.directory import ModuleDirectory, ModuleView, check_arguments
-from dimos_streams.tool_stream.event import json_text
+from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, is_name, json_text
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
 from dimos_streams.tool_stream.receiver import ToolStreamReceiver
 
@@ -190,8 +190,8 @@ class Broker:
 
     def _check_form(self, call: CallState) -> SkillInfo:
         """Find the skill and check the arguments; sets the call's module and what it uses."""
-        if len(call.caller) > MAX_NAME or len(call.skill) > MAX_NAME:
-            raise CallRejectedError(f"the names of caller and skill may have {MAX_NAME} characters")
+        if not (is_name(call.caller) and is_name(call.skill)):
+            raise CallRejectedError(f"the names of caller and skill may have {MAX_NAME} characters, all printable")
         module, info = self.directory.find(call.skill)
         check_arguments(info, call.arguments)
         try:
@@ -203,8 +203,7 @@ class Broker:
             raise SkillArgumentError(call.skill, {"arguments": problem})
         if not self._available(module):
             raise SkillUnavailableError(
-                f"skill {call.skill!r} is not available: its module {module.name!r} has not been heard of"
-                f" for {module.age_s:.1f} s"
+                f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}"
             )
         call.module, call.uses = module.name, info.uses
         return info

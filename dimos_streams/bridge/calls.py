@@ -17,11 +17,6 @@ from dimos_streams.tool_stream.gateway import CallView
 
 REQUESTED, OPEN, CLOSED = "requested", "open", "closed"
 
-MAX_ARGUMENTS = 40_000
-"""Bytes of a call's arguments as JSON: call and ``open`` event must each fit into one datagram."""
-MAX_NAME = 200
-"""Characters of a caller, a skill or a call id."""
-
 
 class CallRecord(BaseModel):
     """What the journal keeps of a call for a broker that starts again."""

@@ -14,13 +14,16 @@ from dimos_streams.bridge.hub import Hub, Reader
 from dimos_streams.limited_log import LimitedLog
 
 _RETRY_MS = 500
+_CHECKS = 4
+"""Looks at the time in the shortest of a stream's periods: how late a ping or a cut may come."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
 
 class EventStream(Response):
     """An ASGI response. Between events it sends a comment every ``ping_s`` seconds, so that both sides notice
-    when the other is gone. A client that takes nothing for ``send_timeout_s`` is cut off and counted.
+    when the other is gone. A client that takes nothing for ``send_timeout_s`` is cut off and counted. Both
+    may be a quarter late.
 
     ``abort`` ends a client's connection without waiting for it.
     """
@@ -46,13 +49,17 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reader = self._hub.reader(after=self._after, caller=self._caller, call_id=self._call_id)
-        watcher = asyncio.get_running_loop().create_task(_close_on_disconnect(receive, reader))
+        loop = asyncio.get_running_loop()
+        watcher = loop.create_task(_close_on_disconnect(receive, reader))
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await self._send(send, f"retry: {_RETRY_MS}\n\n".encode())
-            while not reader.closed:
-                await self._send(send, await self._next(reader))
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            async with asyncio.timeout(None) as limit:
+                pace = _Pace(loop, reader, limit, ping_s=self._ping_s, send_timeout_s=self._send_timeout_s)
+                try:
+                    await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+                    await self._send_pages(send, reader, pace)
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+                finally:
+                    pace.stop()
         except TimeoutError:
             self._hub.cut += 1
             _log.warning("client %s reads nothing; it was cut off", scope.get("client"))
@@ -63,17 +70,54 @@ class EventStream(Response):
             watcher.cancel()
             reader.close()
 
-    async def _next(self, reader: Reader) -> bytes:
-        """The next page as a chunk of the stream, a ping if there is none for a while, nothing at the end."""
-        try:
-            async with asyncio.timeout(self._ping_s):
-                return b"".join(map(frame, await reader.page()))
-        except TimeoutError:
-            return b": ping\n\n"
-
-    async def _send(self, send: Send, chunk: bytes) -> None:
-        async with asyncio.timeout(self._send_timeout_s):
+    async def _send_pages(self, send: Send, reader: Reader, pace: _Pace) -> None:
+        """A chunk for each page, a ping when there is none for a while, up to the reader's end."""
+        chunk = f"retry: {_RETRY_MS}\n\n".encode()
+        while not reader.closed:
+            pace.begin()
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            pace.end()
+            chunk = b"".join(map(frame, await reader.page())) or b": ping\n\n"
+
+
+class _Pace:
+    """The two periods of a stream. Events pass without a timer of their own, which would cost more than they do."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        reader: Reader,
+        limit: asyncio.Timeout,
+        *,
+        ping_s: float,
+        send_timeout_s: float,
+    ) -> None:
+        self._loop, self._reader, self._limit = loop, reader, limit
+        self._ping_s, self._send_timeout_s = ping_s, send_timeout_s
+        self._sending = False
+        self._since = loop.time()
+        self._timer = loop.call_later(0.0, self._check)
+
+    def begin(self) -> None:
+        """A chunk is on its way to the client."""
+        self._sending, self._since = True, self._loop.time()
+
+    def end(self) -> None:
+        """The client, or the kernel for it, has taken the chunk."""
+        self._sending, self._since = False, self._loop.time()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        passed = self._loop.time() - self._since
+        if self._sending and passed >= self._send_timeout_s:
+            self._limit.reschedule(self._loop.time())
+            return
+        if not self._sending and passed >= self._ping_s:
+            self._reader.nudge()
+        self._timer = self._loop.call_later(min(self._ping_s, self._send_timeout_s) / _CHECKS, self._check)
 
 
 def frame(entry: Entry) -> bytes:

@@ -71,7 +71,7 @@ class Guard:
         if not self._is_own(host):
             return problem(403, "foreign-host", "Foreign host", f"this server is not {host!r}")
         origin = headers.get(b"origin")
-        if origin is not None and not (urlsplit(origin).netloc == host and origin.startswith("http")):
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             return problem(403, "foreign-origin", "Foreign origin", f"pages of {origin!r} may not use this server")
         if self._token is not None and not self._has_token(scope, headers.get(b"authorization", "")):
             detail = "send the run's token as 'Authorization: Bearer ...'"

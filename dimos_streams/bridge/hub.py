@@ -94,8 +94,8 @@ class Hub:
             reader.close()
 
     def entries(self, after: int, count: int) -> list[Entry] | None:
-        """Up to ``count`` entries behind ``after`` out of the ring; None if the ring does not reach back so far."""
-        if after + 1 < self._oldest:
+        """Up to ``count`` entries behind ``after`` out of the ring; None if that is not a place in it."""
+        if not self._oldest - 1 <= after <= self._last:
             return None
         places = range(after + 1, min(after + count, self._last) + 1)
         return [entry for place in places if (entry := self._ring[place % len(self._ring)]) is not None]
@@ -131,6 +131,7 @@ class Reader:
         self._caller = caller
         self._call_id = call_id
         self._news = asyncio.Event()
+        self._nudged = False
         self._lag_before: int | None = None
         self.closed = False
 
@@ -140,16 +141,24 @@ class Reader:
         return max(0, self._hub.last_place - self._place)
 
     async def page(self) -> list[Entry]:
-        """The next entries, at least one; waits for them. Empty when the reader or the hub was closed."""
+        """The next entries; waits for them. Empty after ``nudge``, and when the reader or the hub was closed."""
         while not self.closed:
             self._news.clear()
             if self._place == self._hub.last_place:
+                if self._nudged:
+                    break
                 await self._news.wait()
             elif entries := self._take():
                 return entries
             else:
                 await asyncio.sleep(0)  # a long search for rare events lets others have their turn
+        self._nudged = False
         return []
+
+    def nudge(self) -> None:
+        """Let ``page`` return, with nothing if there is nothing."""
+        self._nudged = True
+        self._news.set()
 
     def close(self) -> None:
         """End it; who waits in ``page`` gets an empty page. Twice is fine."""
@@ -166,21 +175,22 @@ class Reader:
 
     def _take(self) -> list[Entry]:
         """The next page, as far as a bounded search finds any, and move on."""
-        missing = self._missing()
-        if missing is not None:
-            self._hub.gaps += 1
-            return [missing]
         lag, before = self.lag, self._lag_before
         self._lag_before = lag
         found = self._hub.entries(self._place, _PAGE)
         if found is None:
+            missing = self._missing()
+            if missing is not None:
+                self._hub.gaps += 1
+                self._lag_before = None
+                return [missing]
             found, self._place = self._hub.journal.read(
                 self._place, _PAGE, caller=self._caller, call_id=self._call_id
             )
         elif found:
             self._place = found[-1].place
             found = [entry for entry in found if self._wants(entry)]
-        page = list(_within(found, _PAGE_BYTES))
+        page = found if len(found) <= 1 else list(_within(found, _PAGE_BYTES))
         if len(page) < len(found):
             self._place = page[-1].place
         # A reader that catches up is not slow, however far behind it began.

@@ -23,6 +23,8 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS calls"
     " (number INTEGER PRIMARY KEY, call_id TEXT UNIQUE, last_seq INTEGER, closed INTEGER, record TEXT)",
 )
+_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
+_ASIDE = ".damaged-"
 _TRIM_EVERY = 512
 _TRIM_STEP = 1024
 _SPAN = 4096
@@ -57,6 +59,8 @@ class Read(NamedTuple):
 
 class Journal:
     """Events by place 1, 2, 3 …, in a file or (``path`` None) in memory. Use from one thread.
+
+    Beside a file that was damaged and moved aside, places begin far behind those of the old one.
 
     It is called on the event loop: a batch costs 20 µs and 7 µs per event, less than a hop to a thread and back.
     What may wait for the disk, the checkpoint of the write-ahead log, is a function of its own for a thread.
@@ -107,6 +111,8 @@ class Journal:
 
     def append(self, events: Sequence[ToolEvent], calls: Sequence[CallRow] = ()) -> list[Entry]:
         """Give the events their places and keep them, and what is new of their calls, in one transaction."""
+        if not events and not calls:
+            return []
         entries = [Entry.of(self._last + 1 + index, event) for index, event in enumerate(events)]
         try:
             self._write(entries, events, calls)
@@ -214,6 +220,10 @@ class Journal:
         first, last = db.execute("SELECT (SELECT min(place) FROM events), (SELECT max(place) FROM events)").fetchone()
         if last is not None:
             self._first, self._last = first, last
+        elif any(path.parent.glob(f"{path.name}{_ASIDE}*")):
+            # Readers stand at places of a journal that is gone. No place of it may be taken for one of this journal:
+            # the microseconds since 1970 are ahead of anything that was counted one by one.
+            self._first, self._last = clock.utime(), clock.utime() - 1
 
     def _use(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -227,9 +237,12 @@ class Journal:
             (entry.place, utime, entry.call_id, event.seq, entry.caller, entry.type, entry.body)
             for entry, event in zip(entries, events, strict=True)
         ]
+        if len(rows) == 1 and not calls:
+            db.execute(_INSERT, rows[0])  # one statement is a transaction by itself, and 15 µs shorter
+            return
         db.execute("BEGIN IMMEDIATE")
         try:
-            db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            db.executemany(_INSERT, rows)
             if calls:
                 db.executemany(
                     "INSERT INTO calls (call_id, last_seq, closed, record) VALUES (?, ?, ?, ?)"
@@ -303,7 +316,7 @@ class Journal:
         self._first = self._last + 1
 
     def _set_aside(self, path: Path, error: sqlite3.Error) -> bool:
-        aside = path.with_name(f"{path.name}.damaged-{clock.utime()}")
+        aside = path.with_name(f"{path.name}{_ASIDE}{clock.utime()}")
         try:
             path.rename(aside)
             for suffix in ("-wal", "-shm"):

@@ -20,6 +20,10 @@ class Leases:
         for resource in uses:
             self._holders.setdefault(resource, call_id)
 
+    def lacking(self, call_id: str, uses: Iterable[str]) -> dict[str, str]:
+        """Those of the resources that another call holds, with its id; so a call that knew no broker may begin."""
+        return {resource: holder for resource, holder in self.conflicts(uses).items() if holder != call_id}
+
     def release(self, call_id: str) -> None:
         """Take back whatever a call holds."""
         self._holders = {resource: holder for resource, holder in self._holders.items() if holder != call_id}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -12,10 +13,13 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from dimos_streams.bridge.idle import cut_idle
 from dimos_streams.errors import UserError
+from dimos_streams.limited_log import LimitedRecords
 
 _SEND_BUFFER = 256 * 1024
 _GRACE_S = 0.3
+_RECORDS = LimitedRecords()
 
 
 class _Server(uvicorn.Server):
@@ -41,6 +45,7 @@ class HttpServer:
         self._socket: socket.socket | None = None
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
+        self._cutting: asyncio.Task[None] | None = None
 
     @property
     def port(self) -> int:
@@ -68,9 +73,13 @@ class HttpServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             timeout_graceful_shutdown=1,
         )
         server = self._server = _Server(config)
+        self._cutting = asyncio.get_running_loop().create_task(cut_idle(server), name="http idle")
+        # It has a line for every malformed request.
+        logging.getLogger("uvicorn.error").addFilter(_RECORDS)
         self._task = asyncio.get_running_loop().create_task(server.serve([self._socket]), name="http")
         await server.ready.wait()
 
@@ -93,6 +102,8 @@ class HttpServer:
         if server is None or task is None:
             return
         server.should_exit = True
+        if self._cutting is not None:
+            self._cutting.cancel()
         done, _ = await asyncio.wait([task], timeout=_GRACE_S)
         if not done:
             self.abort(None)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls import CLOSED, MAX_ARGUMENTS, MAX_NAME, CallState
+from dimos_streams.bridge.calls import CLOSED, CallState
 from dimos_streams.bridge.ledger import Ledger
 from dimos_streams.bridge.tending import Tending, close_for_module
 from dimos_streams.bus import Bus, Subscription
@@ -16,7 +16,16 @@ from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.skill import OnDuplicate
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, Outcome, json_object, json_text
+from dimos_streams.tool_stream.event import (
+    CALLS,
+    CANCELS,
+    EVENTS,
+    MAX_ARGUMENTS,
+    Outcome,
+    is_name,
+    json_object,
+    json_text,
+)
 
 _MAX_PENDING = 100
 _MAX_TEXT = 4000
@@ -68,8 +77,8 @@ class SkillRequests:
                 return
             arguments = json_object(message.arguments_json, channel, SkillCall.msg_name)
             names = (message.call_id, message.skill, message.caller, message.parent)
-            if not message.call_id or max(map(len, names)) > MAX_NAME:
-                raise MessageError(channel, SkillCall.msg_name, f"a name is empty or beyond {MAX_NAME} characters")
+            if not message.call_id or not all(map(is_name, names)):
+                raise MessageError(channel, SkillCall.msg_name, "a name is missing, too long, or not printable")
         except MessageError as error:
             self.malformed += 1
             _log.warning("skipped: %s", error)
@@ -107,7 +116,7 @@ class SkillRequests:
         """Refused calls have events too, so that their caller hears of them."""
         holder = error.holder if isinstance(error, CallRejectedError) else ""
         call.uses, call.requested_utime = (), clock.utime()
-        if len(json_text(call.arguments)) > MAX_ARGUMENTS:
+        if len(json_text(call.arguments).encode()) > MAX_ARGUMENTS:
             call.arguments = {}
         self._finish(call.call_id)
         self._ledger.begin(call)

@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls import OPEN, REQUESTED, CallState, Repeat
+from dimos_streams.bridge.calls import CLOSED, OPEN, REQUESTED, CallState, Repeat
 from dimos_streams.bridge.ledger import Ledger
 from dimos_streams.bus import Bus
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
-from dimos_streams.tool_stream.directory import ModuleDirectory
+from dimos_streams.tool_stream.directory import ALIVE_S, ModuleDirectory
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, EventType, Outcome, ToolEvent, json_text
 
 _logger = logging.getLogger(__name__)
 
 _TICK_S = 0.1
+_MAX_REASON = 4000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class Patience:
 
     begin_s: float = 2.0
     """For a module to begin a call."""
-    silence_s: float = 1.5
+    silence_s: float = ALIVE_S
     """For a heartbeat of a module, and for heartbeats to list a call that should run."""
     cancels: int = 20
     """How often a cancel is sent, every 0.5 s at last; the skill may take longer to end."""
@@ -91,10 +92,10 @@ class Tending:
     def cancel(self, call: CallState, reason: str) -> None:
         """Ask a call to end, and again until it does. A second wish changes nothing."""
         if call.cancel is None and call.state in (REQUESTED, OPEN):
-            call.cancel, call.cancel_reason = Repeat(clock.monotonic()), reason
+            call.cancel, call.cancel_reason = Repeat(clock.monotonic()), reason[:_MAX_REASON]
             call.cancel.due(clock.monotonic())
             self._ledger.save(call)
-            self._send_cancel(call.call_id, reason)
+            self._send_cancel(call.call_id, call.cancel_reason)
 
     def on_status(self, status: ModuleStatus) -> None:
         """Take a heartbeat: which calls its module runs, in which of its lives."""
@@ -106,8 +107,9 @@ class Tending:
             call.module = call.module or status.module
             if call.module != status.module:
                 continue
-            if call.outcome is Outcome.LOST:
-                self._send_cancel(call_id, "the call was closed as lost while its module was silent")
+            if call.state == CLOSED:
+                # It runs on, or again, in a module that had been given up; one that has ended overhears this.
+                self._send_cancel(call_id, f"the call is closed already, as {call.outcome}")
             elif call.state == OPEN:
                 call.listed = now
                 if call.beheaded and call.skill:
@@ -141,7 +143,16 @@ class Tending:
             if lost:
                 self.lose(call, lost)
             else:
+                self._settle_leases(call)
                 self._repeat(call, now)
+
+    def _settle_leases(self, call: CallState) -> None:
+        """End a call that runs without its leases: they were given away while its broker's journal was lost."""
+        lacking = self._ledger.leases.lacking(call.call_id, call.uses)
+        for resource, holder in lacking.items():
+            self.cancel(call, f"{resource!r} was given to call {holder!r} while the bridge did not know of this one")
+        if not lacking:
+            self._ledger.leases.take(call.call_id, call.uses)
 
     def _repeat(self, call: CallState, now: float) -> None:
         if call.state == REQUESTED and call.request is not None and now >= call.request.at:
@@ -161,7 +172,7 @@ class Tending:
         if module is None:
             return f"module {call.module!r} is not known" if now - heard > self._patience.silence_s else ""
         if min(module.age_s, now - heard) > self._patience.silence_s:
-            return f"module {call.module!r} has been silent for {module.age_s:.1f} s"
+            return f"module {call.module!r} is {module.health}"
         if call.instance and module.instance != call.instance:
             return f"module {call.module!r} was started again while the call ran"
         if now - heard > self._patience.silence_s:

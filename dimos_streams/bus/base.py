@@ -16,6 +16,8 @@ Handler = Callable[[str, bytes], None]
 """Takes a channel and a payload. Runs on the loop, must not block, is never called from inside ``publish``."""
 
 DEFAULT_CAPACITY = 8192
+CAPACITY_BYTES = 16 * 1024 * 1024
+"""What a subscription's queue holds at most, whatever its capacity in messages."""
 _SLICE = 64
 """Messages that one subscription handles before other work on the loop has its turn."""
 
@@ -47,33 +49,48 @@ class BusStatistics:
 
 
 class Subscription:
-    """One handler with its own bounded queue. When the queue is full, the oldest message goes."""
+    """One handler with its own bounded queue. When the queue is full, the oldest messages go."""
 
     def __init__(self, handler: Handler, capacity: int, forget: Callable[[Subscription], None]) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1, not {capacity!r}")
         self._handler = handler
-        self._queue: deque[tuple[str, bytes]] = deque(maxlen=capacity)
+        self._capacity = capacity
+        self._queue: deque[tuple[str, bytes]] = deque()
+        self._queued_bytes = 0
         self._forget = forget
         self._scheduled = False
         self._closed = False
         self._received = self._handled = self._dropped = self._errors = 0
 
     def push(self, loop: asyncio.AbstractEventLoop, channel: str, data: bytes) -> None:
-        """Queue one message; for implementations of buses."""
-        self._received += 1
-        if len(self._queue) == self._queue.maxlen:
-            self._dropped += 1
-        self._queue.append((channel, data))
+        """Queue one message and have it handled soon; for implementations of buses."""
+        self.keep(channel, data)
         if not self._scheduled:
             self._scheduled = True
             loop.call_soon(self._drain, loop)
+
+    def keep(self, channel: str, data: bytes) -> None:
+        """Queue one message for ``handle``; for implementations of buses."""
+        self._received += 1
+        self._queue.append((channel, data))
+        self._queued_bytes += len(data)
+        while len(self._queue) > self._capacity or (self._queued_bytes > CAPACITY_BYTES and len(self._queue) > 1):
+            self._dropped += 1
+            self._queued_bytes -= len(self._queue.popleft()[1])
+
+    def handle(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Handle the first of what is queued at once, the rest soon; for buses that the loop itself calls."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._drain(loop)
 
     def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
         for _ in range(_SLICE):
             if self._closed or not self._queue:
                 break
             channel, data = self._queue.popleft()
+            self._queued_bytes -= len(data)
             try:
                 self._handler(channel, data)
             except Exception as error:
@@ -94,6 +111,7 @@ class Subscription:
         if not self._closed:
             self._closed = True
             self._queue.clear()
+            self._queued_bytes = 0
             self._forget(self)
 
 
@@ -136,6 +154,11 @@ class Bus(abc.ABC):
     @abc.abstractmethod
     def subscriptions(self) -> list[Subscription]:
         """All that are open."""
+
+    @property
+    def notice(self) -> str:
+        """What people should know of the state it is in, empty if nothing."""
+        return ""
 
     def statistics(self) -> BusStatistics:
         """What has gone through this bus, in this process, ended subscriptions included."""

@@ -15,7 +15,10 @@ from dimos_streams.limited_log import LimitedLog
 
 _BURST = 256
 """Messages taken from LCM before the loop has its turn."""
+_LCM_QUEUE = 8192
+"""Messages of one channel that LCM keeps, the oldest, while nobody takes them."""
 _SELECT_LIMIT = 1024
+_NO_GUARD = "no packet guard, a malformed datagram can end this process"
 
 _logger = logging.getLogger(__name__)
 _log = LimitedLog(_logger)
@@ -38,6 +41,7 @@ class LcmBus(Bus):
         self._lcm: _Lcm | None = None
         self._by_channel: dict[str, list[Subscription]] = {}
         self._of_all: list[Subscription] = []
+        self._news: dict[Subscription, None] = {}
         self._lcm_subscriptions: dict[str, Any] = {}
         self.guarded = False
         """Whether the kernel keeps malformed datagrams from the LCM library."""
@@ -67,6 +71,10 @@ class LcmBus(Bus):
             subscription.close()
         self._opened_loop().remove_reader(self._lcm.fileno())
         self._lcm = self._loop = None
+
+    @property
+    def notice(self) -> str:
+        return _NO_GUARD if self._lcm is not None and not self.guarded else ""
 
     def publish(self, channel: str, data: bytes) -> None:
         lcm = self._opened_lcm()
@@ -111,20 +119,24 @@ class LcmBus(Bus):
         return [s for group in self._by_channel.values() for s in group] + list(self._of_all)
 
     def _read(self) -> None:
-        lcm = self._opened_lcm()
+        lcm, loop = self._opened_lcm(), self._opened_loop()
         for _ in range(_BURST):
             if lcm.handle_timeout(0) <= 0:
                 break
+        news, self._news = self._news, {}
+        # The loop's next turn would be later by as much as most handlers take.
+        for subscription in news:
+            subscription.handle(loop)
 
     def _deliver(self, channel: str, data: bytes) -> None:
-        loop = self._opened_loop()
         for subscription in self._by_channel.get(channel, ()):
-            subscription.push(loop, channel, data)
+            subscription.keep(channel, data)
+            self._news[subscription] = None
 
     def _deliver_to_all(self, channel: str, data: bytes) -> None:
-        loop = self._opened_loop()
         for subscription in self._of_all:
-            subscription.push(loop, channel, data)
+            subscription.keep(channel, data)
+            self._news[subscription] = None
 
     def _listen(self, pattern: str, deliver: Handler) -> None:
         lcm = self._opened_lcm()
@@ -133,8 +145,8 @@ class LcmBus(Bus):
         subscription = lcm.subscribe(pattern, deliver)
         if subscription is None:
             raise BusError(self._url.explain_failure())
-        # We bound our own queues; LCM's would drop the newest of a burst in silence.
-        subscription.set_queue_capacity(0)
+        # Our own queues drop the oldest, and count; LCM's fills up only while the loop does not run.
+        subscription.set_queue_capacity(_LCM_QUEUE)
         self._lcm_subscriptions[pattern] = subscription
 
     def _attach_guard(self, before: set[int]) -> None:
@@ -146,7 +158,7 @@ class LcmBus(Bus):
                 raise OSError("the receiving socket was not found")
             self.guarded = True
         except OSError as error:
-            _logger.warning("no packet guard, a malformed datagram can end this process: %s", error)
+            _logger.warning("%s: %s", _NO_GUARD, error)
 
     def _unlisten(self, pattern: str) -> None:
         subscription = self._lcm_subscriptions.pop(pattern, None)

@@ -12,6 +12,8 @@ from dimos_streams.robot.motion import STILL, Velocity
 
 Source = Literal["teleop", "skill"]
 
+_MAX_ANGLE = 2 * math.tau
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateLimits:
@@ -65,7 +67,12 @@ class GateLogic:
     def scan(
         self, ranges: Iterable[float], angle_min: float, increment: float, valid: tuple[float, float], now: float
     ) -> None:
-        """Take a scan of the base's frame. Ranges outside of `valid` (and NaN) hit nothing."""
+        """Take a scan of the base's frame. Ranges outside of `valid` (and NaN) hit nothing.
+
+        One whose angles are no angles says nothing and counts as not taken.
+        """
+        if not (abs(angle_min) <= _MAX_ANGLE and abs(increment) <= _MAX_ANGLE):
+            return
         low, high = valid
         self._points = [
             (distance * math.cos(angle_min + i * increment), distance * math.sin(angle_min + i * increment))

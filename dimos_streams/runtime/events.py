@@ -12,7 +12,8 @@ from typing import Literal
 class RunEvent:
     """Something happened to a process, or to one module in it."""
 
-    kind: Literal["starting", "ready", "failed", "restarting", "stopping", "stopped"]
+    kind: Literal["starting", "ready", "hung", "recovered", "failed", "restarting", "stopping", "stopped"]
+    """``hung``: its loop does not run. ``recovered``: it runs again, without a restart."""
     process: str
     module: str = ""
     """Empty where the whole process is meant."""
@@ -30,6 +31,6 @@ class ProcessView:
     label: str
     modules: tuple[str, ...]
     pid: int | None
-    state: Literal["new", "starting", "ready", "waiting", "stopped", "failed"]
+    state: Literal["new", "starting", "ready", "hung", "waiting", "stopped", "failed"]
     """``waiting``: it ended and will be restarted after a pause."""
     restarts: int

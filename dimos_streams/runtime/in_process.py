@@ -29,7 +29,8 @@ class InProcessRun:
         self._options = options
         self._on_event = on_event or (lambda event: None)
         self._services = Services()
-        self.bus: Bus = create_bus(options.bus_url)
+        self._real_bus = create_bus(options.bus_url)
+        self.bus: Bus = options.wrap_bus(self._real_bus, _PROCESS) if options.wrap_bus else self._real_bus
         self._host = ModuleHost(self.bus)
         self._state = "new"
 
@@ -50,7 +51,8 @@ class InProcessRun:
 
         Raises ``UserError`` or ``ModuleFailedError``; what had started is stopped then.
         """
-        await self.bus.open()
+        for bus in dict.fromkeys((self._real_bus, self.bus)):
+            await bus.open()
         self._state = "starting"
         try:
             for plan in plan_modules(self._blueprint):
@@ -73,7 +75,8 @@ class InProcessRun:
         if self._state not in ("new", "stopped"):
             self._tell("stopping", "")
             await self._host.stop()
-            await self.bus.close()
+            for bus in dict.fromkeys((self.bus, self._real_bus)):
+                await bus.close()
             self._tell("stopped", "")
         self._state = "stopped"
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dimos_streams.bus import bus_url
+from dimos_streams.bus import Bus, bus_url
 
 DEFAULT_PORT = 7780
 
@@ -21,6 +22,11 @@ class RunOptions:
     token: str | None = None
     run_dir: Path | None = None
     """Where logs, pictures and the journal go; must exist. None: the run leaves no files."""
+    hang_bound_s: float = 10.0
+    """A process whose loop has not run for so long counts as failed: it is killed, and restarted by its policy."""
+    wrap_bus: Callable[[Bus, str], Bus] | None = None
+    """Gives each process the bus that it uses, made of the real one and the process's label, for tests with faults:
+    ``dimos_streams.testing.FaultInjection``. Must be picklable; closing its bus need not close the real one."""
 
     @property
     def bridge_url(self) -> str:

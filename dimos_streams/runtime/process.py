@@ -92,6 +92,11 @@ class SupervisedProcess:
             except TimeoutError:
                 _logger.error("%s did not end within %g s of %s", self._process.name, bound, number.name)
 
+    def kill(self) -> None:
+        """SIGKILL, without waiting; ``on_exit`` tells of its end."""
+        if self.pid is not None:
+            self._signal(signal.SIGKILL)
+
     def _signal(self, number: signal.Signals) -> None:
         assert self.pid is not None
         try:

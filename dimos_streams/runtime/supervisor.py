@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus.url import check_route
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
+from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, Spokesman
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan, plan_modules, plan_processes
 from dimos_streams.runtime.process import Report, SupervisedProcess, describe_exit, start_forkserver
@@ -19,9 +21,14 @@ from dimos_streams.runtime.worker import WorkerTask
 
 START_BOUND_S = 30.0
 _TERM_BOUND_S = 5.0
+_HUNG_TERM_BOUND_S = 0.5
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
 _STEADY_AFTER_S = 10.0
+
+
+_UP = ("ready", "hung")
+_ALIVE = ("starting", *_UP)
 
 
 @dataclass
@@ -35,6 +42,8 @@ class _Slot:
     restarts: int = 0
     failures_in_a_row: int = 0
     started_at: float = 0.0
+    heard: float = 0.0
+    """When it was started or heard of last, on the loop's clock."""
     ready: set[str] = field(default_factory=set)
     reported: str = ""
     user_error: bool = False
@@ -44,7 +53,8 @@ class Supervisor:
     """Start, watch and stop the processes of one blueprint. Lives on the running loop's main thread.
 
     A failure while the run starts is the run's failure. Later, a process is restarted by its policy, after a pause
-    that doubles up to 5 s while it keeps failing; the failure of a ``restart: never`` process is the run's.
+    that doubles up to 5 s while it keeps failing; the failure of a ``restart: never`` process is the run's. A process
+    whose loop does not run is told to the bus as hung, and counts as failed after ``RunOptions.hang_bound_s``.
     """
 
     def __init__(self, blueprint: Blueprint, options: RunOptions, on_event: OnRunEvent | None = None) -> None:
@@ -56,7 +66,8 @@ class Supervisor:
         self._failed: asyncio.Future[None] | None = None
         self._changed = asyncio.Event()
         self._stopping = False
-        self._restarts: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._spokesman = Spokesman(options.bus_url)
 
     async def start(self) -> None:
         """Start all processes and wait until every module is ready.
@@ -87,6 +98,7 @@ class Supervisor:
         except BaseException:
             await self.stop()
             raise
+        self._spawn(self._watch(), "watch")
 
     async def wait(self) -> None:
         """Wait until the run fails. Raises ``ModuleFailedError`` or ``UserError`` then."""
@@ -96,14 +108,15 @@ class Supervisor:
     async def stop(self) -> None:
         """End all processes, the last started first, each within a bound. Twice is fine."""
         self._stopping = True
-        for task in self._restarts:
+        for task in self._tasks:
             task.cancel()
         for slot in reversed(self._slots):
             if slot.process is not None and slot.state != "stopped":
                 self._tell("stopping", slot)
-                await slot.process.end(_TERM_BOUND_S)
+                await slot.process.end(_HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S)
                 self._tell("stopped", slot)
             slot.state = "stopped"
+        await self._spokesman.close()
         if self._failed is not None and self._failed.done() and not self._failed.cancelled():
             self._failed.exception()  # it has been told, or nobody waits for it any more
 
@@ -113,7 +126,7 @@ class Supervisor:
             ProcessView(
                 label=slot.plan.label,
                 modules=tuple(plan.spec.name for plan in slot.plan.modules),
-                pid=slot.process.pid if slot.process is not None and slot.state in ("starting", "ready") else None,
+                pid=slot.process.pid if slot.process is not None and slot.state in _ALIVE else None,
                 state=slot.state,  # type: ignore[arg-type]
                 restarts=slot.restarts,
             )
@@ -124,6 +137,7 @@ class Supervisor:
         slot.ready.clear()
         slot.reported, slot.user_error = "", False
         slot.state, slot.started_at = "starting", clock.monotonic()
+        slot.heard = slot.started_at
         self._tell("starting", slot)
         slot.process = SupervisedProcess(
             slot.plan,
@@ -133,7 +147,41 @@ class Supervisor:
         )
         await slot.process.start()
 
+    async def _watch(self) -> None:
+        """Look after processes that fall silent."""
+        looked = clock.monotonic()
+        while True:
+            await asyncio.sleep(BEAT_S)
+            now = clock.monotonic()
+            if now - looked > HUNG_AFTER_S / 2:
+                # This process itself was held up: the beats of that time are still to be read.
+                for slot in self._slots:
+                    slot.heard = now
+            looked = now
+            for slot in self._slots:
+                await self._judge(slot, now - slot.heard)
+
+    async def _judge(self, slot: _Slot, silent_s: float) -> None:
+        assert slot.process is not None
+        if slot.state == "starting" and silent_s > START_BOUND_S:
+            slot.reported = f"process {slot.plan.label!r} was not ready within {START_BOUND_S:g} s"
+            slot.process.kill()
+        elif slot.state in _UP and silent_s > self._options.hang_bound_s:
+            slot.reported = f"process {slot.plan.label!r} hung for {silent_s:.1f} s"
+            slot.process.kill()
+        elif slot.state in _UP and silent_s > HUNG_AFTER_S:
+            if slot.state == "ready":
+                slot.state = "hung"
+                self._tell("hung", slot, text="its loop does not run")
+            names = [plan.spec.name for plan in slot.plan.modules]
+            health = f"hung: the loop has not run for {silent_s:.1f} s"
+            await self._spokesman.tell(names, slot.process.pid or 0, health)
+
     def _on_report(self, slot: _Slot, report: Report) -> None:
+        silent_s, slot.heard = clock.monotonic() - slot.heard, clock.monotonic()
+        if slot.state == "hung":
+            slot.state = "ready"
+            self._tell("recovered", slot, text=f"its loop runs again, after {silent_s:.1f} s")
         if report["kind"] == "ready":
             slot.ready.add(report["module"])
             self._tell("ready", slot, module=report["module"])
@@ -146,7 +194,7 @@ class Supervisor:
     def _on_exit(self, slot: _Slot, code: int) -> None:
         if self._stopping:
             return
-        was_up = slot.state == "ready"
+        was_up = slot.state in _UP
         text = slot.reported or f"process {slot.plan.label!r} {describe_exit(code, slot.log)}"
         policy = slot.plan.restart
         if code == 0 and policy != "always":
@@ -176,11 +224,17 @@ class Supervisor:
 
         async def restart() -> None:
             await asyncio.sleep(pause)
-            await self._start_process(slot)
+            try:
+                await self._start_process(slot)
+            except (OSError, EOFError) as error:  # no process can be had at the moment
+                self._restart_later(slot, f"it could not be started: {error!r}")
 
-        task = asyncio.get_running_loop().create_task(restart(), name=f"restart:{slot.plan.label}")
-        self._restarts.add(task)
-        task.add_done_callback(self._restarts.discard)
+        self._spawn(restart(), f"restart:{slot.plan.label}")
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _tell(self, kind: str, slot: _Slot, *, module: str = "", text: str = "") -> None:
         event = RunEvent(kind=kind, process=slot.plan.label, module=module, text=text, log=slot.log)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -48,6 +49,8 @@ class _Worker:
         self._reports = reports
 
     async def run(self) -> int:
+        # A supervisor that hangs must not make its workers wait for it.
+        os.set_blocking(self._reports.fileno(), False)
         self._end = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._end.set)
@@ -65,24 +68,33 @@ class _Worker:
         from dimos_streams.blueprint.classes import instantiate
         from dimos_streams.bus import create_bus
         from dimos_streams.module import Services
+        from dimos_streams.runtime.liveness import beat
         from dimos_streams.runtime.module_host import ModuleHost
         from dimos_streams.runtime.plan import context_for
 
-        services = Services()
-        bus = create_bus(self._task.options.bus_url)
-        await bus.open()
+        services, options = Services(), self._task.options
+        real = bus = create_bus(options.bus_url)
+        await real.open()
+        if options.wrap_bus is not None:
+            bus = options.wrap_bus(real, self._task.process.label)
+            await bus.open()
         host = ModuleHost(bus)
+        beating: asyncio.Task[None] | None = None
         try:
             for plan in self._task.process.modules:
-                module = instantiate(plan.spec, context_for(self._task.options, services))
+                module = instantiate(plan.spec, context_for(options, services))
                 starting = asyncio.ensure_future(host.start(module, plan.topics))
                 if not await self._unless_ended(starting):
                     return 0
                 self._report("ready", module=plan.spec.name)
+            beating = asyncio.create_task(beat(self._beat), name="beat")
             await self._unless_ended(asyncio.ensure_future(host.wait_for_failure()))
         finally:
+            if beating is not None:
+                beating.cancel()
             await host.stop()
             await bus.close()
+            await real.close()
         return 0
 
     async def _unless_ended(self, work: asyncio.Future[None]) -> bool:
@@ -97,6 +109,11 @@ class _Worker:
         work.cancel()
         await asyncio.wait([work])
         return False
+
+    def _beat(self) -> None:
+        # Who does not read hangs itself, and a beat that gets lost then says nothing new to it.
+        with contextlib.suppress(OSError):
+            self._reports.send_bytes(b'{"kind": "beat"}')
 
     def _report(self, kind: str, **fields: Any) -> None:
         try:

@@ -11,6 +11,10 @@ from dimos_streams.bus import Bus, Handler, Subscription
 from dimos_streams.bus.base import DEFAULT_CAPACITY
 
 
+def _every(channel: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
     """What happens to messages on their way. Probabilities are for each message, independently."""
@@ -19,8 +23,13 @@ class Faults:
     duplication: float = 0.0
     delay_s: tuple[float, float] = (0.0, 0.0)
     """Shortest and longest delay. A range wider than the pause between messages reorders them."""
-    affects: Callable[[str], bool] = lambda channel: True
-    """Which channels suffer."""
+    affects: Callable[[str], bool] = _every
+    """Which channels suffer; a function of a module, where the faults are to reach other processes."""
+
+    @property
+    def perfect(self) -> bool:
+        """Whether nothing happens at all."""
+        return not (self.loss or self.duplication or self.delay_s[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +45,18 @@ class FaultCounts:
 class FaultBus(Bus):
     """One participant's access to another bus, with faults between; each participant can have its own.
 
-    Faults strike what this participant publishes. The same seed and the same messages give the same faults.
-    Closing it does not close the bus behind.
+    ``faults`` strike what this participant publishes, ``arriving`` what each of its subscriptions receives. The
+    same seed and the same messages give the same faults. Closing it does not close the bus behind.
     """
 
-    def __init__(self, inner: Bus, faults: Faults, *, seed: int) -> None:
+    def __init__(self, inner: Bus, faults: Faults, *, seed: int, arriving: Faults | None = None) -> None:
         super().__init__(inner.url)
         self.faults = faults
+        self.arriving = arriving or Faults()
         self.partitioned = False
         """While True nothing that is published here gets through, and nothing arrives here."""
         self._inner = inner
+        self._cut = False
         self._random = random.Random(seed)
         self._timers: set[asyncio.TimerHandle] = set()
         self._subscriptions: list[Subscription] = []
@@ -63,26 +74,23 @@ class FaultBus(Bus):
         self._subscriptions.clear()
         self._loop = None
 
+    def cut(self) -> None:
+        """End this participant as its death would: it sends and hears nothing more; what is under way arrives."""
+        self._cut = True
+
     def publish(self, channel: str, data: bytes) -> None:
         self._opened_loop()
         self._count_published(data)
-        faults = self.faults
-        if not faults.affects(channel) and not self.partitioned:
-            self._inner.publish(channel, data)
-            return
-        if self.partitioned or self._random.random() < faults.loss:
+        if self._cut or self.partitioned:
             self._lost += 1
             return
-        self._send(channel, data)
-        if self._random.random() < faults.duplication:
-            self._doubled += 1
-            self._send(channel, data)
+        self._strike(self.faults, channel, data, self._send)
 
     def subscribe(self, channel: str, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
-        return self._keep(self._inner.subscribe(channel, self._unless_partitioned(handler), capacity=capacity))
+        return self._keep(self._inner.subscribe(channel, self._arriving(handler), capacity=capacity))
 
     def subscribe_all(self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
-        return self._keep(self._inner.subscribe_all(self._unless_partitioned(handler), capacity=capacity))
+        return self._keep(self._inner.subscribe_all(self._arriving(handler), capacity=capacity))
 
     def has_subscribers(self, channel: str) -> bool:
         return self._inner.has_subscribers(channel)
@@ -94,30 +102,54 @@ class FaultBus(Bus):
         """What has been done so far."""
         return FaultCounts(self._passed, self._lost, self._doubled, self._delayed)
 
-    def _send(self, channel: str, data: bytes) -> None:
-        delay = self._random.uniform(*self.faults.delay_s)
-        if delay <= 0:
+    def _strike(self, faults: Faults, channel: str, data: bytes, deliver: Handler) -> None:
+        """Pass a message on to ``deliver`` never, once or twice, at once or later."""
+        if not faults.affects(channel):
             self._passed += 1
-            self._inner.publish(channel, data)
+            deliver(channel, data)
+            return
+        if self._random.random() < faults.loss:
+            self._lost += 1
+            return
+        self._delay(faults, channel, data, deliver)
+        if self._random.random() < faults.duplication:
+            self._doubled += 1
+            self._delay(faults, channel, data, deliver)
+
+    def _delay(self, faults: Faults, channel: str, data: bytes, deliver: Handler) -> None:
+        delay = self._random.uniform(*faults.delay_s)
+        self._passed += 1
+        if delay <= 0:
+            deliver(channel, data)
             return
         self._delayed += 1
 
         def arrive() -> None:
             self._timers.discard(timer)
-            if not self.partitioned:
-                self._passed += 1
-                self._inner.publish(channel, data)
+            deliver(channel, data)
 
         timer = self._opened_loop().call_later(delay, arrive)
         self._timers.add(timer)
 
+    def _send(self, channel: str, data: bytes) -> None:
+        if self.partitioned:
+            self._lost += 1
+        else:
+            self._inner.publish(channel, data)
+
+    def _arriving(self, handler: Handler) -> Handler:
+        def handle(channel: str, data: bytes) -> None:
+            if not (self._cut or self.partitioned):
+                handler(channel, data)
+
+        def strike(channel: str, data: bytes) -> None:
+            if self.arriving.perfect:
+                handle(channel, data)
+            elif not (self._cut or self.partitioned):
+                self._strike(self.arriving, channel, data, handle)
+
+        return strike
+
     def _keep(self, subscription: Subscription) -> Subscription:
         self._subscriptions.append(subscription)
         return subscription
-
-    def _unless_partitioned(self, handler: Handler) -> Handler:
-        def handle(channel: str, data: bytes) -> None:
-            if not self.partitioned:
-                handler(channel, data)
-
-        return handle

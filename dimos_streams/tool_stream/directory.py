@@ -11,16 +11,20 @@ from pydantic import TypeAdapter, ValidationError
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.errors import MessageError, SkillArgumentError, UnknownSkillError
+from dimos_streams.errors import MessageError, SkillArgumentError, SkillError, UnknownSkillError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.event import REQUESTS, STATUS
+from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_name
 
 HEARTBEAT_S = 0.25
 ALIVE_S = 1.5
-"""A module silent for longer counts as gone."""
+"""A module silent for longer counts as gone, or hung if somebody says so."""
+_WORD_S = 1.5
+"""How long somebody else's word about a module holds."""
+_MAX_HEALTH = 200
+_MAX_PROBLEM = 500
 _DESCRIBE_EVERY_S = 0.2
 _MAX_MODULES = 1000
 
@@ -37,6 +41,7 @@ class ModuleView:
     """Another one after each start of the module."""
     pid: int
     health: str
+    """``"ok"``, or what is wrong: what it says of itself, or "gone: …" or "hung: …" while it is silent."""
     age_s: float
     """Seconds since its last heartbeat."""
     skills: tuple[SkillInfo, ...]
@@ -53,6 +58,9 @@ class _Entry:
     heard: float
     skills_version: str = ""
     skills: tuple[SkillInfo, ...] = ()
+    word: str = ""
+    """What somebody else said of its health, and when."""
+    told: float = float("-inf")
 
 
 class ModuleDirectory:
@@ -100,16 +108,26 @@ class ModuleDirectory:
 
     def _view(self, name: str, entry: _Entry) -> ModuleView:
         status = entry.status
-        age = clock.monotonic() - entry.heard
-        return ModuleView(name, status.instance, status.pid, status.health, age, entry.skills)
+        now = clock.monotonic()
+        age = now - entry.heard
+        if entry.told > entry.heard and now - entry.told <= _WORD_S:
+            health = entry.word
+        else:
+            health = status.health[:_MAX_HEALTH] if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
+        return ModuleView(name, status.instance, status.pid, health, age, entry.skills)
 
     def _on_message(self, channel: str, data: bytes) -> None:
         try:
             status = decode(ModuleStatus, data, channel=channel)
             skills = _SKILLS.validate_json(status.skills_json) if status.skills_json else None
+            if not is_name(status.module):
+                raise MessageError(channel, ModuleStatus.msg_name, "the module's name is too long, or not printable")
         except (MessageError, ValidationError) as error:
             self.malformed += 1
             _log.warning("skipped a heartbeat: %s", error)
+            return
+        if not status.instance:
+            self._take_word(status)
             return
         if status.module not in self._entries and len(self._entries) >= _MAX_MODULES:
             _log.warning("more than %d modules; heartbeat of %r ignored", _MAX_MODULES, status.module)
@@ -123,6 +141,12 @@ class ModuleDirectory:
         if self._on_status is not None:
             self._on_status(status)
 
+    def _take_word(self, status: ModuleStatus) -> None:
+        """A status without an instance is not the module's own: it tells what is wrong with it."""
+        entry = self._entries.get(status.module)
+        if entry is not None:
+            entry.word, entry.told = status.health[:_MAX_HEALTH], clock.monotonic()
+
     def _ask_for_skills(self) -> None:
         now = clock.monotonic()
         if now - self._described >= _DESCRIBE_EVERY_S:
@@ -134,11 +158,18 @@ class ModuleDirectory:
 def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
     """Raises ``SkillArgumentError``, naming each bad field, if arguments do not fit a skill's schema."""
     from jsonschema import Draft202012Validator
+    from referencing import Registry
 
+    # Without a registry of our own, a reference in a schema from outside would be fetched from wherever it says.
+    validator = Draft202012Validator(skill.parameters, registry=Registry())
+    try:
+        errors = list(validator.iter_errors(dict(arguments)))
+    except Exception as error:  # the schema comes from outside, and anything may be wrong with it
+        raise SkillError(f"the schema of skill {skill.name!r} can't be used: {error}"[:_MAX_PROBLEM]) from error
     problems: dict[str, str] = {}
-    for error in Draft202012Validator(skill.parameters).iter_errors(dict(arguments)):
-        path = ".".join(str(part) for part in error.absolute_path)
-        for field, problem in _explain(error, path, skill.parameters):
+    for found in errors:
+        path = ".".join(str(part) for part in found.absolute_path)
+        for field, problem in _explain(found, path, skill.parameters):
             problems.setdefault(field, problem)
     if problems:
         raise SkillArgumentError(skill.name, problems)

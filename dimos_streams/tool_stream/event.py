@@ -27,6 +27,13 @@ STATUS = channel_name("/module_status", ModuleStatus)
 
 MAX_PAYLOAD = 48_000
 """Bytes of text and data in one event: with its other fields it stays below what an untuned machine delivers."""
+MAX_ARGUMENTS = 40_000
+"""Bytes of a call's arguments as JSON: call and ``open`` event must each fit into one datagram."""
+MAX_NAME = 200
+"""Characters of a module, a caller, a skill or a call id."""
+
+MAX_SEQ = 2**30
+"""A seq beyond it is none: there is room in its field for whatever follows."""
 
 EventType = Literal["open", "update", "progress", "close", "gap"]
 EVENT_TYPES = frozenset({"open", "update", "progress", "close"})
@@ -96,7 +103,7 @@ class ToolEvent:
     def to_message(self) -> ToolStreamEvent:
         """The LCM message. Raises ``SkillError`` if the data is not JSON or too large."""
         data_json = json_text(self.data)
-        size = len(data_json) + len(self.text)
+        size = len(data_json.encode()) + len(self.text.encode("utf-8", "surrogatepass"))
         if size > MAX_PAYLOAD:
             raise SkillError(f"text and data of one event are {size} bytes long; {MAX_PAYLOAD} are possible")
         return ToolStreamEvent(
@@ -117,9 +124,11 @@ class ToolEvent:
         data = json_object(message.data_json, channel, "dimos_streams.ToolStreamEvent")
         if message.type not in EVENT_TYPES:
             raise MessageError(channel, "dimos_streams.ToolStreamEvent", f"type is {message.type!r}")
-        if message.seq < 1 or not message.call_id:
+        if not 1 <= message.seq <= MAX_SEQ or not message.call_id:
             why = f"call {message.call_id!r} has seq {message.seq}"
             raise MessageError(channel, "dimos_streams.ToolStreamEvent", why)
+        if not all(map(is_name, (message.call_id, message.module, message.skill, message.caller))):
+            raise MessageError(channel, "dimos_streams.ToolStreamEvent", "a name is too long, or not printable")
         if message.type == "close" and data.get("outcome") not in set(Outcome):
             raise MessageError(channel, "dimos_streams.ToolStreamEvent", f"outcome is {data.get('outcome')!r}")
         return cls(
@@ -146,6 +155,11 @@ _FIELD_TYPES: dict[str, type] = {
     "text": str,
     "data": dict,
 }
+
+
+def is_name(text: str) -> bool:
+    """Whether a text may name a module, a caller, a skill or a call; the empty one names nobody."""
+    return len(text) <= MAX_NAME and text.isprintable()
 
 
 def json_text(value: Any) -> str:

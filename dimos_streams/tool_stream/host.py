@@ -22,11 +22,24 @@ from dimos_streams.module import Module
 from dimos_streams.skill import SkillSpec, skills_of
 from dimos_streams.tool_stream.client import BusSkillClient
 from dimos_streams.tool_stream.directory import HEARTBEAT_S, ModuleDirectory
-from dimos_streams.tool_stream.event import CALLS, CANCELS, REQUESTS, STATUS, Outcome, json_object
+from dimos_streams.tool_stream.event import (
+    CALLS,
+    CANCELS,
+    MAX_ARGUMENTS,
+    REQUESTS,
+    STATUS,
+    Outcome,
+    is_name,
+    json_object,
+    json_text,
+)
 from dimos_streams.tool_stream.publisher import ToolStreamPublisher
 from dimos_streams.tool_stream.running_call import RunningCall, run_call
 
+HEARTBEAT_RETRY_S = 0.1
+"""A heartbeat that names calls and is not acknowledged by then is sent again, while a receiver lives."""
 _REMEMBERED_CALLS = 4096
+_MAX_TEXT = 4000
 _MAX_SKILLS_JSON = 55_000
 _CANCEL_BOUND_S = 2.0
 
@@ -115,20 +128,29 @@ class SkillHost:
         self.directory.stop()
 
     async def _beat(self) -> None:
+        """A heartbeat every ``HEARTBEAT_S``, and twice more in between where it seems to be lost."""
         while True:
-            for name in self._modules:
-                self._send_status(name)
-            await asyncio.sleep(HEARTBEAT_S)
+            due = list(self._modules)
+            for pause in (HEARTBEAT_RETRY_S, HEARTBEAT_RETRY_S, HEARTBEAT_S - 2 * HEARTBEAT_RETRY_S):
+                sent = clock.monotonic()
+                for name in due:
+                    if name in self._modules:
+                        self._send_status(name)
+                await asyncio.sleep(pause)
+                due = [name for name in due if not self.publisher.answered(name, sent)]
 
     def _send_status(self, name: str, *, with_skills: bool = False) -> None:
         hosted = self._modules[name]
         live = self.publisher.live(name)
+        health = hosted.module.health
+        if health == "ok":
+            health = self._bus.notice or health
         status = ModuleStatus(
             utime=clock.utime(),
             module=name,
             instance=self._instance,
             pid=self._pid,
-            health=hosted.module.health,
+            health=health,
             skills_version=hosted.skills_version,
             skills_json=hosted.skills_json if with_skills else "",
             call_ids=[call_id for call_id, _ in live],
@@ -152,6 +174,9 @@ class SkillHost:
             if hosted is None:
                 return
             arguments = json_object(message.arguments_json, channel, SkillCall.msg_name)
+            names = (message.call_id, message.skill, message.caller, message.parent)
+            if not all(map(is_name, names)):
+                raise MessageError(channel, SkillCall.msg_name, "a name is too long, or not printable")
         except MessageError as error:
             _log.warning("skipped a call: %s", error)
             return
@@ -170,20 +195,25 @@ class SkillHost:
         spec = hosted.skills.get(message.skill)
         prefix = hosted.module.context.namespace
         uses = sorted(f"{prefix}{resource}" for resource in spec.policy.uses) if spec else []
+        size = len(json_text(arguments).encode())
+        shown = arguments if size <= MAX_ARGUMENTS else {}
         writer = self.publisher.begin(
             message.call_id,
             module=message.module,
             skill=message.skill,
             caller=message.caller,
-            text=f"{message.skill}({_listed(arguments)})",
-            data={"arguments": arguments, "parent": message.parent, "uses": uses},
+            text=f"{message.skill}({_listed(shown)})"[:_MAX_TEXT],
+            data={"arguments": shown, "parent": message.parent, "uses": uses},
         )
         try:
+            if size > MAX_ARGUMENTS:
+                problem = f"they have {size} bytes, {MAX_ARGUMENTS} are possible"
+                raise SkillArgumentError(message.skill, {"arguments": problem})
             if spec is None:
                 raise UnknownSkillError(message.skill, hosted.skills)
             checked = spec.validate(arguments)
         except (UnknownSkillError, SkillArgumentError) as error:
-            writer.close(Outcome.REJECTED, str(error), {})
+            writer.close(Outcome.REJECTED, str(error)[:_MAX_TEXT], {})
             return
         client = BusSkillClient(self._bus, self.directory, call_id=message.call_id, caller=message.caller)
         running = RunningCall(writer, arguments, message.parent, client)

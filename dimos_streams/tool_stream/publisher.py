@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Mapping
@@ -17,11 +18,12 @@ from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.receivers import RECEIVER_GONE_S, Receivers
 
 _log = LimitedLog(logging.getLogger(__name__))
 
-RECEIVER_GONE_S = 2.0
-"""A receiver that acknowledged nothing for so long is not waited for any more."""
+_TURN = 32
+"""Events of one call after which the rest of the loop has its turn."""
 _REPAIR_SLICE = 64
 """Events sent again for one request; the receiver asks for the rest."""
 
@@ -30,10 +32,10 @@ _REPAIR_SLICE = 64
 class PublisherLimits:
     """Bounds of a publisher's memory."""
 
-    window: int = 256
-    """Events of one call that may be under way, unacknowledged, while a receiver is alive."""
+    window: int = 1024
+    """Events of one call that may be under way, unacknowledged by a receiver that is alive."""
     history: int = 4096
-    """Events of one call that are kept when nobody acknowledges."""
+    """Events of one call that are kept, beside its ``open``, when nobody acknowledges."""
     closed_calls: int = 256
     """Ended calls whose events are kept until acknowledged."""
 
@@ -47,8 +49,12 @@ class CallWriter:
         self.closed = False
         self.answered = False
         """Whether an update has been sent."""
+        self.acknowledged_at = float("-inf")
+        """When any receiver acknowledged something of it, on the loop's clock."""
         self._publisher = publisher
-        self._acked = 0
+        self._acked: dict[str, int] = {}
+        self._safe = 0
+        self._opening = b""
         self._history: deque[tuple[int, bytes]] = deque(maxlen=publisher.limits.history)
         self._space = asyncio.Event()
         self._thinned: tuple[str, Mapping[str, Any]] | None = None
@@ -62,6 +68,8 @@ class CallWriter:
         self._flush_progress()
         self.answered = True
         self._emit("update", text, data)
+        if self.last_seq % _TURN == 0:
+            await asyncio.sleep(0)  # a skill that never waits must not keep the acknowledgements out
 
     def progress(self, text: str, data: Mapping[str, Any]) -> None:
         """Send progress, or keep it until there is space, when the newest stands for all that came since."""
@@ -86,41 +94,61 @@ class CallWriter:
 
     @property
     def unacknowledged(self) -> int:
-        """Events that no receiver has acknowledged."""
-        return self.last_seq - self._acked
+        """Events that some receiver has not acknowledged; all of them while there is none."""
+        return self.last_seq - self._safe
 
     def emit_open(self, text: str, data: Mapping[str, Any]) -> None:
         """Send the first event; for the publisher."""
         self._emit("open", text, data)
+        self._opening = self._history[0][1]
 
-    def acknowledge(self, to_seq: int) -> None:
+    def acknowledge(self, receiver: str, to_seq: int) -> None:
         """A receiver has all events up to ``to_seq``; for the publisher."""
-        self._acked = max(self._acked, min(to_seq, self.last_seq))
-        while self._history and self._history[0][0] <= self._acked:
-            self._history.popleft()
+        self.acknowledged_at = clock.monotonic()
+        self._acked[receiver] = max(self._acked.get(receiver, 0), min(to_seq, self.last_seq))
+        self.forget()
         if not self._full():
             if not self.closed:
                 self._flush_progress()
             self._space.set()
 
-    def repair(self, from_seq: int, to_seq: int) -> tuple[list[bytes], int]:
-        """Events of a range, and the last of its seqs that are not kept any more (0 if all are)."""
+    def forget(self) -> None:
+        """Let go of events that every receiver has; for the publisher."""
+        known = self._publisher.receivers.known()
+        if known:
+            self._acked = {name: self._acked.get(name, 0) for name in known}
+            self._safe = min(self._acked.values())
+        while self._history and self._history[0][0] <= self._safe:
+            self._history.popleft()
+
+    def repair(self, from_seq: int, to_seq: int) -> tuple[list[bytes], tuple[int, int] | None]:
+        """Events of a range, and the part of it that is not kept any more. The ``open`` is always kept."""
         first_kept = self._history[0][0] if self._history else self.last_seq + 1
-        gone = min(to_seq, first_kept - 1) if from_seq < first_kept else 0
-        found = [data for seq, data in self._history if from_seq <= seq <= to_seq]
-        return found[:_REPAIR_SLICE], gone
+        found = [self._opening] if from_seq <= 1 < first_kept and to_seq >= 1 else []
+        start = max(from_seq, first_kept)
+        kept = itertools.islice(self._history, start - first_kept, max(start, to_seq + 1) - first_kept)
+        found += [data for _, data in itertools.islice(kept, _REPAIR_SLICE)]
+        gone = max(from_seq, 2), min(to_seq, first_kept - 1)
+        return found, gone if gone[0] <= gone[1] else None
+
+    def newest(self) -> bytes:
+        """The newest event that is kept."""
+        return self._history[-1][1] if self._history else self._opening
 
     def _check_open(self, what: str) -> None:
         if self.closed:
             raise StreamClosedError(f"{what} was sent on call {self.call_id} of {self.skill!r}, which is closed")
 
     def _full(self) -> bool:
-        return self.unacknowledged >= self._publisher.limits.window and self._publisher.receiver_alive()
+        if self.unacknowledged < self._publisher.limits.window:
+            return False
+        acked = [self._acked.get(name, 0) for name in self._publisher.receivers.alive()]
+        return bool(acked) and self.last_seq - min(acked) >= self._publisher.limits.window
 
     async def _wait_for_space(self) -> None:
         while self._full() and not self.closed:
             self._space.clear()
-            # When the time is over the receiver counts as gone, unless it acknowledged something else.
+            # When the time is over a receiver counts as gone, unless it acknowledged something else.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(RECEIVER_GONE_S):
                     await self._space.wait()
@@ -158,11 +186,11 @@ class ToolStreamPublisher:
 
     def __init__(self, bus: Bus, limits: PublisherLimits | None = None) -> None:
         self.limits = limits or PublisherLimits()
+        self.receivers = Receivers()
         self._bus = bus
         self._open: dict[str, CallWriter] = {}
         self._ended: OrderedDict[str, CallWriter] = OrderedDict()
         self._subscription: Subscription | None = None
-        self._last_ack: float | None = None
         self._drained: asyncio.Event | None = None
 
     def start(self) -> None:
@@ -194,13 +222,18 @@ class ToolStreamPublisher:
         """Send a known call's newest event again, for somebody who seems to have missed it."""
         writer = self._open.get(call_id) or self._ended.get(call_id)
         if writer is not None:
-            for encoded in writer.repair(writer.last_seq, writer.last_seq)[0]:
-                self.publish(encoded)
+            self.publish(writer.newest())
 
     def live(self, module: str) -> list[tuple[str, int]]:
         """Calls of a module that a receiver may miss something of, with the last seq of each: for heartbeats."""
-        writers = [*self._open.values(), *self._ended.values()]
-        return [(writer.call_id, writer.last_seq) for writer in writers if writer.module == module]
+        return [(writer.call_id, writer.last_seq) for writer in self._of(module)]
+
+    def answered(self, module: str, since: float) -> bool:
+        """Whether a receiver acknowledged something of a module's calls since a moment, or there is none to do so."""
+        if not self.receiver_alive():
+            return True
+        writers = self._of(module)
+        return not writers or any(writer.acknowledged_at >= since for writer in writers)
 
     async def drain(self, timeout_s: float) -> None:
         """Wait until a receiver that is alive has everything, within a bound."""
@@ -212,7 +245,7 @@ class ToolStreamPublisher:
 
     def receiver_alive(self) -> bool:
         """Whether somebody acknowledged lately."""
-        return self._last_ack is not None and clock.monotonic() - self._last_ack < RECEIVER_GONE_S
+        return bool(self.receivers.alive())
 
     def publish(self, encoded: bytes) -> None:
         """Send an encoded event; for ``CallWriter``."""
@@ -235,27 +268,36 @@ class ToolStreamPublisher:
         if writer is None:
             return
         if request.kind == "ack":
-            self._last_ack = clock.monotonic()
-            writer.acknowledge(request.to_seq)
-            if writer.closed and not writer.unacknowledged:
-                # Its id is remembered by the host, its events are not needed any more.
-                self._ended.pop(writer.call_id, None)
-                if self._drained is not None and not self._ended:
-                    self._drained.set()
+            self.receivers.heard(request.receiver)
+            writer.acknowledge(request.receiver, request.to_seq)
+            if writer.closed:
+                self._let_go()
         elif request.kind == "repair":
             self._repair(writer, request)
 
+    def _let_go(self) -> None:
+        """Forget ended calls that every receiver has to the end; the host remembers their ids."""
+        for call_id, writer in list(self._ended.items()):
+            writer.forget()
+            if not writer.unacknowledged:
+                del self._ended[call_id]
+        if self._drained is not None and not self._ended:
+            self._drained.set()
+
+    def _of(self, module: str) -> list[CallWriter]:
+        return [writer for writer in (*self._open.values(), *self._ended.values()) if writer.module == module]
+
     def _repair(self, writer: CallWriter, request: ToolStreamRequest) -> None:
         found, gone = writer.repair(request.from_seq, request.to_seq)
+        for encoded in found:
+            self.publish(encoded)
         if gone:
             answer = ToolStreamRequest(
                 utime=clock.utime(),
                 receiver=request.receiver,
                 kind="gone",
                 call_id=writer.call_id,
-                from_seq=request.from_seq,
-                to_seq=gone,
+                from_seq=gone[0],
+                to_seq=gone[1],
             )
             self._bus.publish(REQUESTS, encode(answer))
-        for encoded in found:
-            self.publish(encoded)

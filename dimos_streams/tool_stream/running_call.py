@@ -16,6 +16,8 @@ from dimos_streams.tool_stream.publisher import CallWriter
 _logger = logging.getLogger(__name__)
 
 _MAX_TEXT = 2000
+_MAX_ERROR = 10_000
+"""Characters of a skill's own error: they fit into an event, however many bytes each has."""
 
 
 class RunningCall(Call):
@@ -41,7 +43,7 @@ class RunningCall(Call):
     def cancel(self, task: asyncio.Task[None], reason: str) -> None:
         """Cancel the skill, once; a repeated request changes nothing."""
         if self.cancel_reason is None:
-            self.cancel_reason = reason or "no reason was given"
+            self.cancel_reason = reason[:_MAX_TEXT] or "no reason was given"
             task.cancel()
 
 
@@ -62,7 +64,7 @@ async def run_call(module: Module, spec: SkillSpec, call: RunningCall, arguments
         else:
             _close_failed(call, error)
     except SkillError as error:
-        writer.close(Outcome.FAILED, str(error)[:MAX_PAYLOAD], {"error": type(error).__name__})
+        writer.close(Outcome.FAILED, str(error)[:_MAX_ERROR], {"error": type(error).__name__})
     except Exception as error:
         _close_failed(call, error)
 
@@ -89,7 +91,7 @@ def _result(result: Any) -> tuple[str, dict[str, Any]]:
         return "done", {"result": None}
     encoded = json_text(result)
     text = result if isinstance(result, str) else _own_text(result) or encoded
-    if len(encoded) + min(len(text), _MAX_TEXT) > MAX_PAYLOAD:
+    if len(encoded.encode()) + len(text[:_MAX_TEXT].encode()) > MAX_PAYLOAD:
         raise SkillError(f"the result has {len(encoded)} bytes, {MAX_PAYLOAD} are possible; give a reference instead")
     return text[:_MAX_TEXT], {"result": result}
 

@@ -8,7 +8,6 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.broker import Broker, UnknownCallError
-from dimos_streams.bridge.calls import MAX_ARGUMENTS
 from dimos_streams.errors import (
     CallRejectedError,
     SkillArgumentError,
@@ -20,7 +19,7 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import RunContext
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import CALLS, EVENTS, STATUS, Outcome
+from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_ARGUMENTS, STATUS, Outcome
 from tests.bridge.parts import Scene, Worker, answered, closed, collect, scene, until
 from tests.helpers import run_virtual
 
@@ -109,9 +108,9 @@ def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
             view = await closed(broker, call_id)
             assert view.outcome is Outcome.LOST
             assert clock.monotonic() - before <= 2.0
-            assert "has been silent for" in view.text
+            assert "is gone: silent for" in view.text
             assert broker.ledger.leases.holders() == {}
-            with pytest.raises(SkillUnavailableError, match="'worker' has not been heard of"):
+            with pytest.raises(SkillUnavailableError, match="'worker' is gone: silent for"):
                 await broker.call("at_once", {"value": 1}, caller="agent")
             assert [skill.available for skill in await broker.skills()] == [False] * 7
 
@@ -455,9 +454,10 @@ def test_a_bridge_without_its_journal_learns_of_the_calls_that_run() -> None:
             assert (view.outcome, view.result) == (Outcome.COMPLETED, "followed ann")
             assert (view.module, view.skill, view.caller) == ("worker", "follow", "agent")
             events = await collect(broker, call_id=call_id)
-            assert events[0].type == "gap"
-            assert events[0].data["from_seq"] == 1
-            assert [event.seq for event in events] == list(range(events[0].seq, events[-1].seq + 1))
+            assert [event.type for event in events[:2]] == ["open", "gap"]
+            assert events[1].data["from_seq"] == 2
+            assert [event.seq for event in events[1:]] == list(range(events[1].seq, events[-1].seq + 1))
+            assert {event.caller for event in events} == {"agent"}
 
     run_virtual(check())
 

@@ -11,15 +11,19 @@ import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import requests
 
 from dimos_streams import clock
 from dimos_streams.agent.http_gateway import HttpGateway
 from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import create_bus
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.runtime.events import RunEvent
+from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.supervisor import Supervisor
 from dimos_streams.tool_stream.event import ToolEvent
@@ -42,17 +46,25 @@ class Mission:
 
     def kill(self, process: str, number: signal.Signals = signal.SIGKILL) -> float:
         """Signal a process; the loop's time of it."""
-        pid = next(view.pid for view in self.supervisor.processes() if view.label == process)
+        pid = self.process(process).pid
         assert pid is not None
         os.kill(pid, number)
         return clock.monotonic()
 
-    async def until_restarted(self, process: str) -> None:
+    async def until_restarted(self, process: str, times: int = 1) -> None:
         def back() -> bool:
-            view = next(view for view in self.supervisor.processes() if view.label == process)
-            return view.restarts == 1 and view.state == "ready"
+            view = self.process(process)
+            return view.restarts == times and view.state == "ready"
 
         await until(back)
+
+    def process(self, label: str) -> ProcessView:
+        return next(view for view in self.supervisor.processes() if view.label == label)
+
+    async def health(self, module: str) -> str:
+        """What ``/modules`` says of a module."""
+        answer = await asyncio.to_thread(requests.get, f"{self.gateway.url}/modules", timeout=10)
+        return str(next(view["health"] for view in answer.json() if view["name"] == module))
 
     async def follow(self) -> str:
         """Tell the agent to look out and follow; the id of the follow call, once the robot drives."""
@@ -76,6 +88,18 @@ class Mission:
                     return view
                 await asyncio.sleep(0.02)
 
+    async def end_calls(self) -> None:
+        """Cancel whatever is open, until nothing is."""
+        async with asyncio.timeout(30):
+            while True:
+                with contextlib.suppress(SkillError):
+                    still_open = await self.gateway.calls(open_only=True)
+                    if not still_open:
+                        return
+                    for call in still_open:
+                        await self.gateway.cancel(call.call_id, "the test is over")
+                await asyncio.sleep(0.2)
+
     def still_since(self, moment: float) -> float | None:
         """Seconds from a moment to the first odometry from which on the robot stood; None if it still moves."""
         later = [(at, speed) for at, speed in self.speeds if at >= moment]
@@ -89,19 +113,24 @@ class Mission:
 
 
 @contextlib.asynccontextmanager
-async def running(bus_url: str, port: int, run_dir: Path, blueprint: str = "follow-person") -> AsyncIterator[Mission]:
-    """Start the stock robot and listen to it."""
+async def running(
+    bus_url: str, port: int, run_dir: Path, blueprint: Blueprint | None = None, **more: Any
+) -> AsyncIterator[Mission]:
+    """Start the stock robot, or another blueprint with a bridge, and listen to it; ``more`` are ``RunOptions``."""
     bus = create_bus(bus_url)
     await bus.open()
-    options = RunOptions(bus_url=bus_url, port=port, run_dir=run_dir)
+    options = RunOptions(bus_url=bus_url, port=port, run_dir=run_dir, **more)
     run_events: list[RunEvent] = []
-    configured = resolve(blueprint).configured({"bridge.port": port})
+    configured = (blueprint or resolve("follow-person")).configured({"bridge.port": port})
     supervisor = Supervisor(configured, options, run_events.append)
     gateway = HttpGateway(options.bridge_url, rng=random.Random(0))
     mission = Mission(supervisor, gateway, run_events)
 
     def on_odometry(channel: str, data: bytes) -> None:
-        twist = decode(Odometry, data, channel=channel).twist.twist
+        try:
+            twist = decode(Odometry, data, channel=channel).twist.twist
+        except MessageError:  # some tests send such
+            return
         speed = max(math.hypot(twist.linear.x, twist.linear.y), abs(twist.angular.z))
         mission.speeds.append((clock.monotonic(), speed))
 

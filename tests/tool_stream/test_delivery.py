@@ -137,9 +137,10 @@ def test_history_used_up_is_an_explicit_gap() -> None:
             ends.restart_receiver()
             writer.close(Outcome.COMPLETED, "", {})
             events = await ends.until_closed("call")
-            assert events[0].type == "gap"
-            assert events[0].data == {"from_seq": 1, "to_seq": 42}
-            assert [event.seq for event in events[1:]] == list(range(43, 53))
+            assert events[0].type == "open"
+            assert events[1].type == "gap"
+            assert events[1].data == {"from_seq": 2, "to_seq": 42}
+            assert [event.seq for event in events[2:]] == list(range(43, 53))
 
     run_virtual(scenario())
 

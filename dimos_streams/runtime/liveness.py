@@ -1,0 +1,79 @@
+"""Hung or dead: a worker's loop beats while it runs, and the supervisor tells the bus of one that does not.
+
+The beats go through the worker's pipe, so that whatever stops the loop stops them: a skill that blocks, code that
+keeps the interpreter's lock, a stopped process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import logging
+import sys
+from collections.abc import Callable, Iterable
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.errors import BusError
+
+BEAT_S = 0.25
+HUNG_AFTER_S = 1.0
+"""A process without a beat for longer hangs. Its modules' calls are given up 0.5 s later, as a dead one's are."""
+
+_logger = logging.getLogger(__name__)
+
+
+async def beat(send: Callable[[], None]) -> None:
+    """Say that the loop runs, until cancelled. When it does not, the log shows what every thread does instead."""
+    try:
+        while True:
+            send()
+            faulthandler.dump_traceback_later(HUNG_AFTER_S, file=sys.stderr)
+            before = clock.monotonic()
+            await asyncio.sleep(BEAT_S)
+            late = clock.monotonic() - before - BEAT_S
+            if late > HUNG_AFTER_S:
+                _logger.warning("the loop of this process did not run for %.1f s", late)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+class Spokesman:
+    """Speaks on the bus for modules that can't; opens it when there is something to say."""
+
+    def __init__(self, bus_url: str) -> None:
+        self._bus_url = bus_url
+        self._bus: Bus | None = None
+
+    async def tell(self, modules: Iterable[str], pid: int, health: str) -> None:
+        """Tell what is wrong with modules.
+
+        A status without an instance is somebody else's word about a module, not a sign of its life.
+        """
+        from dimos_streams.messages.codec import encode
+        from dimos_streams.messages.dimos_streams import ModuleStatus
+        from dimos_streams.tool_stream.event import STATUS
+
+        bus = await self._opened()
+        if bus is None:
+            return
+        for module in modules:
+            status = ModuleStatus(utime=clock.utime(), module=module, pid=pid, health=health)
+            bus.publish(STATUS, encode(status))
+
+    async def close(self) -> None:
+        """Leave the bus. Twice is fine."""
+        bus, self._bus = self._bus, None
+        if bus is not None:
+            await bus.close()
+
+    async def _opened(self) -> Bus | None:
+        if self._bus is None:
+            bus = create_bus(self._bus_url)
+            try:
+                await bus.open()
+            except BusError as error:
+                _logger.warning("nobody can be told: %s", error)
+                return None
+            self._bus = bus
+        return self._bus

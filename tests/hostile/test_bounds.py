@@ -1,0 +1,197 @@
+"""Bounds that hold whatever comes in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import pickle
+import struct
+from typing import Any
+
+import pytest
+
+from dimos_streams.bus import create_bus
+from dimos_streams.bus.base import CAPACITY_BYTES
+from dimos_streams.bus.lcm_bus import LcmBus
+from dimos_streams.errors import SkillError
+from dimos_streams.limited_log import LimitedLog, LimitedRecords
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolStreamEvent
+from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.skill import SkillInfo
+from dimos_streams.testing import FaultBus, FaultInjection, Faults
+from dimos_streams.tool_stream.directory import ModuleDirectory, check_arguments
+from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_ARGUMENTS, STATUS
+from tests.helpers import run_virtual, until
+from tests.hostile.datagrams import Sender
+from tests.hostile.texts import HOSTILE_JSON
+from tests.live.modules import Mover, Sleeper
+
+
+def test_a_queue_holds_no_more_than_its_bytes() -> None:
+    async def check() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        heard: list[bytes] = []
+        subscription = bus.subscribe("/large", lambda _, data: heard.append(data[:4]), capacity=100_000)
+        size, count = 1_000_000, CAPACITY_BYTES // 1_000_000 + 20
+        for number in range(count):
+            bus.publish("/large", struct.pack(">I", number) + bytes(size - 4))
+        assert subscription.statistics().waiting * size <= CAPACITY_BYTES
+        await until(lambda: subscription.statistics().waiting == 0)
+        assert struct.unpack(">I", heard[-1]) == (count - 1,), "the oldest go"
+        assert subscription.statistics().dropped == count - len(heard)
+        await bus.close()
+
+    run_virtual(check())
+
+
+@pytest.mark.live
+@pytest.mark.feature("F6")
+def test_a_datagram_cannot_claim_to_be_a_message_of_gigabytes(bus_url: str) -> None:
+    def fragment(size: int, offset: int, number: int, count: int) -> bytes:
+        channel = b"" if number else b"/claim\0"
+        return b"LC03" + struct.pack(">IIIHH", size, size, offset, number, count) + channel + bytes(100)
+
+    async def check() -> None:
+        bus = create_bus(bus_url)
+        await bus.open()
+        assert isinstance(bus, LcmBus)
+        assert (bus.guarded, bus.notice) == (True, "")
+        heard: list[int] = []
+        bus.subscribe("/claim", lambda _, data: heard.append(len(data)))
+        sender = Sender(bus_url)
+        sender.send([fragment(2**28, 0, 0, 1), fragment(2**28, 0, 0, 65535), fragment(100, 2**32 - 50, 1, 2)])
+        sender.close()
+        bus.publish("/claim", bytes(90_000))
+        await until(lambda: heard)
+        assert heard == [90_000], "what is honestly fragmented arrives"
+        await bus.close()
+
+    asyncio.run(check())
+
+
+def test_a_bus_without_a_guard_says_so(bus_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unavailable(fd: int) -> None:
+        raise OSError("packet filters need Linux")
+
+    async def check() -> None:
+        bus = create_bus(bus_url)
+        await bus.open()
+        assert "no packet guard" in bus.notice
+        heard: list[ModuleStatus] = []
+        bus.subscribe(STATUS, lambda _, data: heard.append(decode(ModuleStatus, data)))
+        host = ModuleHost(bus)
+        await host.start(Mover(name="mover"), {})
+        await until(lambda: heard)
+        assert "no packet guard" in heard[0].health
+        await host.stop()
+        await bus.close()
+
+    monkeypatch.setattr("dimos_streams.bus.guard.attach", unavailable)
+    asyncio.run(check())
+
+
+@pytest.mark.feature("A5")
+@pytest.mark.parametrize("text", HOSTILE_JSON, ids=range(len(HOSTILE_JSON)))
+def test_arguments_from_outside(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A host answers each call with an open and a close, or skips what is no call; nothing is raised."""
+
+    async def check() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        events: list[ToolStreamEvent] = []
+        bus.subscribe(EVENTS, lambda _, data: events.append(decode(ToolStreamEvent, data)))
+        host = ModuleHost(bus)
+        await host.start(Sleeper(name="sleeper"), {})
+        large = json.dumps({"seconds": "é" * MAX_ARGUMENTS})
+        for call_id, arguments in (("first", text), ("large", large), ("last", "{}")):
+            call = SkillCall(call_id=call_id, module="sleeper", skill="block", arguments_json=arguments)
+            bus.publish(CALLS, encode(call))
+        await until(lambda: any(event.call_id == "last" and event.type == "close" for event in events))
+        for call_id in ("large", "last"):
+            assert [event.type for event in events if event.call_id == call_id] == ["open", "close"]
+        assert len([event for event in events if event.call_id == "first"]) in (0, 2)
+        await host.stop()
+        await bus.close()
+
+    run_virtual(check())
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "http://127.0.0.1:9/schema.json"},
+        {"$ref": "#"},
+        {"type": "nonsense"},
+        {"properties": {"a": {"pattern": "("}}},
+        {"properties": 5},
+    ],
+    ids=str,
+)
+def test_a_schema_from_outside_is_its_skills_problem(schema: dict[str, Any]) -> None:
+    with pytest.raises(SkillError, match="the schema of skill 's' can't be used"):
+        check_arguments(SkillInfo(name="s", description="", parameters=schema), {"a": "b"})
+
+
+def test_a_log_line_is_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def check() -> None:
+        log = LimitedLog(logging.getLogger("outside"))
+        for _ in range(1000):
+            log.warning("skipped: %s", "x\n2026 ERROR forged" + "y" * 50_000)
+        await asyncio.sleep(1.1)
+        log.warning("skipped: %s", "again")
+
+    run_virtual(check())
+    assert [len(record.getMessage()) < 600 for record in caplog.records] == [True, True]
+    assert "\n2026" not in caplog.records[0].getMessage()
+    assert caplog.records[1].getMessage() == "skipped: again (and 999 more like it)"
+
+
+def test_records_of_other_loggers_are_limited() -> None:
+    async def check() -> list[bool]:
+        records = LimitedRecords()
+        record = logging.LogRecord("uvicorn.error", logging.WARNING, "", 0, "Invalid request", (), None)
+        passed = [records.filter(record) for _ in range(5)]
+        await asyncio.sleep(1.1)
+        return [*passed, records.filter(record)]
+
+    assert run_virtual(check()) == [True, False, False, False, False, True]
+
+
+def test_somebody_elses_word_about_a_module() -> None:
+    """It shows, as long as it is new, instead of what the module said; it is no sign of life."""
+
+    async def check() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        directory = ModuleDirectory(bus)
+        directory.start()
+
+        def tell(**fields: object) -> None:
+            bus.publish(STATUS, encode(ModuleStatus(module="m", **fields)))  # type: ignore[arg-type]
+
+        tell(health="hung: nobody knows it")
+        tell(instance="1", health="ok")
+        await asyncio.sleep(1.2)
+        tell(health="hung: for 1.2 s" + "." * 1000)
+        await asyncio.sleep(0.4)
+        (view,) = directory.modules()
+        assert (view.alive, view.health[:15], len(view.health) <= 200) == (False, "hung: for 1.2 s", True)
+        await asyncio.sleep(1.4)
+        assert directory.modules()[0].health == "gone: silent for 3.0 s"
+        tell(instance="1", health="ok")
+        await asyncio.sleep(0)
+        await until(lambda: directory.modules()[0].health == "ok")
+        directory.stop()
+        await bus.close()
+
+    run_virtual(check())
+
+
+def test_faults_reach_other_processes() -> None:
+    injection = FaultInjection(Faults(loss=0.5), seed=7)
+    assert pickle.loads(pickle.dumps(injection)) == injection
+    assert isinstance(injection(create_bus("memq://"), "gate"), FaultBus)

@@ -1,0 +1,43 @@
+"""Modules that hang on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from dimos_streams.module import Module
+from dimos_streams.skill import Call, skill
+
+
+class Sleeper(Module):
+    """Has a skill that stops its process's loop, as a skill's author may do by mistake."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.cancelled: list[str] = []
+
+    @skill(uses={"base"})
+    async def block(self, call: Call, seconds: float) -> None:
+        """Block the loop, then go on as if nothing had been."""
+        await call.update("blocks")
+        time.sleep(seconds)  # noqa: ASYNC251
+        await call.update("goes on")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            self.cancelled.append(call.id)
+            raise
+
+    @skill
+    async def cancelled_calls(self) -> list[str]:
+        """The calls that were cancelled."""
+        return self.cancelled
+
+
+class Mover(Module):
+    """Needs what the sleeper holds."""
+
+    @skill(uses={"base"})
+    async def move(self) -> None:
+        """Do nothing."""

@@ -1,0 +1,83 @@
+"""Checks what DESIGN.md promises of a run's tool streams, from what readers of them got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dimos_streams.agent.iterators import closing
+from dimos_streams.agent.telling import answer_text, news_text
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.gateway import SkillGateway
+
+_SHOWN_TEXT = 4000
+
+
+async def read_journal(gateway: SkillGateway) -> list[ToolEvent]:
+    """All events up to now, as a reader gets them that was not there before."""
+    place = await gateway.place()
+    journal: list[ToolEvent] = []
+    async with closing(gateway.events(after=0)) as events:
+        async for placed in events:
+            journal.append(placed.event)
+            if placed.place == place:
+                break
+    return journal
+
+
+def by_call(events: Iterable[ToolEvent]) -> dict[str, list[ToolEvent]]:
+    calls: dict[str, list[ToolEvent]] = {}
+    for event in events:
+        calls.setdefault(event.call_id, []).append(event)
+    return calls
+
+
+def check_journal(events: Sequence[ToolEvent]) -> None:
+    """Every event of every call is there once and in order; each call has one close, which is its last."""
+    assert [event for event in events if event.type == "gap"] == []
+    for call_id, of_call in by_call(events).items():
+        assert [event.seq for event in of_call] == list(range(1, len(of_call) + 1)), call_id
+        assert of_call[0].type == "open", call_id
+        assert [event.type for event in of_call].count("close") == 1, call_id
+        assert of_call[-1].type == "close", call_id
+
+
+def check_reader(read: Sequence[ToolEvent], journal: Sequence[ToolEvent]) -> None:
+    """A reader got what must not be thinned out once and in order, and of progress nothing twice."""
+    assert [event for event in read if event.type != "progress"] == [e for e in journal if e.type != "progress"]
+    for call_id, of_call in by_call(read).items():
+        seqs = [event.seq for event in of_call]
+        assert seqs == sorted(set(seqs)), call_id
+
+
+def check_conversation(journal: Sequence[ToolEvent], agent: str = "agent") -> int:
+    """The agent's conversation, as its ``say`` calls tell it, has every event of their calls that is not progress
+    once and in order. Of a ``say`` that did not complete it has no more than that. How many calls were looked at."""
+    calls = by_call(journal)
+    checked = 0
+    for of_say in (events for events in calls.values() if events[0].skill == "say"):
+        told = _told(of_say)
+        for call_id, lines in told.items():
+            if call_id not in calls or calls[call_id][0].caller != agent:
+                continue
+            said = [event for event in calls[call_id] if event.type in ("update", "close")]
+            if lines[0].startswith("No answer within"):
+                expected = [lines[0], *map(news_text, said)]
+            elif calls[call_id][0].data.get("parent"):  # a skill began it on the agent's behalf
+                expected = [*map(news_text, said)]
+            else:
+                expected = [answer_text(said[0]), *map(news_text, said[1:])]
+            expected = [text[:_SHOWN_TEXT] for text in expected]
+            complete = of_say[-1].outcome is Outcome.COMPLETED
+            assert lines == (expected if complete else expected[: len(lines)]), call_id
+            checked += 1
+    return checked
+
+
+def _told(say: Iterable[ToolEvent]) -> dict[str, list[str]]:
+    """What the entries of a conversation say of each call."""
+    told: dict[str, list[str]] = {}
+    for event in say:
+        entry = event.data.get("entry", {})
+        if event.type == "update" and entry.get("call_id") and entry["role"] in ("tool", "event"):
+            told.setdefault(entry["call_id"], []).append(entry["text"])
+    return told

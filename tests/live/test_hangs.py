@@ -1,0 +1,74 @@
+"""A process whose loop does not run is told apart from a dead one, and ends in a true state all the same."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.tool_stream.event import Outcome
+from tests.helpers import until
+from tests.live.mission import Mission, running
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(90)]
+
+_SPECS = (
+    ModuleSpec(name="sleeper", type="tests.live.modules:Sleeper"),
+    ModuleSpec(name="mover", type="tests.live.modules:Mover", restart="never"),
+    ModuleSpec(name="bridge", type="dimos_streams.bridge.module:Bridge"),
+)
+SLEEPY = Blueprint(name="sleepy", modules={spec.name: spec for spec in _SPECS})
+
+
+async def block(mission: Mission, seconds: float) -> tuple[str, float]:
+    """Make the sleeper hang; the call's id and the loop time at which it began to."""
+    call_id = await mission.gateway.call("block", {"seconds": seconds}, caller="operator")
+    await until(lambda: "blocks" in mission.texts_of(call_id))
+    return call_id, clock.monotonic()
+
+
+async def until_health(mission: Mission, module: str, begins: str) -> None:
+    async with asyncio.timeout(10):
+        while not (await mission.health(module)).startswith(begins):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.feature("F5")
+def test_a_skill_that_blocks_its_loop(bus_url: str, free_port: int, tmp_path: Path) -> None:
+    async def scenario(mission: Mission) -> None:
+        call_id, began = await block(mission, 2.6)
+        await until_health(mission, "sleeper", "hung: the loop has not run for")
+        await until(lambda: any(e.call_id == call_id and e.type == "close" for e in mission.events))
+        assert clock.monotonic() - began <= 2.0
+        assert mission.process("sleeper").state == "hung"
+        assert (await mission.call("move")).outcome is Outcome.COMPLETED, "the lease is free"
+
+        await until_health(mission, "sleeper", "ok")
+        assert mission.process("sleeper").restarts == 0
+        assert [e.kind for e in mission.run_events if e.process == "sleeper"][-2:] == ["hung", "recovered"]
+        cancelled: list[str] = []
+        while call_id not in cancelled:
+            cancelled = (await mission.call("cancelled_calls")).result
+        mine = [e for e in mission.events if e.call_id == call_id]
+        assert [e.type for e in mine] == ["open", "update", "close"], "what it says after its close is ignored"
+        assert mine[-1].outcome is Outcome.LOST
+        assert "'sleeper' is hung" in mine[-1].text
+        assert "in block" in (tmp_path / "logs" / "sleeper.log").read_text(), "the log says where it hung"
+
+        call_id, _ = await block(mission, 60.0)
+        await mission.until_restarted("sleeper")
+        assert any(e.kind == "restarting" and "hung for" in e.text for e in mission.run_events)
+        assert (await mission.call("cancelled_calls")).result == []
+        assert (await mission.call("move")).outcome is Outcome.COMPLETED
+
+        mission.kill("mover")
+        await until_health(mission, "mover", "gone: silent for")
+
+    async def main() -> None:
+        async with asyncio.timeout(60), running(bus_url, free_port, tmp_path, SLEEPY, hang_bound_s=3.5) as mission:
+            await scenario(mission)
+
+    asyncio.run(main())
