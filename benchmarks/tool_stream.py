@@ -1,9 +1,10 @@
 """How long an update takes from a skill to an agent's queue, and how many go through in a burst.
 
-    python -m benchmarks.tool_stream [--json]
+    python -m benchmarks.tool_stream [--json] [--quick] [--rounds 3]
 
-Real processes: skill → LCM multicast → bridge with its journal on disk → SSE → client → asyncio queue. Latency is the
-event's own time stamp against the clock at its arrival, on one machine.
+Real processes: skill → LCM multicast → bridge with its journal on disk → SSE → client → asyncio queue. Latency is
+the event's own time stamp against the clock at its arrival, on one machine. The floor is measured in the same round:
+a bare datagram from process to process, and a bare event stream over loopback with the same parser.
 """
 
 from __future__ import annotations
@@ -11,105 +12,58 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import random
-import socket
-import statistics
-import tempfile
-import time
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator
 
-from dimos_streams.agent.http_gateway import HttpGateway
-from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.supervisor import Supervisor
+from benchmarks.clients import measure_clients
+from benchmarks.floor import measure_floor
+from benchmarks.result import Result, median_of
+from benchmarks.system import free_bus, running
+from benchmarks.table import print_table
 
-_CALLER = "benchmark"
+_RATES_HZ = (100.0, 200.0)
+_BURST = 20_000
+_CALLS = 100
 
 
-def _free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+async def _one_round(quick: bool) -> AsyncIterator[Result]:
+    seconds = 2.0 if quick else 5.0
+    for rate_hz in _RATES_HZ:
+        for result in await asyncio.to_thread(measure_floor, free_bus(), round(seconds * rate_hz), rate_hz):
+            yield result
+    async with running() as system:
+        for rate_hz in _RATES_HZ:
+            yield await system.measure(f"{rate_hz:g} Hz", count=round(seconds * rate_hz), rate_hz=rate_hz)
+        yield await system.measure(f"burst of {_BURST}", count=_BURST)
+        count = round(seconds * 2)
+        yield await system.measure(f"{_CALLS} calls, 2 Hz each", count=count, rate_hz=2.0, calls=_CALLS)
+        for clients, stalled in ((50, 0), (200, 0), (200, 20)):
+            yield await measure_clients(system, clients=clients, stalled=stalled, count=100, rate_hz=20.0, size=8000)
+    async with running(loss=0.2) as system:
+        rate_hz = _RATES_HZ[-1]
+        yield await system.measure(f"20 % loss, {rate_hz:g} Hz", count=round(seconds * rate_hz), rate_hz=rate_hz)
+        yield await system.measure(f"20 % loss, burst of {_BURST}", count=_BURST)
+        yield await system.measure(f"20 % loss, {_CALLS} calls", count=count, rate_hz=2.0, calls=_CALLS)
 
 
-def _blueprint(port: int) -> Blueprint:
-    specs = [
-        ModuleSpec(name="source", type="benchmarks.source:Source"),
-        ModuleSpec(name="bridge", type="dimos_streams.bridge.module:Bridge", config={"port": port}),
-    ]
-    return Blueprint(name="benchmark", modules={spec.name: spec for spec in specs})
-
-
-async def _measure(gateway: HttpGateway, count: int, rate_hz: float) -> dict[str, Any]:
-    """Latencies in ms of all updates of one call, and the rate at which they came."""
-    place = await gateway.place()
-    latencies: list[float] = []
-    order: list[int] = []
-    arrivals: list[int] = []
-
-    async def listen() -> None:
-        async for placed in gateway.events(after=place, caller=_CALLER):
-            now = time.time_ns() // 1000
-            if placed.event.type == "update":
-                latencies.append((now - placed.event.utime) / 1000)
-                order.append(placed.event.data["number"])
-                arrivals.append(now)
-            elif placed.event.type == "close":
-                return
-
-    listening = asyncio.create_task(listen())
-    await gateway.call("stream", {"count": count, "rate_hz": rate_hz}, caller=_CALLER)
-    await listening
-    ranked = sorted(latencies)
-    return {
-        "rate_hz": rate_hz,
-        "sent": count,
-        "received": len(latencies),
-        "in_order": order == list(range(count)),
-        "p50_ms": round(statistics.median(ranked), 3),
-        "p99_ms": round(ranked[int(len(ranked) * 0.99)], 3),
-        "max_ms": round(ranked[-1], 3),
-        "events_per_s": round(len(arrivals) / max(1e-6, (arrivals[-1] - arrivals[0]) / 1e6)),
-    }
-
-
-async def _run(rounds: int) -> list[dict[str, Any]]:
-    port = _free_port()
-    bus = f"udpm://239.255.76.{random.SystemRandom().randint(1, 254)}:{_free_port(socket.SOCK_DGRAM)}?ttl=0"
-    rows = []
-    with tempfile.TemporaryDirectory() as directory:
-        options = RunOptions(bus_url=bus, port=port, run_dir=Path(directory))
-        supervisor = Supervisor(_blueprint(port), options)
-        await supervisor.start()
-        gateway = HttpGateway(options.bridge_url, rng=random.Random(0))
-        try:
-            while not await gateway.skills():  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
-            await _measure(gateway, 200, 200.0)
-            for count, rate in ((500, 100.0), (1000, 200.0), (20_000, 0.0)):
-                measured = [await _measure(gateway, count, rate) for _ in range(rounds)]
-                rows.append(sorted(measured, key=lambda row: float(row["p50_ms"]))[len(measured) // 2])
-        finally:
-            gateway.close()
-            await supervisor.stop()
-    return rows
+async def _run(rounds: int, quick: bool) -> list[Result]:
+    found: dict[str, list[Result]] = {}
+    for _ in range(rounds):
+        async for result in _one_round(quick):
+            found.setdefault(result.name, []).append(result)
+    return [median_of(results) for results in found.values()]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print numbers only")
+    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    parser.add_argument("--quick", action="store_true", help="shorter runs of each row")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each row; the median one is shown")
     arguments = parser.parse_args()
-    rows = asyncio.run(_run(arguments.rounds))
+    results = asyncio.run(_run(arguments.rounds, arguments.quick))
     if arguments.json:
-        print(json.dumps(rows))
-        return
-    columns = list(rows[0])
-    print("  ".join(f"{column:>12}" for column in columns))
-    for row in rows:
-        print("  ".join(f"{row[column]!s:>12}" for column in columns))
+        print(json.dumps([result.as_dict() for result in results]))
+    else:
+        print_table(results)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from dimos_streams.errors import SkillArgumentError
 F = TypeVar("F", bound=Callable[..., Any])
 OnDuplicate = Literal["allow", "reject", "replace", "confirm"]
 Audience = Literal["everyone", "operator"]
+Approval = Literal["never", "ask"]
 
 _ATTRIBUTE = "__dimos_streams_skill__"
 
@@ -33,6 +34,20 @@ class SkillPolicy:
     """What becomes of a second call while one runs: both run, it is refused, it takes over, the caller chooses."""
     audience: Audience = "everyone"
     """Skills for operators are callable by everybody but not offered to models."""
+    motion: bool = False
+    """It moves the robot."""
+    parallel_safe: bool = False
+    """It only senses: a model's calls of such skills may run beside each other."""
+    reversible: bool = True
+    """What it does can be taken back, by ``undo`` or by other calls; False for what can't, a dropped parcel."""
+    undo: str = ""
+    """A skill of the same module that takes a call back; it takes that call's ``arguments`` and ``result``."""
+    approval: Approval = "never"
+    """Whether an operator is asked before a model's call of it runs."""
+    polling: bool = False
+    """To call it again and again with the same arguments is ordinary, not a loop."""
+    protected: bool = False
+    """No duplicate replaces a call of it that runs."""
     time_limit_s: float | None = None
     """A call that runs longer is ended with outcome ``timed_out``."""
     name: str = ""
@@ -47,29 +62,26 @@ def skill(
     uses: Iterable[str] = (),
     on_duplicate: OnDuplicate = "allow",
     audience: Audience = "everyone",
+    motion: bool = False,
+    parallel_safe: bool = False,
+    reversible: bool = True,
+    undo: str = "",
+    approval: Approval = "never",
+    polling: bool = False,
+    protected: bool = False,
     time_limit_s: float | None = None,
     name: str = "",
 ) -> Callable[[F], F]: ...
-def skill(
-    function: F | None = None,
-    *,
-    uses: Iterable[str] = (),
-    on_duplicate: OnDuplicate = "allow",
-    audience: Audience = "everyone",
-    time_limit_s: float | None = None,
-    name: str = "",
-) -> F | Callable[[F], F]:
+def skill(function: F | None = None, *, uses: Iterable[str] = (), **policy: Any) -> F | Callable[[F], F]:
     """Mark a method as a skill: its signature is its schema, its docstring its description.
 
     A parameter annotated ``Call`` receives the running call. A plain ``def`` runs in a thread. See ``SkillPolicy``
     for the arguments.
     """
-    policy = SkillPolicy(
-        uses=frozenset(uses), on_duplicate=on_duplicate, audience=audience, time_limit_s=time_limit_s, name=name
-    )
+    stated = SkillPolicy(uses=frozenset(uses), **policy)
 
     def mark(method: F) -> F:
-        setattr(method, _ATTRIBUTE, policy)
+        setattr(method, _ATTRIBUTE, stated)
         return method
 
     return mark if function is None else mark(function)
@@ -131,6 +143,14 @@ class SkillInfo(BaseModel):
     uses: tuple[str, ...] = ()
     on_duplicate: OnDuplicate = "allow"
     audience: Audience = "everyone"
+    motion: bool = False
+    parallel_safe: bool = False
+    reversible: bool = True
+    undo: str = ""
+    """The public name of the skill that takes a call of this one back; empty if there is none."""
+    approval: Approval = "never"
+    polling: bool = False
+    protected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +166,21 @@ class SkillSpec:
 
     def info(self, prefix: str = "") -> SkillInfo:
         """What callers see; ``prefix`` comes before the name and the resources, for namespaced modules."""
+        policy, public = self.policy, prefix.replace("/", "_")
         return SkillInfo(
-            name=f"{prefix.replace('/', '_')}{self.name}",
+            name=f"{public}{self.name}",
             description=self.description,
             parameters=_schema(self.model),
-            uses=tuple(sorted(f"{prefix}{resource}" for resource in self.policy.uses)),
-            on_duplicate=self.policy.on_duplicate,
-            audience=self.policy.audience,
+            uses=tuple(sorted(f"{prefix}{resource}" for resource in policy.uses)),
+            on_duplicate=policy.on_duplicate,
+            audience=policy.audience,
+            motion=policy.motion,
+            parallel_safe=policy.parallel_safe,
+            reversible=policy.reversible,
+            undo=f"{public}{policy.undo}" if policy.undo else "",
+            approval=policy.approval,
+            polling=policy.polling,
+            protected=policy.protected,
         )
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,6 +209,9 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
             policy = getattr(function, _ATTRIBUTE, None)
             if function is not None and isinstance(policy, SkillPolicy):
                 found[policy.name or name] = _spec(owner, function, policy)
+    for spec in found.values():
+        if spec.policy.undo and spec.policy.undo not in found:
+            raise TypeError(f"{owner.__name__}.{spec.name}: undo names {spec.policy.undo!r}, which is no skill of it")
     return found
 
 

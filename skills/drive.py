@@ -70,7 +70,7 @@ class Drive(Module):
         super().__init__(config, name=name, context=context)
         self._calls = OwnCalls()
 
-    @skill(uses={"base"})
+    @skill(uses={"base"}, motion=True)
     async def move(self, call: Call, distance_m: Annotated[float, Field(ge=-20.0, le=20.0)]) -> DriveReport:
         """Drive straight ahead or back, and answer on arrival. Fails if something is in the way.
 
@@ -80,7 +80,7 @@ class Drive(Module):
         async with self._motion(call, f"moving {distance_m:g} m") as motion:
             return _report(f"Moved {distance_m:g} m", await motion.straight(distance_m))
 
-    @skill(uses={"base"})
+    @skill(uses={"base"}, motion=True)
     async def turn(self, call: Call, angle_deg: Annotated[float, Field(ge=-1080.0, le=1080.0)]) -> DriveReport:
         """Turn on the spot, and answer when that is done.
 
@@ -90,7 +90,7 @@ class Drive(Module):
         async with self._motion(call, f"turning {angle_deg:g} deg") as motion:
             return _report(f"Turned {angle_deg:g} deg", await motion.turn(math.radians(angle_deg)))
 
-    @skill(uses={"base"})
+    @skill(uses={"base"}, motion=True)
     async def go_to(
         self, call: Call, x: float, y: float, timeout_s: Annotated[float, Field(gt=0.0)] = 60.0
     ) -> DriveReport:

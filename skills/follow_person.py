@@ -65,7 +65,7 @@ class FollowPerson(Module):
         """Listen to the odometry."""
         self.odom.on_message(self.poses.add)
 
-    @skill(uses={"base"}, on_duplicate="replace")
+    @skill(uses={"base"}, on_duplicate="replace", motion=True)
     async def follow_person(
         self,
         call: Call,

@@ -77,7 +77,7 @@ class LookOut(Module):
         super().__init__(config, name=name, context=context)
         self._calls = OwnCalls()
 
-    @skill
+    @skill(parallel_safe=True)
     async def look_out_for(
         self,
         call: Call,

@@ -18,8 +18,10 @@ from starlette.types import ASGIApp
 from dimos_streams.bridge import problems
 from dimos_streams.bridge.broker import Broker
 from dimos_streams.bridge.event_stream import EventStream
+from dimos_streams.bridge.exposition import CONTENT_TYPE
 from dimos_streams.bridge.guard import Guard
 from dimos_streams.bridge.hub import Hub
+from dimos_streams.bridge.metrics import metrics
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
@@ -93,6 +95,10 @@ def create_app(
                 "receiver": asdict(receiver),
             },
         }
+
+    @app.get("/metrics")
+    async def prometheus_metrics() -> Response:
+        return Response(metrics(broker, hub), media_type=CONTENT_TYPE)
 
     @app.get("/skills")
     async def skills() -> list[OfferedSkill]:

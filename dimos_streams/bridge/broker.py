@@ -61,6 +61,7 @@ class Broker:
     ) -> None:
         """``random`` makes the ids of calls; ``journal`` must be open."""
         self.patience = patience or Patience()
+        self.bus = bus
         self.ledger = Ledger(journal, hub)
         self.receiver = ToolStreamReceiver(bus, self.ledger.take, resume=self.ledger.resume, name=name)
         self.directory = ModuleDirectory(bus, on_status=self._on_status)
@@ -87,6 +88,14 @@ class Broker:
         await self._requests.stop()
         self.directory.stop()
         self.receiver.stop()
+
+    def malformed(self) -> dict[str, int]:
+        """Messages that were skipped because they were none, by who read them."""
+        return {
+            "events": self.receiver.statistics().malformed,
+            "heartbeats": self.directory.malformed,
+            "calls": self._requests.malformed,
+        }
 
     async def skills(self) -> list[OfferedSkill]:
         """See ``SkillGateway``."""

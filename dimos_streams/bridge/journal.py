@@ -223,7 +223,8 @@ class Journal:
         elif any(path.parent.glob(f"{path.name}{_ASIDE}*")):
             # Readers stand at places of a journal that is gone. No place of it may be taken for one of this journal:
             # the microseconds since 1970 are ahead of anything that was counted one by one.
-            self._first, self._last = clock.utime(), clock.utime() - 1
+            self._first = clock.utime()
+            self._last = self._first - 1
 
     def _use(self, db: sqlite3.Connection) -> None:
         self._db = db

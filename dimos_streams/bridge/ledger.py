@@ -12,7 +12,7 @@ from dimos_streams.bridge.hub import Hub
 from dimos_streams.bridge.journal import Journal
 from dimos_streams.bridge.leases import Leases
 from dimos_streams.limited_log import LimitedLog
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.receiver import Resume
 
 MAX_OPEN = 1000
@@ -32,6 +32,8 @@ class Ledger:
         self.leases = Leases()
         self.ignored = 0
         """Events of calls that were closed already, or of too many calls."""
+        self.closed: dict[str, int] = dict.fromkeys(map(str, Outcome), 0)
+        """Calls that were closed since the ledger was made, by outcome."""
 
     def restore(self) -> None:
         """Take up the calls of a journal that was written before a restart, and their leases."""
@@ -74,6 +76,7 @@ class Ledger:
         self.hub.publish(self.journal.append(taken, [call.row() for call in changed.values()]))
         for call in touched.values():
             if call.state == CLOSED:
+                self.closed[str(call.outcome)] += 1
                 self.leases.release(call.call_id)
                 self.calls.close(call)
             call.wake()

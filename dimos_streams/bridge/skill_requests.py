@@ -13,7 +13,7 @@ from dimos_streams.bridge.tending import Tending, close_for_module
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageError
 from dimos_streams.limited_log import LimitedLog
-from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import (
@@ -26,6 +26,7 @@ from dimos_streams.tool_stream.event import (
     json_object,
     json_text,
 )
+from dimos_streams.tool_stream.wire import pack_event
 
 _MAX_PENDING = 100
 _MAX_TEXT = 4000
@@ -104,7 +105,7 @@ class SkillRequests:
         if call.state != CLOSED:
             self._tending.request(call)
         elif call.last is not None:
-            self._bus.publish(EVENTS, encode(call.last.to_message()))
+            self._bus.publish(EVENTS, pack_event(call.last))
 
     async def _begin(self, call: CallState) -> None:
         try:

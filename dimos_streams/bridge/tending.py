@@ -18,6 +18,7 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.tool_stream.directory import ALIVE_S, ModuleDirectory
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, EventType, Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.wire import pack_event
 
 _logger = logging.getLogger(__name__)
 
@@ -206,7 +207,7 @@ def close_for_module(bus: Bus, ledger: Ledger, call: CallState, outcome: Outcome
     events.append(_event(call, call.last_seq + len(events) + 1, "close", text, close))
     ledger.take(events)
     for event in events:
-        bus.publish(EVENTS, encode(event.to_message()))
+        bus.publish(EVENTS, pack_event(event))
 
 
 def _event(call: CallState, seq: int, type: EventType, text: str, data: dict[str, Any]) -> ToolEvent:

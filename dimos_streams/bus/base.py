@@ -102,6 +102,11 @@ class Subscription:
         else:
             self._scheduled = False
 
+    @property
+    def waiting(self) -> int:
+        """Messages that are queued behind the one that is being handled."""
+        return len(self._queue)
+
     def statistics(self) -> SubscriptionStatistics:
         """What has gone through this subscription."""
         return SubscriptionStatistics(self._received, self._handled, self._dropped, self._errors, len(self._queue))

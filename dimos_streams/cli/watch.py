@@ -93,15 +93,14 @@ async def watching(
 async def watching_bus(bus: Bus, show: Show) -> AsyncIterator[EventWatch]:
     """A watch of what can be heard on an open bus, where there is no bridge: some events may be lost."""
     from dimos_streams.errors import MessageError
-    from dimos_streams.messages.codec import decode
-    from dimos_streams.messages.dimos_streams import ToolStreamEvent
-    from dimos_streams.tool_stream.event import EVENTS, ToolEvent
+    from dimos_streams.tool_stream.event import EVENTS
+    from dimos_streams.tool_stream.wire import unpack_event
 
     watch = EventWatch(show)
 
     def on_message(channel: str, data: bytes) -> None:
         with contextlib.suppress(MessageError):  # not ours to report: we only look on
-            watch.take(ToolEvent.from_message(decode(ToolStreamEvent, data, channel), channel))
+            watch.take(unpack_event(data, channel))
 
     subscription = bus.subscribe(EVENTS, on_message)
     try:

@@ -7,9 +7,10 @@ keeps the interpreter's lock, a stopped process.
 from __future__ import annotations
 
 import asyncio
-import faulthandler
 import logging
 import sys
+import threading
+import traceback
 from collections.abc import Callable, Iterable
 
 from dimos_streams import clock
@@ -24,18 +25,43 @@ _logger = logging.getLogger(__name__)
 
 
 async def beat(send: Callable[[], None]) -> None:
-    """Say that the loop runs, until cancelled. When it does not, the log shows what every thread does instead."""
+    """Say that the loop runs, until cancelled. When it does not, the log shows what its thread does instead."""
+    witness = _Witness()
+    witness.start()
     try:
         while True:
             send()
-            faulthandler.dump_traceback_later(HUNG_AFTER_S, file=sys.stderr)
+            witness.beats += 1
             before = clock.monotonic()
             await asyncio.sleep(BEAT_S)
             late = clock.monotonic() - before - BEAT_S
             if late > HUNG_AFTER_S:
                 _logger.warning("the loop of this process did not run for %.1f s", late)
     finally:
-        faulthandler.cancel_dump_traceback_later()
+        witness.ended.set()
+
+
+class _Witness(threading.Thread):
+    """Logs once where the thread that made it is, when a second has gone by without a beat.
+
+    Not ``faulthandler``: it looks at stacks without the interpreter's lock, and when a stopped process goes on it
+    would look at one that runs, which can end the process.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(name="witness", daemon=True)
+        self.beats = 0
+        self.ended = threading.Event()
+        self._watched = threading.get_ident()
+
+    def run(self) -> None:
+        seen = told = -1
+        while not self.ended.wait(HUNG_AFTER_S):
+            if self.beats == seen != told:
+                told = seen
+                stack = traceback.format_stack(sys._current_frames().get(self._watched))
+                _logger.warning("the loop of this process does not run; its thread is here:\n%s", "".join(stack))
+            seen = self.beats
 
 
 class Spokesman:

@@ -11,7 +11,6 @@ from pydantic_core import from_json
 
 from dimos_streams.agent.sse import SseParser
 from dimos_streams.bridge.broker import Broker
-from dimos_streams.bridge.event_stream import EventStream
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.errors import SkillUnavailableError
 from dimos_streams.skill import OnDuplicate
@@ -103,6 +102,8 @@ class PartGateway:
     def _serve(
         self, connection: _Connection, after: int, caller: str | None, call_id: str | None
     ) -> asyncio.Task[None]:
+        from dimos_streams.bridge.event_stream import EventStream
+
         async def respond() -> None:
             try:
                 bridge = self._running()

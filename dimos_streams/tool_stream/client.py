@@ -10,10 +10,11 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.errors import CallRejectedError, MessageError, SkillError, UnknownSkillError
-from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamEvent
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.tool_stream.directory import ModuleDirectory, check_arguments
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, Outcome, json_text
+from dimos_streams.tool_stream.wire import unpack_event
 
 _REPEAT_S = 0.25
 _TAKEN_WITHIN_S = 5.0
@@ -74,7 +75,7 @@ class BusSkillClient:
 def _watch(call_id: str, channel: str, data: bytes, begun: asyncio.Future[None]) -> None:
     """Settle ``begun`` by the first events of a call: it runs, or it was rejected."""
     try:
-        event = ToolEvent.from_message(decode(ToolStreamEvent, data, channel=channel))
+        event = unpack_event(data, channel)
     except MessageError:  # the receiver of the bridge counts and reports it
         return
     if event.call_id != call_id or begun.done():

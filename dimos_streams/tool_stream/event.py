@@ -98,52 +98,12 @@ class ToolEvent:
                 raise ValueError(f"not a tool stream event: {name} is {getattr(event, name)!r}")
         if event.type not in EVENT_TYPES and event.type != "gap":
             raise ValueError(f"not a tool stream event: type is {event.type!r}")
+        if event.type == "close" and event.data.get("outcome", Outcome.FAILED) not in OUTCOMES:
+            raise ValueError(f"not a tool stream event: outcome is {event.data['outcome']!r}")
         return event
 
-    def to_message(self) -> ToolStreamEvent:
-        """The LCM message. Raises ``SkillError`` if the data is not JSON or too large."""
-        data_json = json_text(self.data)
-        size = len(data_json.encode()) + len(self.text.encode("utf-8", "surrogatepass"))
-        if size > MAX_PAYLOAD:
-            raise SkillError(f"text and data of one event are {size} bytes long; {MAX_PAYLOAD} are possible")
-        return ToolStreamEvent(
-            utime=self.utime,
-            call_id=self.call_id,
-            seq=self.seq,
-            type=self.type,
-            module=self.module,
-            skill=self.skill,
-            caller=self.caller,
-            text=self.text,
-            data_json=data_json,
-        )
 
-    @classmethod
-    def from_message(cls, message: ToolStreamEvent, channel: str = EVENTS) -> ToolEvent:
-        """The inverse of ``to_message``. Raises ``MessageError`` for what no publisher sends."""
-        data = json_object(message.data_json, channel, "dimos_streams.ToolStreamEvent")
-        if message.type not in EVENT_TYPES:
-            raise MessageError(channel, "dimos_streams.ToolStreamEvent", f"type is {message.type!r}")
-        if not 1 <= message.seq <= MAX_SEQ or not message.call_id:
-            why = f"call {message.call_id!r} has seq {message.seq}"
-            raise MessageError(channel, "dimos_streams.ToolStreamEvent", why)
-        if not all(map(is_name, (message.call_id, message.module, message.skill, message.caller))):
-            raise MessageError(channel, "dimos_streams.ToolStreamEvent", "a name is too long, or not printable")
-        if message.type == "close" and data.get("outcome") not in set(Outcome):
-            raise MessageError(channel, "dimos_streams.ToolStreamEvent", f"outcome is {data.get('outcome')!r}")
-        return cls(
-            utime=message.utime,
-            call_id=message.call_id,
-            seq=message.seq,
-            type=message.type,  # type: ignore[arg-type]
-            module=message.module,
-            skill=message.skill,
-            caller=message.caller,
-            text=message.text,
-            data=data,
-        )
-
-
+OUTCOMES = tuple(Outcome)  # no set: what is looked up may not be hashable
 _FIELD_TYPES: dict[str, type] = {
     "utime": int,
     "call_id": str,

@@ -17,7 +17,7 @@ from dimos_streams.bus import Bus, Subscription
 from dimos_streams.errors import MessageError, SkillArgumentError, UnknownSkillError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel, ToolStreamRequest
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.module import Module
 from dimos_streams.skill import SkillSpec, skills_of
 from dimos_streams.tool_stream.client import BusSkillClient
@@ -26,7 +26,6 @@ from dimos_streams.tool_stream.event import (
     CALLS,
     CANCELS,
     MAX_ARGUMENTS,
-    REQUESTS,
     STATUS,
     Outcome,
     is_name,
@@ -61,7 +60,7 @@ class SkillHost:
     """Hosts modules' skills on one bus. Calls are idempotent by id: a call that comes twice runs once."""
 
     def __init__(self, bus: Bus) -> None:
-        self.publisher = ToolStreamPublisher(bus)
+        self.publisher = ToolStreamPublisher(bus, on_describe=self._describe)
         self.directory = ModuleDirectory(bus)
         self._bus = bus
         self._modules: dict[str, _Hosted] = {}
@@ -81,7 +80,6 @@ class SkillHost:
         self._subscriptions = [
             self._bus.subscribe(CALLS, self._on_call),
             self._bus.subscribe(CANCELS, self._on_cancel),
-            self._bus.subscribe(REQUESTS, self._on_request),
         ]
         self._heart = asyncio.get_running_loop().create_task(self._beat(), name="heartbeat")
 
@@ -158,14 +156,9 @@ class SkillHost:
         )
         self._bus.publish(STATUS, encode(status))
 
-    def _on_request(self, channel: str, data: bytes) -> None:
-        try:
-            request = decode(ToolStreamRequest, data, channel=channel)
-        except MessageError:  # the publisher listens on the same channel and reports it
-            return
-        if request.kind == "describe":
-            for name in self._modules:
-                self._send_status(name, with_skills=True)
+    def _describe(self) -> None:
+        for name in self._modules:
+            self._send_status(name, with_skills=True)
 
     def _on_call(self, channel: str, data: bytes) -> None:
         try:

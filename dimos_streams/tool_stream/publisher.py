@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
-from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +16,15 @@ from dimos_streams.errors import MessageError, StreamClosedError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
-from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, Outcome, json_text
+from dimos_streams.tool_stream.history import History
 from dimos_streams.tool_stream.receivers import RECEIVER_GONE_S, Receivers
+from dimos_streams.tool_stream.wire import EventPacker
 
 _log = LimitedLog(logging.getLogger(__name__))
 
+RECEIVER_ANSWERS_S = 0.3
+"""A call that has filled its window waits once for so long, for a receiver that was not heard of lately."""
 _TURN = 32
 """Events of one call after which the rest of the loop has its turn."""
 _REPAIR_SLICE = 64
@@ -33,9 +36,12 @@ class PublisherLimits:
     """Bounds of a publisher's memory."""
 
     window: int = 1024
-    """Events of one call that may be under way, unacknowledged by a receiver that is alive."""
+    """Events of one call that may be under way, unacknowledged by a receiver; then ``update`` waits, as long as one
+    is alive, and ``progress`` thins out."""
     history: int = 4096
     """Events of one call that are kept, beside its ``open``, when nobody acknowledges."""
+    history_bytes: int = 16 * 1024 * 1024
+    """What these may have together."""
     closed_calls: int = 256
     """Ended calls whose events are kept until acknowledged."""
 
@@ -45,20 +51,25 @@ class CallWriter:
 
     def __init__(self, publisher: ToolStreamPublisher, call_id: str, module: str, skill: str, caller: str) -> None:
         self.call_id, self.module, self.skill, self.caller = call_id, module, skill, caller
-        self.last_seq = 0
         self.closed = False
         self.answered = False
         """Whether an update has been sent."""
         self.acknowledged_at = float("-inf")
         """When any receiver acknowledged something of it, on the loop's clock."""
+        self._packer = EventPacker(call_id, module, skill, caller)
         self._publisher = publisher
         self._acked: dict[str, int] = {}
         self._safe = 0
-        self._opening = b""
-        self._history: deque[tuple[int, bytes]] = deque(maxlen=publisher.limits.history)
+        self._history = History(max_events=publisher.limits.history, max_bytes=publisher.limits.history_bytes)
         self._space = asyncio.Event()
         self._thinned: tuple[str, Mapping[str, Any]] | None = None
         self._stands_for = 0
+        self._called_out = False
+
+    @property
+    def last_seq(self) -> int:
+        """Of the newest event, 0 before the first."""
+        return self._history.last_seq
 
     async def update(self, text: str, data: Mapping[str, Any]) -> None:
         """Send an update; waits while the window is full. Raises ``StreamClosedError`` after the close."""
@@ -100,7 +111,6 @@ class CallWriter:
     def emit_open(self, text: str, data: Mapping[str, Any]) -> None:
         """Send the first event; for the publisher."""
         self._emit("open", text, data)
-        self._opening = self._history[0][1]
 
     def acknowledge(self, receiver: str, to_seq: int) -> None:
         """A receiver has all events up to ``to_seq``; for the publisher."""
@@ -118,22 +128,15 @@ class CallWriter:
         if known:
             self._acked = {name: self._acked.get(name, 0) for name in known}
             self._safe = min(self._acked.values())
-        while self._history and self._history[0][0] <= self._safe:
-            self._history.popleft()
+        self._history.forget(self._safe)
 
     def repair(self, from_seq: int, to_seq: int) -> tuple[list[bytes], tuple[int, int] | None]:
         """Events of a range, and the part of it that is not kept any more. The ``open`` is always kept."""
-        first_kept = self._history[0][0] if self._history else self.last_seq + 1
-        found = [self._opening] if from_seq <= 1 < first_kept and to_seq >= 1 else []
-        start = max(from_seq, first_kept)
-        kept = itertools.islice(self._history, start - first_kept, max(start, to_seq + 1) - first_kept)
-        found += [data for _, data in itertools.islice(kept, _REPAIR_SLICE)]
-        gone = max(from_seq, 2), min(to_seq, first_kept - 1)
-        return found, gone if gone[0] <= gone[1] else None
+        return self._history.range(from_seq, to_seq, _REPAIR_SLICE)
 
     def newest(self) -> bytes:
         """The newest event that is kept."""
-        return self._history[-1][1] if self._history else self._opening
+        return self._history.newest
 
     def _check_open(self, what: str) -> None:
         if self.closed:
@@ -142,16 +145,26 @@ class CallWriter:
     def _full(self) -> bool:
         if self.unacknowledged < self._publisher.limits.window:
             return False
-        acked = [self._acked.get(name, 0) for name in self._publisher.receivers.alive()]
-        return bool(acked) and self.last_seq - min(acked) >= self._publisher.limits.window
+        alive = [self._acked.get(name, 0) for name in self._publisher.receivers.alive()]
+        return self.last_seq - min(alive, default=self._safe) >= self._publisher.limits.window
 
     async def _wait_for_space(self) -> None:
         while self._full() and not self.closed:
-            self._space.clear()
-            # When the time is over a receiver counts as gone, unless it acknowledged something else.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(RECEIVER_GONE_S):
-                    await self._space.wait()
+            if self._publisher.receiver_alive():
+                # When the time is over a receiver counts as gone, unless it acknowledged something else.
+                await self._wait(RECEIVER_GONE_S)
+            elif not self._called_out:
+                # One that had nothing to acknowledge for a while answers now, if it is there.
+                self._called_out = True
+                await self._wait(RECEIVER_ANSWERS_S)
+            else:
+                return
+
+    async def _wait(self, timeout_s: float) -> None:
+        self._space.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._space.wait()
 
     def _flush_progress(self) -> None:
         if self._thinned is not None:
@@ -160,31 +173,23 @@ class CallWriter:
             self._emit("progress", text, {**data, "stands_for": count} if count > 1 else data)
 
     def _emit(self, type: EventType, text: str, data: Mapping[str, Any]) -> None:
-        event = ToolEvent(
-            utime=clock.utime(),
-            call_id=self.call_id,
-            seq=self.last_seq + 1,
-            type=type,
-            module=self.module,
-            skill=self.skill,
-            caller=self.caller,
-            text=text,
-            data=data,
-        )
-        encoded = encode(event.to_message())
-        self.last_seq += 1
-        self._history.append((self.last_seq, encoded))
+        encoded = self._packer.pack(clock.utime(), self.last_seq + 1, type, text, data)
+        self._history.append(encoded)
         self._publisher.publish(encoded)
 
 
 class ToolStreamPublisher:
     """Writes the tool streams of one process. Use from the bus's loop only.
 
-    While a receiver acknowledges, a call that gets a window ahead of it waits (``update``) or thins out
-    (``progress``). Without a receiver nothing waits and only the newest events of each call are kept.
+    A call that gets a window ahead of its receivers thins out (``progress``) or waits (``update``). Without a
+    receiver no update waits for long, and only the newest events of each call are kept.
     """
 
-    def __init__(self, bus: Bus, limits: PublisherLimits | None = None) -> None:
+    def __init__(
+        self, bus: Bus, limits: PublisherLimits | None = None, on_describe: Callable[[], None] | None = None
+    ) -> None:
+        """``on_describe`` is called when somebody asks the modules of this process to introduce themselves."""
+        self._on_describe = on_describe or (lambda: None)
         self.limits = limits or PublisherLimits()
         self.receivers = Receivers()
         self._bus = bus
@@ -263,6 +268,9 @@ class ToolStreamPublisher:
             request = decode(ToolStreamRequest, data, channel=channel)
         except MessageError as error:
             _log.warning("skipped: %s", error)
+            return
+        if request.kind == "describe":
+            self._on_describe()
             return
         writer = self._open.get(request.call_id) or self._ended.get(request.call_id)
         if writer is None:

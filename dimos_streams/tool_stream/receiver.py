@@ -13,8 +13,9 @@ from dimos_streams.bus import Bus, Subscription
 from dimos_streams.errors import MessageError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent, ToolStreamRequest
+from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUESTS, ToolEvent
+from dimos_streams.tool_stream.wire import unpack_event
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -24,9 +25,11 @@ SETTLE_S = 0.003
 """How long an event may be overtaken by later ones before it is asked for."""
 REPAIR_DELAYS_S = (0.005, 0.01, 0.02, 0.04, 0.08, *(0.16,) * 17)
 """Pauses after each request without an answer; then the events count as gone. 2.9 s in all, and so many requests
-that at 30 % loss in both directions one of a million ranges is given up."""
+that at 30 % loss in both directions one of three million ranges is given up."""
 MAX_PENDING = 2048
 """Events of one call kept that came ahead of a missing one; more are dropped and asked for later."""
+_MAX_BATCH = 256
+"""Events that are handed over together at most."""
 _MAX_RANGES = 256
 _REMEMBERED = 4096
 _EVERYTHING = 2**31 - 1
@@ -87,6 +90,7 @@ class ToolStreamReceiver:
         self._streams: OrderedDict[str, _Stream] = OrderedDict()
         self._batch: list[ToolEvent] = []
         self._flushing = False
+        self._retry: asyncio.TimerHandle | None = None
         self._to_ack: set[str] = set()
         self._ack_timer: asyncio.TimerHandle | None = None
         self._repair_timer: asyncio.TimerHandle | None = None
@@ -96,10 +100,8 @@ class ToolStreamReceiver:
     def start(self) -> None:
         """Begin to receive. The bus must be open."""
         self._loop = asyncio.get_running_loop()
-        self._subscriptions = [
-            self._bus.subscribe(EVENTS, self._on_event, capacity=65536),
-            self._bus.subscribe(REQUESTS, self._on_request),
-        ]
+        self._events = self._bus.subscribe(EVENTS, self._on_event, capacity=65536)
+        self._subscriptions = [self._events, self._bus.subscribe(REQUESTS, self._on_request)]
 
     def stop(self) -> None:
         """Deliver what is in hand and receive no more. Twice is fine."""
@@ -108,7 +110,7 @@ class ToolStreamReceiver:
         for subscription in self._subscriptions:
             subscription.close()
         self._subscriptions = []
-        for timer in (self._ack_timer, self._repair_timer):
+        for timer in (self._ack_timer, self._repair_timer, self._retry):
             if timer is not None:
                 timer.cancel()
         self._flush()
@@ -153,8 +155,19 @@ class ToolStreamReceiver:
                 del self._streams[call_id]
 
     def _on_event(self, channel: str, data: bytes) -> None:
+        self._take(channel, data)
+        if not self._batch:
+            return
+        # What has come in together is handed over together; one that comes alone waits for nothing.
+        if not self._events.waiting or len(self._batch) >= _MAX_BATCH:
+            self._flush()
+        elif not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _take(self, channel: str, data: bytes) -> None:
         try:
-            event = ToolEvent.from_message(decode(ToolStreamEvent, data, channel=channel), channel)
+            event = unpack_event(data, channel)
         except MessageError as error:
             self._malformed += 1
             _log.warning("skipped: %s", error)
@@ -183,12 +196,9 @@ class ToolStreamReceiver:
         stream.attempts, stream.repair_at = 0, None
         if stream.closed:
             stream.pending.clear()
-        if not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Hand over what has come in this turn of the loop, then acknowledge it."""
+        """Hand over what has come in, then acknowledge it."""
         self._flushing = False
         batch = self._batch
         if not batch:
@@ -197,8 +207,9 @@ class ToolStreamReceiver:
             self._deliver(batch)
         except Exception:
             _log.exception("%d events could not be delivered and will be again", len(batch))
-            self._flushing = True
-            self._loop.call_later(REPAIR_DELAYS_S[0], self._flush)
+            if self._retry is not None:
+                self._retry.cancel()
+            self._retry = self._loop.call_later(REPAIR_DELAYS_S[0], self._flush)
             return
         self._batch = []
         self._delivered += len(batch)
@@ -279,6 +290,7 @@ class ToolStreamReceiver:
         self._advance(stream, gap)
         if stream.highest > stream.delivered and not stream.closed:
             self._arm_repair(stream)
+        self._flush()
 
     def _on_request(self, channel: str, data: bytes) -> None:
         """A publisher's answer that it has not kept (a part of) what was asked for."""

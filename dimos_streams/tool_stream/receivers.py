@@ -10,7 +10,7 @@ RECEIVER_GONE_S = 2.0
 """A receiver that acknowledged nothing for so long is not waited for any more."""
 RECEIVER_FORGOTTEN_S = 30.0
 """Beside another receiver, events are kept for so long for one that is gone: it may come back."""
-_MAX_RECEIVERS = 8
+MAX_RECEIVERS = 8
 
 
 class Receivers:
@@ -23,7 +23,7 @@ class Receivers:
         """A receiver acknowledged something just now."""
         self._heard[name] = clock.monotonic()
         self._heard.move_to_end(name)
-        if len(self._heard) > _MAX_RECEIVERS:
+        if len(self._heard) > MAX_RECEIVERS:
             self._heard.popitem(last=False)
 
     def alive(self) -> list[str]:

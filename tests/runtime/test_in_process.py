@@ -15,12 +15,13 @@ from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.clock import run_virtual
 from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamEvent
+from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.tool_stream.event import CALLS, EVENTS, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
+from dimos_streams.tool_stream.wire import unpack_event
 from tests.helpers import until
 
 WORDS = "look out for a person in a red shirt and follow them"
@@ -91,7 +92,7 @@ def test_a_robot_without_bridge_and_agent_runs_its_skills() -> None:
         assert run.gateway is None
         events: list[ToolEvent] = []
         run.bus.subscribe(
-            EVENTS, lambda channel, data: events.append(ToolEvent.from_message(decode(ToolStreamEvent, data)))
+            EVENTS, lambda channel, data: events.append(unpack_event(data))
         )
         call = SkillCall(call_id="by-hand", module="drive", skill="turn", arguments_json='{"angle_deg": 40}')
         await asyncio.sleep(1)

@@ -15,6 +15,7 @@ from dimos_streams.testing import FaultBus, Faults
 from dimos_streams.tool_stream.event import EVENTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.publisher import CallWriter, PublisherLimits, ToolStreamPublisher
 from dimos_streams.tool_stream.receiver import Resume, ToolStreamReceiver
+from dimos_streams.tool_stream.wire import pack_event
 from tests.helpers import run_virtual, until
 
 
@@ -151,7 +152,7 @@ def test_what_nobody_can_repair_becomes_a_gap_within_a_bound() -> None:
             event = ToolEvent(
                 utime=1, call_id="orphan", seq=3, type="update", module="m", skill="s", caller="c", text="third"
             )
-            ends.sender_bus.publish(EVENTS, encode(event.to_message()))
+            ends.sender_bus.publish(EVENTS, pack_event(event))
             await asyncio.sleep(3)
             assert [(e.type, e.seq) for e in ends.delivered["orphan"]] == [("gap", 2), ("update", 3)]
 

@@ -1,0 +1,23 @@
+"""Results as people read them."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+
+from benchmarks.result import Result
+
+
+def print_table(results: Sequence[Result]) -> None:
+    """One line a result; the rates are compared with the floor of the same run."""
+    print(f"{platform.system()}, Python {platform.python_version()}, {os.cpu_count()} cores")
+    print(f"{'':32}{'received':>16}{'order':>7}{'p50 ms':>9}{'p99 ms':>9}{'max ms':>9}{'events/s':>10}  floor")
+    floors = {result.name: result.p50_ms for result in results if result.name.startswith("floor")}
+    for result in results:
+        received = f"{result.received}/{result.sent}"
+        order = "yes" if result.in_order else "NO"
+        line = f"{result.name:32}{received:>16}{order:>7}{result.p50_ms:9.3f}{result.p99_ms:9.3f}{result.max_ms:9.3f}"
+        floor = sum(value for name, value in floors.items() if name.endswith(f", {result.name}"))
+        times = f"x {result.p50_ms / floor:.1f}" if floor else ""
+        print(f"{line}{result.events_per_s:10}  {times}{result.remark}".rstrip())

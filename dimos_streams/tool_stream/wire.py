@@ -1,0 +1,143 @@
+"""Events as bytes of the bus, written and read without a message object in between: every event goes this way.
+
+The bytes are those of ``messages.dimos_streams.ToolStreamEvent`` in LCM's encoding: big-endian fields in the order of
+``lcm_types/dimos_streams/ToolStreamEvent.lcm``, a string as its length with the NUL, its UTF-8 and the NUL. A test
+holds both together. It takes a third of the general codec's time, and an event waits for it twice.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from dimos_streams.errors import MessageError, SkillError
+from dimos_streams.messages.codec import decode
+from dimos_streams.messages.dimos_streams import ToolStreamEvent
+from dimos_streams.tool_stream.event import (
+    EVENT_TYPES,
+    EVENTS,
+    MAX_PAYLOAD,
+    MAX_SEQ,
+    OUTCOMES,
+    EventType,
+    ToolEvent,
+    is_name,
+    json_object,
+    json_text,
+)
+
+_TYPE = ToolStreamEvent.msg_name
+_FINGERPRINT = ToolStreamEvent._get_packed_fingerprint()
+_UTIME, _SEQ, _LENGTH = struct.Struct(">q"), struct.Struct(">i"), struct.Struct(">I")
+
+
+class EventPacker:
+    """Packs the events of one call."""
+
+    def __init__(self, call_id: str, module: str, skill: str, caller: str) -> None:
+        self._call_id = _string(call_id)
+        names = _string(module) + _string(skill) + _string(caller)
+        self._types = {type: _string(type) + names for type in EVENT_TYPES}
+
+    def pack(self, utime: int, seq: int, type: EventType, text: str, data: Mapping[str, Any]) -> bytes:
+        """An event's bytes. Raises ``SkillError`` if the data is not JSON, or data or text is too large."""
+        try:
+            encoded, data_json = text.encode(), json_text(data).encode()
+        except UnicodeEncodeError as error:
+            raise SkillError(f"a text that is not Unicode: {error}") from error
+        size = len(encoded) + len(data_json)
+        if size > MAX_PAYLOAD:
+            raise SkillError(f"text and data of one event are {size} bytes long; {MAX_PAYLOAD} are possible")
+        return b"".join(
+            (
+                _FINGERPRINT,
+                _UTIME.pack(utime),
+                self._call_id,
+                _SEQ.pack(seq),
+                self._types[type],
+                _LENGTH.pack(len(encoded) + 1),
+                encoded,
+                b"\0",
+                _LENGTH.pack(len(data_json) + 1),
+                data_json,
+                b"\0",
+            )
+        )
+
+
+def pack_event(event: ToolEvent) -> bytes:
+    """One event's bytes. Raises as ``EventPacker.pack``."""
+    packer = EventPacker(event.call_id, event.module, event.skill, event.caller)
+    return packer.pack(event.utime, event.seq, event.type, event.text, event.data)
+
+
+def unpack_event(data: bytes, channel: str = EVENTS) -> ToolEvent:
+    """The event of a message's bytes. Raises ``MessageError`` for what no publisher sends."""
+    fields = _unpack(data) or _decode(data, channel)
+    value = json_object(fields.data_json, channel, _TYPE)
+    if fields.type not in EVENT_TYPES:
+        raise MessageError(channel, _TYPE, f"type is {fields.type!r}")
+    if not 1 <= fields.seq <= MAX_SEQ or not fields.call_id:
+        raise MessageError(channel, _TYPE, f"call {fields.call_id!r} has seq {fields.seq}")
+    if not (is_name(fields.call_id) and is_name(fields.module) and is_name(fields.skill) and is_name(fields.caller)):
+        raise MessageError(channel, _TYPE, "a name is too long, or not printable")
+    if fields.type == "close" and value.get("outcome") not in OUTCOMES:
+        raise MessageError(channel, _TYPE, f"outcome is {value.get('outcome')!r}")
+    return ToolEvent(
+        utime=fields.utime,
+        call_id=fields.call_id,
+        seq=fields.seq,
+        type=fields.type,  # type: ignore[arg-type]
+        module=fields.module,
+        skill=fields.skill,
+        caller=fields.caller,
+        text=fields.text,
+        data=value,
+    )
+
+
+class _Fields(NamedTuple):
+    utime: int
+    call_id: str
+    seq: int
+    type: str
+    module: str
+    skill: str
+    caller: str
+    text: str
+    data_json: str
+
+
+def _unpack(data: bytes) -> _Fields | None:
+    """The fields of a sound message; None for any other, of which the codec says what is wrong."""
+    if not data.startswith(_FINGERPRINT):
+        return None
+    strings: list[str] = []
+    length_at, utime_at = _LENGTH.unpack_from, len(_FINGERPRINT)
+    try:
+        at = utime_at + _UTIME.size
+        for number in range(7):
+            begin = at + _LENGTH.size
+            at = begin + length_at(data, at)[0]
+            strings.append(data[begin : at - 1].decode())
+            if number == 0:
+                seq = _SEQ.unpack_from(data, at)[0]
+                at += _SEQ.size
+        utime = _UTIME.unpack_from(data, utime_at)[0]
+    except (struct.error, UnicodeDecodeError):
+        return None
+    if at != len(data):
+        return None
+    call_id, type, module, skill, caller, text, data_json = strings
+    return _Fields(utime, call_id, seq, type, module, skill, caller, text, data_json)
+
+
+def _decode(data: bytes, channel: str) -> _Fields:
+    message = decode(ToolStreamEvent, data, channel=channel)
+    return _Fields(*(getattr(message, name) for name in _Fields._fields))
+
+
+def _string(text: str) -> bytes:
+    encoded = text.encode()
+    return b"%b%b\0" % (_LENGTH.pack(len(encoded) + 1), encoded)

@@ -1,0 +1,37 @@
+"""docs/tool-streams.md says what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dimos_streams.tool_stream import directory, host, publisher, receiver, receivers
+from dimos_streams.tool_stream.publisher import PublisherLimits
+
+_PAGE = Path(__file__).parents[2] / "docs" / "tool-streams.md"
+
+
+def test_timers_and_bounds() -> None:
+    limits, delays = PublisherLimits(), receiver.REPAIR_DELAYS_S
+    short = ", ".join(f"{delay * 1000:g}" for delay in delays[:5])
+    assert set(delays[5:]) == {delays[-1]}
+    expected = {
+        "receiver.SETTLE_S": f"{receiver.SETTLE_S * 1000:g} ms",
+        "receiver.REPAIR_DELAYS_S": f"{short} ms, {len(delays) - 5} times {delays[-1] * 1000:g} ms, then a `gap`:"
+        f" {sum(delays):.1f} s in all",
+        "receiver.ACK_DELAY_S": f"after {receiver.ACK_DELAY_S * 1000:g} ms, or {receiver.ACK_EVERY} events",
+        "receiver.MAX_PENDING": f"{receiver.MAX_PENDING}",
+        "PublisherLimits.window": f"{limits.window};",
+        "publisher.RECEIVER_ANSWERS_S": f"has {publisher.RECEIVER_ANSWERS_S:g} s",
+        "receivers.RECEIVER_GONE_S": f"{receivers.RECEIVER_GONE_S:g} s without",
+        "receivers.RECEIVER_FORGOTTEN_S": f"{receivers.RECEIVER_FORGOTTEN_S:g} s, at most {receivers.MAX_RECEIVERS} ",
+        "PublisherLimits.history": f"{limits.history} and {limits.history_bytes >> 20} MB",
+        "PublisherLimits.closed_calls": f"{limits.closed_calls},",
+        "directory.HEARTBEAT_S": f"every {directory.HEARTBEAT_S:g} s",
+        "host.HEARTBEAT_RETRY_S": f"{host.HEARTBEAT_RETRY_S:g} s,",
+        "directory.ALIVE_S": f"{directory.ALIVE_S:g} s without",
+    }
+    rows = dict(re.findall(r"^\| [^|]+ \| ([^|]+) \| `([^`]+)`[^|]*\|$", _PAGE.read_text(), re.MULTILINE))
+    values = {name: value for value, name in rows.items()}
+    for name, value in expected.items():
+        assert values[name].startswith(value), name

@@ -1,0 +1,95 @@
+"""The short way between events and bytes against the general codec."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dimos_streams.errors import MessageError, SkillError
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import ToolStreamEvent
+from dimos_streams.tool_stream.event import EVENT_TYPES, MAX_PAYLOAD, MAX_SEQ, ToolEvent, json_text
+from dimos_streams.tool_stream.wire import pack_event, unpack_event
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+_NAME = st.text(st.characters(categories=["L", "N", "P"]), max_size=10)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | _TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
+    max_leaves=5,
+)
+_EVENTS = st.builds(
+    ToolEvent,
+    utime=st.integers(-(2**63), 2**63 - 1),
+    call_id=_NAME.filter(bool),
+    seq=st.integers(1, MAX_SEQ),
+    type=st.sampled_from(sorted(EVENT_TYPES - {"close"})),
+    module=_NAME,
+    skill=_NAME,
+    caller=_NAME,
+    text=_TEXT,
+    data=st.dictionaries(_TEXT, _VALUES, max_size=3),
+)
+
+
+def _message(event: ToolEvent) -> ToolStreamEvent:
+    names = ("utime", "call_id", "seq", "type", "module", "skill", "caller", "text")
+    return ToolStreamEvent(**{name: getattr(event, name) for name in names}, data_json=json_text(event.data))
+
+
+@given(_EVENTS)
+def test_the_bytes_are_the_codecs_and_give_the_event_again(event: ToolEvent) -> None:
+    packed = pack_event(event)
+    assert packed == encode(_message(event))
+    assert unpack_event(packed) == event
+
+
+@given(_EVENTS, st.data())
+def test_damaged_bytes_are_an_event_or_an_error(event: ToolEvent, data: st.DataObject) -> None:
+    packed = bytearray(pack_event(event))
+    cut = data.draw(st.integers(0, len(packed)))
+    for _ in range(data.draw(st.integers(0, 3))):
+        packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+    for damaged in (bytes(packed), bytes(packed[:cut]), bytes(packed) + b"\0"):
+        try:
+            found = unpack_event(damaged)
+        except MessageError:
+            continue
+        assert unpack_event(pack_event(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"type": "gap"}, "type is 'gap'"),
+        ({"seq": 0}, "seq 0"),
+        ({"seq": MAX_SEQ + 1}, "seq"),
+        ({"call_id": ""}, "call ''"),
+        ({"module": "m" * 201}, "a name"),
+        ({"skill": "a\nb"}, "a name"),
+        ({"data_json": "[]"}, "JSON of type list"),
+        ({"data_json": '{"a": NaN}'}, "bad JSON"),
+        ({"type": "close", "data_json": '{"outcome": ["failed"]}'}, "outcome"),
+    ],
+)
+def test_what_no_publisher_sends(changed: dict[str, object], why: str) -> None:
+    fields: dict[str, object] = {"utime": 1, "call_id": "c", "seq": 1, "type": "update", **changed}
+    with pytest.raises(MessageError, match=why):
+        unpack_event(encode(ToolStreamEvent(**fields)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "data", "why"),
+    [
+        ("\ud800", {}, "not Unicode"),
+        ("", {"a": object()}, "not JSON"),
+        ("x" * (MAX_PAYLOAD - 1), {}, f"{MAX_PAYLOAD + 1} bytes"),
+    ],
+)
+def test_what_cannot_be_sent(text: str, data: dict[str, object], why: str) -> None:
+    event = ToolEvent(
+        utime=1, call_id="c", seq=1, type="update", module="m", skill="s", caller="c", text=text, data=data
+    )
+    with pytest.raises(SkillError, match=why):
+        pack_event(event)
