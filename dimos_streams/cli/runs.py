@@ -92,7 +92,13 @@ async def _state(record: RunRecord) -> dict[str, Any]:
     address = BridgeAddress(f"http://127.0.0.1:{record.port}", record.token)
     try:
         health, modules = await asyncio.gather(address.get("/healthz"), address.get("/modules"))
-        bridge = {"url": address.url, "status": health["status"], "open_calls": health["counts"]["open_calls"]}
+        counts = {name: health["counts"][name] for name in ("receiver", "hub", "leases")}
+        bridge = {
+            "url": address.url,
+            "status": health["status"],
+            "open_calls": health["counts"]["open_calls"],
+            "counts": {"place": health["place"], **counts},
+        }
     except BridgeUnreachableError as error:
         bridge, modules = {"url": address.url, "status": "unreachable", "problem": str(error)}, []
     known = {module["name"]: module for module in modules}
@@ -129,6 +135,8 @@ def _write_state(state: dict[str, Any]) -> None:
     calls = f", {plural(bridge['open_calls'], 'open call')}" if "open_calls" in bridge else ""
     write(f"{state['run_id']}  up {_duration(state['up_s'])}  pid {state['pid']}")
     write(f"  bridge  {bridge['url']} {bridge['status']}{calls}")
+    if "counts" in bridge:
+        write(f"  events  {_counts(bridge['counts'])}")
     write(f"  bus     {state['bus']}")
     write(f"  files   {state['run_dir']}")
     health = {module["name"]: module for module in state["modules"]}
@@ -138,6 +146,14 @@ def _write_state(state: dict[str, Any]) -> None:
         for text in [", ".join(_health(health[name]) for name in process["modules"])]
     ]
     write_table(("  PROCESS", "PID", "STATE", "RESTARTS", "MODULES"), rows)
+
+
+def _counts(counts: dict[str, Any]) -> str:
+    """What became of the events: on the way in, and on the way to the readers."""
+    receiver, hub = counts["receiver"], counts["hub"]
+    arrived = f"{receiver['delivered']} delivered, {receiver['gaps']} lost, {receiver['malformed']} malformed"
+    readers = plural(hub["readers"], "reader")
+    return f"{arrived}; {readers}, {hub['lag']} behind, {hub['thinned']} thinned out, {hub['cut']} cut off"
 
 
 def _health(module: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -156,6 +157,8 @@ def test_status(rover: Machine) -> None:
     text = rover("status").out
     assert state["run_id"] in text
     assert "rover (ok)" in text
+    delivered = r"events  \d+ delivered, 0 lost, 0 malformed"
+    assert re.search(delivered + r"; \d+ readers?, \d+ behind, 0 thinned out, 0 cut off", text)
 
 
 def test_logs(rover: Machine) -> None:
