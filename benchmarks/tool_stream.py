@@ -1,10 +1,11 @@
 """How long an update takes from a skill to an agent's queue, and how many go through in a burst.
 
-    python -m benchmarks.tool_stream [--json] [--quick] [--rounds 3]
+    python -m benchmarks.tool_stream [--json] [--quick] [--rounds 3] [--peer VENV/bin/python]
 
 Real processes: skill → LCM multicast → bridge with its journal on disk → SSE → client → asyncio queue. Latency is
 the event's own time stamp against the clock at its arrival, on one machine. The floor is measured in the same round:
-a bare datagram from process to process, and a bare event stream over loopback with the same parser.
+a bare datagram from process to process, and a bare event stream over loopback with the same parser. With --peer, a
+dimos installation does the same updates in the same round.
 """
 
 from __future__ import annotations
@@ -13,27 +14,33 @@ import argparse
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 from benchmarks.clients import measure_clients
 from benchmarks.floor import measure_floor
+from benchmarks.peer import Peer, Workload
 from benchmarks.result import Result, median_of
 from benchmarks.system import free_bus, running
 from benchmarks.table import print_table
+from dimos_streams.errors import UserError
 
 _RATES_HZ = (100.0, 200.0)
 _BURST = 20_000
 _CALLS = 100
 
 
-async def _one_round(quick: bool) -> AsyncIterator[Result]:
+async def _one_round(quick: bool, peer: Peer | None) -> AsyncIterator[Result]:
     seconds = 2.0 if quick else 5.0
+    single = [
+        Workload(name=f"{rate_hz:g} Hz", count=round(seconds * rate_hz), rate_hz=rate_hz) for rate_hz in _RATES_HZ
+    ]
+    single.append(Workload(name=f"burst of {_BURST}", count=_BURST))
     for rate_hz in _RATES_HZ:
         for result in await asyncio.to_thread(measure_floor, free_bus(), round(seconds * rate_hz), rate_hz):
             yield result
     async with running() as system:
-        for rate_hz in _RATES_HZ:
-            yield await system.measure(f"{rate_hz:g} Hz", count=round(seconds * rate_hz), rate_hz=rate_hz)
-        yield await system.measure(f"burst of {_BURST}", count=_BURST)
+        for load in single:
+            yield await system.measure(load.name, count=load.count, rate_hz=load.rate_hz)
         count = round(seconds * 2)
         yield await system.measure(f"{_CALLS} calls, 2 Hz each", count=count, rate_hz=2.0, calls=_CALLS)
         for clients, stalled in ((50, 0), (200, 0), (200, 20)):
@@ -43,12 +50,15 @@ async def _one_round(quick: bool) -> AsyncIterator[Result]:
         yield await system.measure(f"20 % loss, {rate_hz:g} Hz", count=round(seconds * rate_hz), rate_hz=rate_hz)
         yield await system.measure(f"20 % loss, burst of {_BURST}", count=_BURST)
         yield await system.measure(f"20 % loss, {_CALLS} calls", count=count, rate_hz=2.0, calls=_CALLS)
+    if peer is not None:
+        for result in await peer.measure(single):
+            yield result
 
 
-async def _run(rounds: int, quick: bool) -> list[Result]:
+async def _run(rounds: int, quick: bool, peer: Peer | None) -> list[Result]:
     found: dict[str, list[Result]] = {}
     for _ in range(rounds):
-        async for result in _one_round(quick):
+        async for result in _one_round(quick, peer):
             found.setdefault(result.name, []).append(result)
     return [median_of(results) for results in found.values()]
 
@@ -58,8 +68,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument("--quick", action="store_true", help="shorter runs of each row")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each row; the median one is shown")
+    parser.add_argument("--peer", type=Path, metavar="PYTHON", help="interpreter of a dimos installation to compare")
     arguments = parser.parse_args()
-    results = asyncio.run(_run(arguments.rounds, arguments.quick))
+    try:
+        peer = Peer.at(arguments.peer) if arguments.peer else None
+        results = asyncio.run(_run(arguments.rounds, arguments.quick, peer))
+    except UserError as error:
+        parser.exit(2, f"error: {error}\n")
     if arguments.json:
         print(json.dumps([result.as_dict() for result in results]))
     else:

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
+import contextvars
+import heapq
+import itertools
+import math
 import selectors
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from dimos_streams.errors import DimosStreamsError
+from dimos_streams.waiting import who_waits
 
 T = TypeVar("T")
 
 VIRTUAL_EPOCH_US = 1_600_000_000_000_000
 """Where virtual time begins, in µs since the Unix epoch (2020-09-13 12:26:40 UTC)."""
+_FILES_OF_A_LOOP = 1
+"""The pipe by which other threads wake it."""
 
 
 class DeadlockError(DimosStreamsError):
@@ -51,6 +59,10 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
+class VirtualTimeOverError(DimosStreamsError):
+    """A run in virtual time has gone on for longer than it may."""
+
+
 class _JumpingSelector(selectors.BaseSelector):
     """A selector whose waiting is to move the loop's time forward."""
 
@@ -60,9 +72,12 @@ class _JumpingSelector(selectors.BaseSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = self._inner.select(0)
-        if not ready and (timeout is None or timeout > 0):
-            self._advance(timeout)
-        return ready
+        if ready or (timeout is not None and timeout <= 0):
+            return ready
+        if timeout is None and len(self._inner.get_map()) > _FILES_OF_A_LOOP:
+            return self._inner.select(None)
+        self._advance(timeout)
+        return []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         return self._inner.register(fileobj, events, data)
@@ -80,6 +95,22 @@ class _JumpingSelector(selectors.BaseSelector):
         self._inner.close()
 
 
+class _Timer(asyncio.TimerHandle):
+    """A timer that comes after those that were set before it for the same instant, whatever else is set."""
+
+    __slots__ = ("_order",)
+    _scheduled: bool
+
+    def __init__(self, number: int, when: float, callback: Callable[..., object], args: Any, loop: Any, context: Any):
+        super().__init__(when, callback, args, loop, context)
+        self._order = (when, number)
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, _Timer):
+            return NotImplemented
+        return self._order < other._order
+
+
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop whose time jumps to the next timer instead of waiting for it.
 
@@ -87,12 +118,17 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     Raises ``DeadlockError`` out of ``run_until_complete`` when no timer and no file could wake anybody.
     """
 
-    def __init__(self, start_utime: int = VIRTUAL_EPOCH_US) -> None:
-        # Whole nanoseconds: adding up floats would make a timer's order depend on how time was cut into jumps.
+    _scheduled: list[asyncio.TimerHandle]
+
+    def __init__(self, start_utime: int = VIRTUAL_EPOCH_US, *, limit_s: float | None = None) -> None:
+        # Whole microseconds, kept as nanoseconds: adding up floats would make a timer's order depend on how time was
+        # cut into jumps, and recordings, whose times are whole microseconds, could not be replayed to the instant.
         self._now_ns = 0
         self._start_utime = start_utime
+        self._timers = itertools.count()
+        self._limit_ns: float | None = None if limit_s is None else limit_s * 1e9
         super().__init__(_JumpingSelector(self._advance))
-        self._clock_resolution = 1e-9
+        self._clock_resolution = 1e-7
 
     def time(self) -> float:
         return self._now_ns / 1e9
@@ -101,18 +137,24 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """Virtual µs since the Unix epoch."""
         return self._start_utime + self._now_ns // 1000
 
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        """As asyncio's. Timers of one instant run in the order in which they were set: the heap alone would make it
+        depend on all other timers, so that whoever only looks on could change a run."""
+        timer = _Timer(next(self._timers), when, callback, args, self, context)
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True
+        return timer
+
     def _advance(self, timeout: float | None) -> None:
         if timeout is None:
-            raise DeadlockError(f"nothing is left to wait for; waiting: {self._who_waits()}")
-        self._now_ns += max(1, round(timeout * 1e9))
-
-    def _who_waits(self) -> str:
-        lines = []
-        for task in asyncio.all_tasks(self):
-            stack = task.get_stack(limit=1)
-            where = f"{stack[-1].f_code.co_qualname}:{stack[-1].f_lineno}" if stack else "not started"
-            lines.append(f"{task.get_name()} at {where}")
-        return "; ".join(sorted(lines)) or "no task"
+            raise DeadlockError(_told(self, f"nothing is left to wait for after {self.time():g} s of virtual time"))
+        # The first whole microsecond at which the timer is due; what is less than a tenth of one is rounding.
+        self._now_ns += max(1, math.ceil(timeout * 1e6 - 0.1)) * 1000
+        if self._limit_ns is not None and self._now_ns > self._limit_ns:
+            self._limit_ns = None  # those that are cancelled now still need time to end
+            raise VirtualTimeOverError(_told(self, f"{self.time():g} s of virtual time are over"))
 
     def run_in_executor(  # type: ignore[override]
         self, executor: concurrent.futures.Executor | None, func: Callable[..., T], *args: Any
@@ -125,10 +167,31 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return future
 
 
-def run_virtual(main: Coroutine[Any, Any, T], *, start_utime: int = VIRTUAL_EPOCH_US) -> T:
+def run_virtual(
+    main: Coroutine[Any, Any, T], *, start_utime: int = VIRTUAL_EPOCH_US, limit_s: float | None = None
+) -> T:
     """Run a coroutine to its end in virtual time, as ``asyncio.run`` does in wall time.
 
-    Raises ``DeadlockError`` if it waits for something that can't come.
+    Raises ``DeadlockError``, which lists who waits where, if nothing is left that could wake anybody, and
+    ``VirtualTimeOverError`` with the same list after ``limit_s`` of virtual time: modules that do something
+    periodically would keep a run alive for ever in which nobody gets what they wait for. What other threads do
+    meanwhile does not count: virtual time does not wait for them.
     """
-    with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(start_utime)) as runner:
-        return runner.run(main)
+    runner = asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(start_utime, limit_s=limit_s))
+    try:
+        result = runner.run(main)
+    except DeadlockError:
+        # Tasks that can't even be cancelled must not hide who waited at first.
+        with contextlib.suppress(DeadlockError):
+            runner.close()
+        raise
+    except BaseException:
+        runner.close()
+        raise
+    runner.close()
+    return result
+
+
+def _told(loop: VirtualTimeLoop, what: str) -> str:
+    waiting = "".join(f"\n  {line}" for line in who_waits(loop))
+    return f"{what}; who waits:{waiting or ' no task'}"

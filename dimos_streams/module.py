@@ -93,7 +93,7 @@ class Module:
         self.random = random.Random(_seed_for(self.context.seed, self.name))
         self.health = "ok"
         """A word for operators; anything but ``"ok"`` says what is wrong. Sent with each heartbeat."""
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
         self._failed: asyncio.Future[None] | None = None
         for spec in self.streams().values():
             setattr(self, spec.name, (In if spec.direction == "in" else Out).from_spec(spec))
@@ -126,7 +126,7 @@ class Module:
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         """Run a task that ends with the module at the latest. Its exception is the module's failure."""
         task = asyncio.get_running_loop().create_task(work, name=f"{self.name}:{name}")
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._on_task_done)
         return task
 
@@ -150,7 +150,7 @@ class Module:
                 await task
 
     def _on_task_done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if task.cancelled() or task.exception() is None:
             return
         failed = self.failure()

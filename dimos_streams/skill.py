@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
+import functools
 import inspect
 import json
 import typing
@@ -18,6 +19,7 @@ from dimos_streams.errors import SkillArgumentError
 
 F = TypeVar("F", bound=Callable[..., Any])
 OnDuplicate = Literal["allow", "reject", "replace", "confirm"]
+DuplicateScope = Literal["name", "arguments"]
 Audience = Literal["everyone", "operator"]
 Approval = Literal["never", "ask"]
 
@@ -32,6 +34,8 @@ class SkillPolicy:
     """Resources that a call holds, exclusively, from its beginning to its close."""
     on_duplicate: OnDuplicate = "allow"
     """What becomes of a second call while one runs: both run, it is refused, it takes over, the caller chooses."""
+    duplicate_scope: DuplicateScope = "name"
+    """What counts as a second call: any of the same skill, or only one with equal arguments."""
     audience: Audience = "everyone"
     """Skills for operators are callable by everybody but not offered to models."""
     motion: bool = False
@@ -61,6 +65,7 @@ def skill(
     *,
     uses: Iterable[str] = (),
     on_duplicate: OnDuplicate = "allow",
+    duplicate_scope: DuplicateScope = "name",
     audience: Audience = "everyone",
     motion: bool = False,
     parallel_safe: bool = False,
@@ -142,6 +147,7 @@ class SkillInfo(BaseModel):
     parameters: dict[str, Any]
     uses: tuple[str, ...] = ()
     on_duplicate: OnDuplicate = "allow"
+    duplicate_scope: DuplicateScope = "name"
     audience: Audience = "everyone"
     motion: bool = False
     parallel_safe: bool = False
@@ -173,6 +179,7 @@ class SkillSpec:
             parameters=_schema(self.model),
             uses=tuple(sorted(f"{prefix}{resource}" for resource in policy.uses)),
             on_duplicate=policy.on_duplicate,
+            duplicate_scope=policy.duplicate_scope,
             audience=policy.audience,
             motion=policy.motion,
             parallel_safe=policy.parallel_safe,
@@ -215,6 +222,7 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
     return found
 
 
+@functools.cache
 def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> SkillSpec:
     import docstring_parser
 
@@ -242,6 +250,7 @@ def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> Ski
     return SkillSpec(name, function, policy, model, text, call_parameter)
 
 
+@functools.cache
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
     schema = _without_titles(model.model_json_schema())
     schema.setdefault("properties", {})

@@ -15,12 +15,16 @@ from dimos_streams.errors import SkillError
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import LaserScan
+from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.calls import OwnCalls, listed
 from dimos_streams.skills.motion import Motion
 from dimos_streams.skills.planar import STOP, Pose
 from dimos_streams.streams import In, Out
+
+_REMEMBERED = 1000
+"""Calls that can be taken back."""
 
 
 class DriveConfig(ModuleConfig):
@@ -58,6 +62,7 @@ class Drive(Module):
     shared_outputs = frozenset({"cmd_vel"})
     odom: In[Odometry]
     scan: In[LaserScan] = In(required=False)
+    hold: In[String] = In(required=False)
     cmd_vel: Out[Twist]
 
     def __init__(
@@ -69,8 +74,9 @@ class Drive(Module):
     ) -> None:
         super().__init__(config, name=name, context=context)
         self._calls = OwnCalls()
+        self._began: dict[str, Pose] = {}
 
-    @skill(uses={"base"}, motion=True)
+    @skill(uses={"base"}, motion=True, undo="go_back")
     async def move(self, call: Call, distance_m: Annotated[float, Field(ge=-20.0, le=20.0)]) -> DriveReport:
         """Drive straight ahead or back, and answer on arrival. Fails if something is in the way.
 
@@ -80,7 +86,7 @@ class Drive(Module):
         async with self._motion(call, f"moving {distance_m:g} m") as motion:
             return _report(f"Moved {distance_m:g} m", await motion.straight(distance_m))
 
-    @skill(uses={"base"}, motion=True)
+    @skill(uses={"base"}, motion=True, undo="go_back")
     async def turn(self, call: Call, angle_deg: Annotated[float, Field(ge=-1080.0, le=1080.0)]) -> DriveReport:
         """Turn on the spot, and answer when that is done.
 
@@ -90,7 +96,7 @@ class Drive(Module):
         async with self._motion(call, f"turning {angle_deg:g} deg") as motion:
             return _report(f"Turned {angle_deg:g} deg", await motion.turn(math.radians(angle_deg)))
 
-    @skill(uses={"base"}, motion=True)
+    @skill(uses={"base"}, motion=True, undo="go_back")
     async def go_to(
         self, call: Call, x: float, y: float, timeout_s: Annotated[float, Field(gt=0.0)] = 60.0
     ) -> DriveReport:
@@ -108,6 +114,27 @@ class Drive(Module):
             except TimeoutError:
                 raise SkillError(f"not there within {timeout_s:g} s; {motion.whereabouts()}") from None
 
+    @skill(uses={"base"}, motion=True, audience="operator")
+    async def go_back(
+        self, call: Call, arguments: dict[str, Any], result: Any = None, call_id: str = ""
+    ) -> DriveReport:
+        """Take back a move, a turn or a go_to: return to where it began, and face as then.
+
+        Args:
+            arguments: Those of the call that is taken back.
+            result: What it gave.
+            call_id: Its id.
+        """
+        start = self._began.get(call_id)
+        if start is None:
+            raise SkillError(f"where call {call_id!r} began is not known")
+        async with self._motion(call, f"going back to where {call_id} began") as motion:
+            if "distance_m" in arguments:
+                await motion.back_to(start)
+            elif "angle_deg" not in arguments:
+                await motion.go_to(start.position)
+            return _report("Went back", await motion.face(start.yaw))
+
     @skill(name="stop")  # a module's own `stop` is a hook
     async def stop_driving(self, call: Call) -> str:
         """Stop driving: end every move, turn and go_to, and stand still."""
@@ -124,8 +151,16 @@ class Drive(Module):
             with self._calls.running(call, what):
                 yield motion
         finally:
+            if motion.began is not None:
+                self._remember(call.id, motion.began)
             motion.close()
             self.cmd_vel.publish(STOP)
+
+    def _remember(self, call_id: str, pose: Pose) -> None:
+        """Where a call began, for the newest calls."""
+        self._began[call_id] = pose
+        while len(self._began) > _REMEMBERED:
+            del self._began[next(iter(self._began))]
 
 
 def _report(did: str, pose: Pose) -> DriveReport:

@@ -6,7 +6,7 @@ import cmath
 import math
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
@@ -21,7 +21,12 @@ from dimos_streams.skills.steering import Detour, surroundings_of
 from dimos_streams.skills.watch import Watch
 
 if TYPE_CHECKING:
-    from dimos_streams.skills.follow_person import FollowPerson
+    from dimos_streams.messages.geometry_msgs import Twist
+    from dimos_streams.messages.nav_msgs import Odometry
+    from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
+    from dimos_streams.skills.follow_person import FollowPersonConfig
+    from dimos_streams.skills.planar import PoseHistory
+    from dimos_streams.streams import In, Out
 
 TICK_S = 0.15
 """Commands are repeated at least so often, also where detections come more slowly."""
@@ -55,10 +60,29 @@ class FollowReport:
         )
 
 
+class Follower(Protocol):
+    """What following needs of the module that it belongs to."""
+
+    @property
+    def config(self) -> FollowPersonConfig: ...
+    @property
+    def detections(self) -> In[Detection2DArray]: ...
+    @property
+    def odom(self) -> In[Odometry]: ...
+    @property
+    def scan(self) -> In[LaserScan]: ...
+    @property
+    def camera_info(self) -> In[CameraInfo]: ...
+    @property
+    def cmd_vel(self) -> Out[Twist]: ...
+    @property
+    def poses(self) -> PoseHistory: ...
+
+
 class Following:
     """One call. Its ``run`` may be used once; whoever runs it stops the robot afterwards."""
 
-    def __init__(self, module: FollowPerson, call: Call, description: str) -> None:
+    def __init__(self, module: Follower, call: Call, description: str) -> None:
         config = module.config
         self._module, self._call, self._config, self._description = module, call, config, description
         self._gains = Gains(config.distance_gain, config.bearing_gain, config.motion_gain)

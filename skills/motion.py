@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 import cmath
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
+from dimos_streams.skills.holding import is_held
 from dimos_streams.skills.planar import Pose, clamped, pose_of, turned, twist, wrapped
 from dimos_streams.skills.steering import Detour, surroundings_of
 
 if TYPE_CHECKING:
-    from dimos_streams.skills.drive import Drive
+    from dimos_streams.messages.geometry_msgs import Twist
+    from dimos_streams.messages.nav_msgs import Odometry
+    from dimos_streams.messages.sensor_msgs import LaserScan
+    from dimos_streams.messages.std_msgs import String
+    from dimos_streams.skills.drive import DriveConfig
+    from dimos_streams.streams import In, Out
 
 SPEED_GAIN = 1.5
 TURN_GAIN = 2.0
@@ -28,16 +34,33 @@ SIDESTEP_SPEED = 0.3
 PROGRESS_S = 0.5
 
 
+class Driver(Protocol):
+    """What a motion needs of the module that it belongs to."""
+
+    @property
+    def config(self) -> DriveConfig: ...
+    @property
+    def odom(self) -> In[Odometry]: ...
+    @property
+    def scan(self) -> In[LaserScan]: ...
+    @property
+    def hold(self) -> In[String]: ...
+    @property
+    def cmd_vel(self) -> Out[Twist]: ...
+
+
 class Motion:
     """The motions of one call, one after another. Whoever runs them stops the robot afterwards.
 
     Each raises ``SkillError`` that says where the robot stands if odometry falls silent or something is in the way.
     """
 
-    def __init__(self, module: Drive, call: Call) -> None:
+    def __init__(self, module: Driver, call: Call) -> None:
         self._module, self._call, self._config = module, call, module.config
         self._reader = module.odom.reader()
         self._pose = Pose()
+        self.began: Pose | None = None
+        """Where it was at first, None before the first odometry."""
         self._detour = Detour()
         self._side = 1.0
         self._stirred_from, self._stirred_at = Pose(), clock.monotonic()
@@ -63,6 +86,20 @@ class Motion:
             await self._next_pose()
             if self._is_stuck():
                 raise SkillError(f"blocked after {done.real:.2f} of {distance:g} m; {self.whereabouts()}")
+
+    async def back_to(self, start: Pose) -> Pose:
+        """Go straight back, or ahead, to the height of a pose."""
+        here = await self.here()
+        return await self.straight(here.to_base(start.position).real)
+
+    async def face(self, yaw: float) -> Pose:
+        """Turn the short way to a heading."""
+        here = await self.here()
+        return await self.turn(wrapped(yaw - here.yaw))
+
+    async def here(self) -> Pose:
+        """Where the robot is now."""
+        return await self._next_pose()
 
     async def turn(self, angle: float) -> Pose:
         """Turn on the spot by so many radians, also by more than a full turn; where that ended."""
@@ -93,6 +130,8 @@ class Motion:
             self._tell(f"{abs(seen):.2f} m to go", remaining_m=round(abs(seen), 2))
             await self._next_pose()
             stuck = self._is_stuck()
+            if is_held(self._module.hold):
+                nearest_at = clock.monotonic()
             if stuck and sidesteps > 0:
                 sidesteps -= 1
                 await self._sidestep()
@@ -139,10 +178,13 @@ class Motion:
         except TimeoutError:
             raise SkillError(f"odometry has been silent for {timeout:g} s; last {self.whereabouts()}") from None
         self._pose = pose
+        self.began = self.began or pose
         return pose
 
     def _is_stuck(self) -> bool:
-        """Whether the robot has not stirred for too long."""
+        """Whether the robot has not stirred for too long, and nobody has held it."""
+        if is_held(self._module.hold):
+            self._stirred_at = clock.monotonic()
         now, moved = clock.monotonic(), abs(self._pose.position - self._stirred_from.position)
         if moved > STIRRED_M or abs(wrapped(self._pose.yaw - self._stirred_from.yaw)) > STIRRED_RAD:
             self._stirred_from, self._stirred_at = self._pose, now

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import itertools
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -28,6 +30,30 @@ class AssembledCall:
     """What to tell the model about the damage."""
 
 
+class _Extent:
+    """Follows a JSON object as it arrives, and knows whether it is closed, without reading anything twice."""
+
+    _MARKS = re.compile(r"\\[\s\S]?|[\"{}\[\]]")
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._in_string = False
+        self._escaping = False
+        self.closed = False
+
+    def feed(self, text: str) -> None:
+        if self._escaping and text:
+            text, self._escaping = text[1:], False
+        for mark in self._MARKS.findall(text):
+            if mark[0] == "\\":
+                self._escaping = len(mark) == 1
+            elif mark == '"':
+                self._in_string = not self._in_string
+            elif not self._in_string:
+                self._depth += 1 if mark in "{[" else -1
+                self.closed = self._depth <= 0
+
+
 @dataclass(slots=True)
 class _Slot:
     """A call in the making."""
@@ -36,6 +62,8 @@ class _Slot:
     id: str | None
     name: str = ""
     pieces: list[str] = field(default_factory=list)
+    extent: _Extent = field(default_factory=_Extent)
+    extra: Mapping[str, Any] | None = None
 
     @property
     def arguments(self) -> str:
@@ -45,9 +73,10 @@ class _Slot:
 class ToolCallAssembler:
     """Takes the deltas of one answer and gives its calls, in the order in which they began.
 
-    A piece belongs to the call of its index and id. An index comes with a new id where a new call begins; a piece
-    with an id only belongs to the call of that id or gives the newest call its id; a piece with neither continues
-    the newest call, or begins one if it brings a name after arguments, or one that can't continue the newest's name.
+    A piece belongs to the call of its index and id. An index comes with a new id where a new call begins, unless
+    the piece only continues arguments; a piece with an id only belongs to the call of that id or gives the newest
+    call its id; a piece with neither continues the newest call, or begins one if it brings a name after arguments,
+    or one that can't continue the newest's name.
     """
 
     def __init__(self, offered: Iterable[str] = ()) -> None:
@@ -61,22 +90,37 @@ class ToolCallAssembler:
             slot = _Slot(delta.index, delta.id)
             self._slots.append(slot)
         slot.id = slot.id or delta.id
-        if delta.name != slot.name:  # some servers repeat the whole name in every piece
+        slot.extra = delta.extra or slot.extra
+        # Some servers repeat the whole name in every piece.
+        if delta.name != slot.name or self._continues(slot.name, delta.name):
             slot.name += delta.name
         if delta.arguments:
             slot.pieces.append(delta.arguments)
+            slot.extent.feed(delta.arguments)
 
-    def finish(self, *, complete: bool, new_id: Callable[[], str]) -> tuple[AssembledCall, ...]:
+    def begun(self) -> list[str]:
+        """The names of the calls whose arguments have begun, in order, up to the first that has none yet."""
+        return [slot.name for slot in itertools.takewhile(lambda slot: slot.pieces, self._slots)]
+
+    def finish(
+        self, *, complete: bool, limited: bool = False, new_id: Callable[[], str]
+    ) -> tuple[AssembledCall, ...]:
         """The calls. ``complete`` is False if the stream was cut: then no call can be trusted to be whole.
 
-        Calls without an id, or with one that another call has, get one from ``new_id``.
+        ``limited`` is True if the model was stopped at a limit: then the newest call is whole only if its arguments
+        show it. Calls without an id, or with one that another call has, get one from ``new_id``.
         """
         taken: set[str] = set()
         calls = []
         for slot in self._slots:
+            if not slot.name and not slot.pieces:
+                continue  # some servers announce calls that never come
             call_id = slot.id if slot.id and slot.id not in taken else new_id()
+            while call_id in taken:
+                call_id = new_id()
             taken.add(call_id)
-            calls.append(_assembled(ToolCall(call_id, slot.name, slot.arguments), complete=complete))
+            whole = complete and not (limited and slot is self._slots[-1] and not slot.extent.closed)
+            calls.append(_assembled(ToolCall(call_id, slot.name, slot.arguments, slot.extra), complete=whole))
         return tuple(calls)
 
     def _slot_for(self, delta: ToolCallDelta) -> _Slot | None:
@@ -90,7 +134,9 @@ class ToolCallAssembler:
             return None
         newest = candidates[-1]
         if delta.id and newest.id:
-            return None
+            # There are servers that make up a new id for every piece of the same call.
+            continues = delta.index is not None and not delta.name and not newest.extent.closed
+            return newest if continues else None
         return None if self._begins_a_call(delta, newest) else newest
 
     def _begins_a_call(self, delta: ToolCallDelta, newest: _Slot) -> bool:
@@ -98,10 +144,13 @@ class ToolCallAssembler:
             return False
         if newest.pieces:
             # A repeated name in front of more of the same arguments is no new call.
-            return delta.name != newest.name or _parse(newest.arguments)[1] is None
+            return delta.name != newest.name or newest.extent.closed
         if newest.name not in self._offered or delta.name == newest.name:
             return False
-        return not any(name.startswith(newest.name + delta.name) for name in self._offered)
+        return not self._continues(newest.name, delta.name)
+
+    def _continues(self, name: str, piece: str) -> bool:
+        return any(offered.startswith(name + piece) for offered in self._offered)
 
 
 def _assembled(call: ToolCall, *, complete: bool) -> AssembledCall:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dimos_streams import clock
+from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.models.base import (
     AssistantMessage,
     Message,
@@ -16,11 +17,21 @@ from dimos_streams.agent.models.base import (
     ToolResultMessage,
     UserMessage,
 )
+from dimos_streams.operator.messages import AgentEvent
 from dimos_streams.tool_stream.event import ToolEvent
 
 Role = Literal["operator", "event", "assistant", "tool", "progress", "error", "note"]
 _SHOWN_TEXT, _SHOWN_CALLS, _SHOWN_ARGUMENTS = 4000, 20, 500
 _BEGINNINGS = frozenset({"operator", "event"})
+_ROLES: dict[str, Role] = {
+    EventKind.WORDS: "operator",
+    EventKind.NEWS: "event",
+    EventKind.ANSWER: "assistant",
+    EventKind.RESULT: "tool",
+    EventKind.NOTE: "note",
+    EventKind.ERROR: "error",
+}
+"""What the agent's events are in the conversation; other kinds are no part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +76,10 @@ class Entry:
 
 
 class Conversation:
-    """Entries in order. The oldest turns go when there are more than ``max_entries``; a turn is never torn apart.
+    """Entries in order, made of the agent's events: the same events make the same entries.
 
-    Of each call's progress only the newest entry is kept, until the call's next other entry.
+    The oldest turns go when there are more than ``max_entries``; a turn is never torn apart. Of each call's progress
+    only the newest entry is kept, until the call's next other entry.
     """
 
     def __init__(self, system_prompt: str = "", *, max_entries: int = 1000) -> None:
@@ -89,14 +101,42 @@ class Conversation:
         return self._number
 
     @property
+    def awaits_answer(self) -> bool:
+        """Whether a message is the last that a model sees."""
+        seen = (entry.role for entry in reversed(self._entries) if entry.role not in ("note", "error"))
+        return next(seen, "") in _BEGINNINGS
+
+    @property
     def changed(self) -> asyncio.Event:
         """Set at the next change. Take it before looking, then wait."""
         return self._changed
 
-    def add(self, role: Role, text: str, **fields: Any) -> Entry:
+    def apply(self, event: AgentEvent) -> Entry | None:
+        """Write the entry that an event of the agent makes, if it makes one."""
+        role = _ROLES.get(event.kind)
+        if role is None:
+            return None
+        data = event.data
+        told = data.get("event")
+        return self.add(
+            role,
+            data.get("text", ""),
+            utime=event.utime,
+            tool_calls=tuple(ToolCall(**call) for call in data.get("tool_calls", ())),
+            tool_call_id=data.get("tool_call_id", ""),
+            skill=data.get("skill", ""),
+            call_id=data.get("call_id", ""),
+            event=ToolEvent.from_dict(told) if told else None,
+            is_error=data.get("is_error", False),
+            missions=frozenset(event.missions),
+        )
+
+    def add(self, role: Role, text: str, *, utime: int | None = None, **fields: Any) -> Entry:
         """Write an entry; ``fields`` are those of ``Entry``."""
         self._number += 1
-        entry = Entry(number=self._number, utime=clock.utime(), role=role, text=text, **fields)
+        entry = Entry(
+            number=self._number, utime=clock.utime() if utime is None else utime, role=role, text=text, **fields
+        )
         self._progress.pop(entry.call_id, None)
         if role == "progress":
             self._progress[entry.call_id] = entry
@@ -113,6 +153,11 @@ class Conversation:
             start -= 1
         newer = self._entries[start:] + [entry for entry in self._progress.values() if entry.number > number]
         return sorted(newer, key=lambda entry: entry.number)
+
+    def newest(self, count: int) -> list[Entry]:
+        """The newest entries, progress included, oldest first."""
+        newer = [*self._entries[-count:], *self._progress.values()]
+        return sorted(newer, key=lambda entry: entry.number)[-count:]
 
     def messages(self) -> tuple[Message, ...]:
         """What a model is given."""
@@ -143,4 +188,4 @@ def _messages(entries: Iterable[Entry]) -> Iterable[Message]:
         elif entry.role == "assistant" and (entry.text or entry.tool_calls):
             yield AssistantMessage(entry.text, entry.tool_calls)
         elif entry.role == "tool":
-            yield ToolResultMessage(entry.tool_call_id, entry.skill, entry.text, entry.is_error)
+            yield ToolResultMessage(entry.tool_call_id, entry.skill, entry.text, entry.is_error, event=entry.event)

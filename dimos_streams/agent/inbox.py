@@ -23,5 +23,5 @@ class Inbox:
                 # A gap may lead back to an earlier place: the journal was lost and begins anew.
                 if placed.place <= self.place and placed.event.type != "gap":
                     continue
-                await self._calls.observe(placed.event)
+                await self._calls.observe(placed.event, placed.place)
                 self.place = placed.place

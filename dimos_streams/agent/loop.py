@@ -1,258 +1,334 @@
-"""The loop: waits for messages, asks the model, runs the calls it asks for, until it asks for none."""
+"""The loop: waits for messages, lets the model react to them in turns, and obeys the operator in between."""
 
 from __future__ import annotations
 
-import enum
+import asyncio
 import itertools
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from dimos_streams.agent.assembly import AssembledCall, ToolCallAssembler
-from dimos_streams.agent.calls import CallManager, OpenCall
-from dimos_streams.agent.conversation import Conversation
-from dimos_streams.agent.iterators import closing
-from dimos_streams.agent.missions import Mission
-from dimos_streams.agent.models.base import (
-    Finish,
-    Model,
-    ModelDelta,
-    ModelError,
-    ModelRequest,
-    TextDelta,
-    ToolCallDelta,
-    ToolSchema,
-)
-from dimos_streams.agent.queue import MessageQueue, OperatorWords, QueueItem
-from dimos_streams.agent.telling import answer_text, failed, news_text
+from dimos_streams import clock
+from dimos_streams.agent.aborting import Abort, AbortReport, Undo
+from dimos_streams.agent.events import EventKind
+from dimos_streams.agent.intake import Intake
+from dimos_streams.agent.missions import Mission, ids
+from dimos_streams.agent.open_call import OpenCall
+from dimos_streams.agent.parts import LoopParts
+from dimos_streams.agent.queue import CallNews, QueueItem
+from dimos_streams.agent.states import LoopState, StateMachine
+from dimos_streams.agent.turn import Ending, Turn
+from dimos_streams.agent.undo import Undoing, UndoJournal, Undone
 from dimos_streams.errors import SkillError
-from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.gateway import SkillGateway
 
 _logger = logging.getLogger(__name__)
 
-CUT = "cut"
-
-
-class LoopState(enum.StrEnum):
-    """What the loop does at the moment."""
-
-    IDLE = "idle"
-    STREAMING = "streaming"
-    EXECUTING = "executing"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopSettings:
-    """Bounds of a turn."""
-
-    max_iterations: int = 20
-    """Answers of the model in one turn."""
-    answer_timeout_s: float = 10.0
-    """For a call's first update or close; after it the model is told that the call goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One answer of the model, put together. ``finish`` is ``"cut"`` if the stream ended without a reason."""
-
-    text: str
-    calls: tuple[AssembledCall, ...]
-    finish: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallResult:
-    """What the model is told about one call that it asked for."""
-
-    text: str
-    is_error: bool = False
-    call_id: str = ""
-    event: ToolEvent | None = None
-
 
 class AgentLoop:
-    """idle → (take all that waits) → streaming → executing → streaming → … → idle.
+    """One task that goes through the states of ``states.TRANSITIONS``; everything else only asks it to.
 
-    All messages that wait when the loop is idle become one turn; what comes meanwhile waits. Progress goes into the
-    record and causes no turn. A turn ends with a reason: ``completed``, ``max_iterations``, ``error`` (the model
-    failed; an entry says how), ``cancelled`` (the operator withdrew it), or another finish reason of the model.
+    All messages that wait when it is idle become one turn; what comes meanwhile waits, and so it does while the
+    operator has paused the agent or is in the middle of a sentence. Progress goes into the record and causes no turn.
     """
 
     def __init__(
         self,
+        parts: LoopParts,
+        journal: UndoJournal,
         *,
-        model: Model,
-        gateway: SkillGateway,
-        calls: CallManager,
-        queue: MessageQueue,
-        conversation: Conversation,
-        settings: LoopSettings,
-        module: str = "",
+        name: str = "agent",
+        on_state: Callable[[LoopState, LoopState], None] = lambda old, new: None,
     ) -> None:
-        """``module`` is the agent's own, whose skills are not offered to its model."""
-        self.state = LoopState.IDLE
-        self._model = model
-        self._gateway = gateway
-        self._calls = calls
-        self._queue = queue
-        self._conversation = conversation
-        self._settings = settings
-        self._module = module
-        self._tools: tuple[ToolSchema, ...] = ()
+        """``on_state`` hears of each change, with the old and the new state."""
+        self.parts = parts
+        self.machine = StateMachine(on_state)
+        self.missions: dict[str, Mission] = {}
+        """Those that are not over, by id."""
+        self._journal = journal
+        self._name = name
+        self._wake = asyncio.Event()
+        self._commands: deque[Abort | Undo] = deque()
+        self._abort: Abort | None = None
+        self._turn: Turn | None = None
+        self._undoing: asyncio.Task[None] | None = None
+        self._intake = Intake(parts, name)
+        self._turns = itertools.count(1)
         self._call_numbers = itertools.count(1)
 
-    async def run(self) -> None:
-        """Until cancelled."""
-        while True:
-            await self.turn(await self._queue.take())
+    @property
+    def state(self) -> LoopState:
+        """Now."""
+        return self.machine.state
 
-    async def turn(self, items: Sequence[QueueItem]) -> None:
+    @property
+    def turn(self) -> Turn | None:
+        """The present one, None between turns."""
+        return self._turn
+
+    @property
+    def iteration(self) -> int:
+        """Of the present turn, 0 between turns."""
+        return self._turn.iteration if self._turn else 0
+
+    def wake(self) -> None:
+        """Something may have changed: look again."""
+        self._wake.set()
+
+    def add(self, mission: Mission) -> None:
+        """A mission has begun; ``remove`` it when it is over."""
+        self.missions[mission.id] = mission
+
+    def remove(self, mission: Mission) -> None:
+        """A mission is over."""
+        self.missions.pop(mission.id, None)
+
+    def on_end(self, mission: Mission) -> None:
+        """A mission was ended early: its calls are ended, and its turn unless that is others' too."""
+        turn = self._turn
+        if turn is not None and mission in turn.missions and all(each.ended for each in turn.missions):
+            turn.interrupt(mission.ended)
+        if self._abort is None:
+            calls = [call for call in self.parts.calls.open if mission in call.missions]
+            self.parts.calls.end_soon(calls, _why_ended(mission.ended), bound_s=self.parts.settings.abort_bound_s)
+
+    def unrecorded_place(self) -> int | None:
+        """The place of the oldest event that is dealt with, and not in the record yet."""
+        parts = self.parts
+        places = (self._intake.oldest_place(), parts.queue.oldest_place(), parts.calls.unrecorded_place())
+        return min((place for place in places if place is not None), default=None)
+
+    async def run(self) -> None:
+        """Until cancelled. Runs once."""
+        try:
+            while True:
+                if self._commands:
+                    await self._obey(self._commands.popleft())
+                elif len(self.parts.queue) and self.parts.may_begin():
+                    await self._take(self.parts.queue.take_nowait())
+                else:
+                    self._wake.clear()
+                    await self._wake.wait()
+        finally:
+            self._close()
+
+    async def abort(self, reason: str = "", *, rollback: bool = False) -> AbortReport:
+        """End all missions and their calls, now; with ``rollback`` take back what can be, newest first.
+
+        The model's stream is cut and no call begins any more when this is called, before anything is waited for.
+        An abort while one is under way joins it; while calls are taken back, it ends that. Raises ``SkillError`` if
+        the loop is closed.
+        """
+        self._check_open()
+        abort = self._abort
+        if abort is None or self.state is LoopState.UNDOING:
+            abort = Abort(reason, rollback, tuple(self.missions.values()), self.parts.calls.open)
+            self._commands.appendleft(abort)
+            self._abort = abort
+            self.parts.events.emit(
+                EventKind.ABORT, ids(abort.missions), phase="start", reason=reason, rollback=rollback
+            )
+        abort.rollback = abort.rollback or rollback
+        abort.missions = tuple(dict.fromkeys((*abort.missions, *self.missions.values())))
+        for mission in abort.missions:
+            mission.end("aborted")
+        if self._turn is not None:
+            self._turn.interrupt("aborted")
+        if self._undoing is not None:
+            self._undoing.cancel()
+        self.wake()
+        return await asyncio.shield(abort.done)
+
+    async def undo(self, count: int | None = 1) -> list[Undone]:
+        """Take back the newest ``count`` calls, or all, newest first. Raises ``SkillError`` while there is work."""
+        self._check_open()
+        if self.state is not LoopState.IDLE or self._commands:
+            raise SkillError(f"the agent is {self.state.value}: abort first, or let it finish")
+        undo = Undo(count)
+        self._commands.append(undo)
+        self.wake()
+        return await asyncio.shield(undo.done)
+
+    async def _take(self, items: Sequence[QueueItem]) -> None:
         """Take messages into the record and, unless all are progress, let the model react to them."""
         missions = tuple({mission.id: mission for item in items for mission in item.missions}.values())
-        for item in items:
-            self._record(item)
+        wants_turn = any(item.wants_turn for item in items)
         try:
-            if any(isinstance(item, OperatorWords) or item.wants_turn for item in items):
-                await self._react(missions)
+            self._intake.record(items)
+            if wants_turn:
+                await self._run_turn(missions)
         finally:
-            self.state = LoopState.IDLE
-            for item in items:
-                for mission in item.missions:
-                    mission.release()
+            _release(items)
 
-    def _record(self, item: QueueItem) -> None:
-        missions = _ids(item.missions)
-        if isinstance(item, OperatorWords):
-            self._conversation.add("operator", item.text, missions=missions)
-            return
-        event = item.event
-        text = news_text(event) if item.wants_turn else event.text
-        self._conversation.add(
-            "event" if item.wants_turn else "progress",
-            text,
-            skill=event.skill,
-            call_id=event.call_id,
-            event=event,
-            is_error=failed(event),
-            missions=missions,
-        )
-
-    async def _react(self, missions: tuple[Mission, ...]) -> None:
-        reason, text = "max_iterations", ""
-        for _ in range(self._settings.max_iterations):
-            if _withdrawn(missions):
-                reason = "cancelled"
-                break
-            answer = await self._ask(missions)
-            if answer is None:
-                reason = "error"
-                break
-            text = answer.text or text
-            if not answer.calls:
-                reason = "completed" if answer.finish in ("stop", "tool_calls") else answer.finish
-                break
-            await self._execute(answer.calls, missions)
-        if reason == "max_iterations":
-            note = f"stopped after {self._settings.max_iterations} answers of the model"
-            self._conversation.add("note", note, missions=_ids(missions))
-        for mission in missions:
-            mission.reason, mission.text = reason, text
-
-    async def _ask(self, missions: tuple[Mission, ...]) -> Answer | None:
-        """One answer of the model, recorded; None if the model failed, which is recorded too."""
-        self.state = LoopState.STREAMING
-        await self._look_for_tools()
-        request = ModelRequest(self._conversation.messages(), self._tools)
+    async def _run_turn(self, missions: tuple[Mission, ...]) -> None:
+        turn_id = f"{self._name}-{next(self._turns)}"
+        self._turn = turn = Turn(turn_id, self.parts, self.machine, missions, self._call_numbers)
+        ending = Ending("closed")
         try:
-            answer = await self._receive(request)
-        except ModelError as error:
-            self._conversation.add("error", f"the model failed: {error}", is_error=True, missions=_ids(missions))
-            return None
-        except Exception as error:
-            _logger.exception("the model has a bug")
-            text = f"the model failed: {type(error).__name__}: {error}"
-            self._conversation.add("error", text, is_error=True, missions=_ids(missions))
-            return None
-        tool_calls = tuple(call.call for call in answer.calls)
-        self._conversation.add("assistant", answer.text, tool_calls=tool_calls, missions=_ids(missions))
-        return answer
+            ending = await self._until_stopped(turn)
+        finally:
+            turn.finish(ending)
+            self._turn = None
+        if ending.ends_missions:
+            for mission in missions:
+                mission.end(ending.reason)
+            if not missions:  # nobody's calls: they were there before this agent
+                self.parts.calls.end_soon(
+                    self.parts.calls.open, ending.reason, bound_s=self.parts.settings.abort_bound_s
+                )
+        if self._abort is None:
+            self.machine.go(LoopState.IDLE)
 
-    async def _receive(self, request: ModelRequest) -> Answer:
-        assembler = ToolCallAssembler(tool.name for tool in request.tools)
-        pieces: list[str] = []
-        finish: str | None = None
-        async with closing(self._model.stream(request)) as stream:
-            async for delta in stream:
-                finish = _take(delta, assembler, pieces) or finish
-        calls = assembler.finish(complete=finish is not None, new_id=lambda: f"made_{next(self._call_numbers)}")
-        return Answer("".join(pieces), calls, finish or CUT)
+    async def _until_stopped(self, turn: Turn) -> Ending:
+        """Wait for a turn; one that was interrupted gets a bounded time to let go."""
+        task, bound_s = turn.start(), self.parts.settings.abort_bound_s
+        try:
+            await first_of(task, turn.interrupted)
+        except asyncio.CancelledError:
+            turn.interrupt("closed")
+            await asyncio.wait([task], timeout=bound_s)
+            raise
+        if not turn.interruption:
+            return task.result()
+        await asyncio.wait([task], timeout=bound_s)
+        if not task.done():
+            _logger.error("turn %s did not end within %g s of its interruption", turn.id, bound_s)
+        return Ending(turn.interruption)
 
-    async def _execute(self, calls: Iterable[AssembledCall], missions: tuple[Mission, ...]) -> None:
-        """Run calls one after the other; each gets its result into the record, in order."""
-        self.state = LoopState.EXECUTING
-        for assembled in calls:
-            result = await self._execute_one(assembled, missions)
-            self._conversation.add(
-                "tool",
-                result.text,
-                tool_call_id=assembled.call.id,
-                skill=assembled.call.name,
-                call_id=result.call_id,
-                event=result.event,
-                is_error=result.is_error,
-                missions=_ids(missions),
+    async def _obey(self, command: Abort | Undo) -> None:
+        try:
+            if isinstance(command, Abort):
+                command.finish(await self._carry_out_abort(command))
+            else:
+                command.finish(await self._carry_out_undo(command))
+        except BaseException:
+            command.give_up()
+            raise
+        finally:
+            if self._abort is command:
+                self._abort = None
+            if not self._commands:
+                self.machine.go(LoopState.IDLE)
+
+    async def _carry_out_abort(self, abort: Abort) -> AbortReport:
+        self.machine.go(LoopState.SETTLING)
+        cancelled = dict.fromkeys((*abort.calls, *self.parts.calls.open))
+        unfinished = await self._settle(abort)
+        undone: list[Undone] = []
+        if unfinished:
+            self.parts.control.pause("calls that were aborted may still run")
+        elif self.parts.control.paused:
+            self.parts.control.resume()
+        if abort.rollback:
+            undone = await self._undo(len(self._journal.deeds), ids(abort.missions))
+        report = AbortReport(
+            reason=abort.reason,
+            missions=ids(abort.missions),
+            cancelled=tuple(call.call_id for call in cancelled),
+            unfinished=tuple(call.call_id for call in unfinished),
+            undone=tuple(undone),
+        )
+        self._close_words(abort)
+        told = report.model_dump(mode="json", exclude={"missions"})
+        self.parts.events.emit(EventKind.ABORT, report.missions, phase="end", **told)
+        return report
+
+    async def _settle(self, abort: Abort) -> tuple[OpenCall, ...]:
+        """End what is open, for as long as something new turns up, within the bound. What was given up."""
+        deadline = clock.monotonic() + self.parts.settings.abort_bound_s
+        unfinished: list[OpenCall] = []
+        reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
+        while self.parts.calls.open or self.parts.calls.starting:
+            ending = asyncio.ensure_future(
+                self.parts.calls.end(self.parts.calls.open, reason, bound_s=max(0.0, deadline - clock.monotonic()))
+            )
+            try:
+                while not ending.done():
+                    self._wake.clear()
+                    self._drain(abort)
+                    await first_of(ending, self._wake)
+            finally:
+                ending.cancel()
+            unfinished += ending.result()
+        self._drain(abort)
+        return tuple(unfinished)
+
+    def _drain(self, abort: Abort) -> None:
+        """Record what waits of the aborted missions, so that nobody waits for room in the queue."""
+        items = self.parts.queue.take_where(lambda item: _is_of(item, abort))
+        self._intake.record(items)
+        _release(items)
+
+    def _close_words(self, abort: Abort) -> None:
+        """Words that nobody will answer must not look as if they waited for an answer."""
+        if self.parts.conversation.awaits_answer:
+            self.parts.events.emit(
+                EventKind.ANSWER,
+                ids(abort.missions),
+                text=f"[aborted{f': {abort.reason}' if abort.reason else ''}]",
+                finish="aborted",
+                tool_calls=[],
             )
 
-    async def _execute_one(self, assembled: AssembledCall, missions: tuple[Mission, ...]) -> CallResult:
-        if assembled.damage is not None:
-            return CallResult(assembled.problem, is_error=True)
-        if _withdrawn(missions):
-            return CallResult("not run: the operator has withdrawn this", is_error=True)
-        try:
-            call = await self._calls.start(assembled.call.name, assembled.arguments, missions)
-        except SkillError as error:
-            return CallResult(str(error), is_error=True)
-        return await self._answer(call)
+    async def _carry_out_undo(self, undo: Undo) -> list[Undone]:
+        return await self._undo(undo.count, None)
 
-    async def _answer(self, call: OpenCall) -> CallResult:
-        event = await self._calls.answer(call, self._settings.answer_timeout_s)
-        if event is None:
-            text = (
-                f"No answer within {self._settings.answer_timeout_s:g} s. Call {call.call_id} is still running; "
-                "what it says will be told."
-            )
-            return CallResult(text, call_id=call.call_id)
-        return CallResult(answer_text(event), failed(event), call.call_id, event)
-
-    async def _look_for_tools(self) -> None:
-        """What is offered now; if the bridge can't say, what was offered last."""
-        try:
-            skills = await self._gateway.skills()
-        except SkillError as error:
-            _logger.warning("the skills can't be listed, the model gets those of the last time: %s", error)
-            return
-        self._tools = tuple(
-            ToolSchema(skill.name, skill.description, skill.parameters)
-            for skill in skills
-            if skill.available and skill.audience == "everyone" and skill.module != self._module
+    async def _undo(self, count: int | None, missions: Sequence[str] | None) -> list[Undone]:
+        """Take calls back; what could be done when that was aborted."""
+        self.machine.go(LoopState.UNDOING)
+        await self.parts.offers.refresh(at_once=True)
+        settings = self.parts.settings
+        work = Undoing(
+            self.parts.calls,
+            self.parts.events.emit,
+            settle_s=settings.abort_bound_s,
+            timeout_s=settings.undo_timeout_s,
         )
+        self._undoing = asyncio.get_running_loop().create_task(
+            work.undo(self._journal.newest(count, missions), self.parts.offers.all)
+        )
+        try:
+            await asyncio.wait([self._undoing])
+        finally:
+            self._undoing.cancel()
+            self._undoing = None
+        return work.done
+
+    def _check_open(self) -> None:
+        if self.state is LoopState.CLOSED:
+            raise SkillError("the agent is stopping")
+
+    def _close(self) -> None:
+        """Nobody is left waiting."""
+        self.machine.go(LoopState.CLOSED)
+        for command in self._commands:
+            command.give_up()
+        self._commands.clear()
 
 
-def _take(delta: ModelDelta, assembler: ToolCallAssembler, pieces: list[str]) -> str | None:
-    """Put a delta where it belongs; the reason if it is the finish."""
-    if isinstance(delta, TextDelta):
-        pieces.append(delta.text)
-    elif isinstance(delta, ToolCallDelta):
-        assembler.add(delta)
-    elif isinstance(delta, Finish):
-        return delta.reason
-    return None
+def _release(items: Sequence[QueueItem]) -> None:
+    for item in items:
+        for mission in item.missions:
+            mission.release()
 
 
-def _ids(missions: Iterable[Mission]) -> frozenset[str]:
-    return frozenset(mission.id for mission in missions)
+def _is_of(item: QueueItem, abort: Abort) -> bool:
+    """Whether an item is done with when all is aborted; not what was said since."""
+    if not item.missions:
+        return isinstance(item, CallNews)
+    return all(mission in abort.missions for mission in item.missions)
 
 
-def _withdrawn(missions: Sequence[Mission]) -> bool:
-    return bool(missions) and all(mission.cancelled for mission in missions)
+async def first_of(task: asyncio.Future[Any], event: asyncio.Event) -> None:
+    """Wait until a task is done or an event is set."""
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+
+
+def _why_ended(reason: str) -> str:
+    if reason == "cancelled":
+        return "the operator has withdrawn what led to this call"
+    return f"the mission that led to this call was ended: {reason}"

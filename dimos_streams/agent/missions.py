@@ -2,23 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from dimos_streams import clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What models have used."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    """In US dollars; None while no price is known."""
+
+    @property
+    def tokens(self) -> int:
+        """Of both directions."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Spent) -> Spent:
+        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Spent(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost=sum(known) if known else None,
+        )
 
 
 class Mission:
     """Counts the work that an operator's words caused: waiting messages, turns, calls that are open.
 
-    It is over when the count comes back to zero. ``text`` and ``reason`` are those of its newest turn.
+    It is over when the count comes back to zero. ``text`` and ``reason`` are those of its newest turn. A sub-mission
+    is work of its ``parent``, which is not over before it, and pays for it.
     """
 
-    def __init__(self, id: str, on_over: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        id: str,
+        on_over: Callable[[], None] = lambda: None,
+        *,
+        words: str = "",
+        parent: Mission | None = None,
+        on_end: Callable[[Mission], None] = lambda mission: None,
+    ) -> None:
+        """``on_end`` hears when it is ended early."""
         self.id = id
+        self.words = words
+        self.parent = parent
+        self.depth: int = parent.depth + 1 if parent else 0
+        """How many missions it is part of."""
+        self.began_utime = clock.utime()
         self.text = ""
         self.reason = ""
-        self.cancelled = False
-        """The operator has withdrawn it: no turn of it alone goes on."""
+        self.spent = Spent()
+        self.ended = ""
+        """Why it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …): no turn of it
+        alone goes on, and the news of its calls cause none."""
         self._on_over = on_over
+        self._on_end = on_end
         self._held = 0
+        self._parts: set[Mission] = set()
 
     @property
     def over(self) -> bool:
@@ -27,6 +74,9 @@ class Mission:
 
     def hold(self) -> None:
         """One more piece of work."""
+        if self._held == 0 and self.parent is not None:
+            self.parent.hold()
+            self.parent._parts.add(self)
         self._held += 1
 
     def release(self) -> None:
@@ -34,3 +84,33 @@ class Mission:
         self._held -= 1
         if self._held == 0:
             self._on_over()
+            if self.parent is not None:
+                self.parent._parts.discard(self)
+                self.parent.release()
+
+    def end(self, reason: str) -> bool:
+        """End it early, and the sub-missions it has; False if that was so already, then the first reason stays."""
+        if self.ended:
+            return False
+        self.ended = reason
+        self.reason = reason
+        self._on_end(self)
+        for part in tuple(self._parts):
+            part.end(reason)
+        return True
+
+    def spend(self, spent: Spent) -> None:
+        """Count what a model has used, here and in the missions that it is part of."""
+        self.spent += spent
+        if self.parent is not None:
+            self.parent.spend(spent)
+
+
+def ids(missions: Iterable[Mission]) -> tuple[str, ...]:
+    """Their ids, in order."""
+    return tuple(mission.id for mission in missions)
+
+
+def all_ended(missions: Sequence[Mission]) -> bool:
+    """Whether there are missions and each was ended early."""
+    return bool(missions) and all(mission.ended for mission in missions)

@@ -3,46 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
+import math
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from dimos_streams import clock
-from dimos_streams.agent.backoff import Backoff
-from dimos_streams.agent.calls import CallManager
+from dimos_streams.agent.config import SYSTEM_PROMPT, AgentConfig
 from dimos_streams.agent.conversation import Conversation, Entry
+from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.foreground import Dialogue
 from dimos_streams.agent.http_gateway import HttpGateway
-from dimos_streams.agent.inbox import Inbox
 from dimos_streams.agent.local_gateway import LocalGateway
-from dimos_streams.agent.loop import AgentLoop, LoopSettings
 from dimos_streams.agent.missions import Mission
-from dimos_streams.agent.models import create_model
-from dimos_streams.agent.queue import MessageQueue, OperatorWords
-from dimos_streams.errors import SkillUnavailableError
-from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.agent.operator_skills import OperatorSkills
+from dimos_streams.agent.queue import OperatorWords
+from dimos_streams.agent.record import FOLDER
+from dimos_streams.agent.stopping import RobotState
+from dimos_streams.agent.taking_up import take_up, tidy_up
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.sensor_msgs import BatteryState
+from dimos_streams.messages.std_msgs import String
 from dimos_streams.skill import Call, skill
+from dimos_streams.streams import In, Out
 from dimos_streams.tool_stream.gateway import SkillGateway
 
+__all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "Said"]
+
+HOLD_PERIOD_S = 0.2
 _LINE = 2000
-
-SYSTEM_PROMPT = """\
-You control a robot through skills. Call a skill when the operator asks for something that it does. Some skills go \
-on after they have answered; their news reaches you as messages in square brackets that name the call. Tell the \
-operator briefly what happens. If something fails, say why. If there is nothing to add, answer with nothing."""
-
-
-class AgentConfig(ModuleConfig):
-    """Of the agent."""
-
-    model: str = "offline"
-    """``"offline"`` (commands, no LLM) or ``"scripted:FILE"``."""
-    system_prompt: str = SYSTEM_PROMPT
-    max_iterations: int = Field(20, ge=1)
-    """Answers of the model in one turn."""
-    answer_timeout_s: float = Field(10.0, gt=0)
-    """For a call's first update or close; after it the model is told that the call goes on."""
-    queue_capacity: int = Field(1000, ge=1)
-    conversation_entries: int = Field(1000, ge=10)
-    """Entries of the record that are kept."""
 
 
 class Said(BaseModel):
@@ -59,50 +49,60 @@ class Said(BaseModel):
         return self.text or self.reason
 
 
-class Agent(Module):
+class Agent(OperatorSkills):
     """Reads the tool streams of its calls into its message queue and drives a model with them.
 
     The caller of its calls is its name. Where no bridge answers at the start, it waits for one. It begins with what
-    happens from now on, and takes over calls of its name that are open.
+    happens from now on, and takes over calls of its name that are open. With a run directory it records its
+    missions there, and goes on with those that were not over when an earlier process of it died.
     """
 
     config: AgentConfig
+    odom: In[Odometry] = In(required=False)
+    battery: In[BatteryState] = In(required=False)
+    hold: Out[String]
 
     async def start(self) -> None:
-        """Raises ``UserError`` for a model that there is not."""
-        config = self.config
-        self._model = create_model(config.model)
+        """Raises ``UserError`` for a model or a gate that there is not."""
+        run_dir = self.context.run_dir
         self._gateway = self._choose_gateway()
-        self._queue = MessageQueue(config.queue_capacity)
-        self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
+        self.core = AgentCore(
+            self.config,
+            name=self.name,
+            gateway=self._gateway,
+            rng=self.random,
+            record_dir=run_dir / FOLDER if run_dir else None,
+            run_dir=run_dir,
+            robot=self._robot,
+        )
+        self.core.record.open()
         self.health = "waits for the bridge"
-        # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
-        prefix = f"{self.name}/{clock.utime():x}"
-        self._calls = CallManager(self._gateway, self.name, self._queue.put, key_prefix=prefix)
+
+    @property
+    def conversation(self) -> Conversation:
+        """What was said and done."""
+        return self.core.conversation
 
     async def run(self) -> None:
         """See ``Module``."""
-        place = await self._take_up()
-        inbox = Inbox(self._gateway, self.name, self._calls, place=place)
-        loop = AgentLoop(
-            model=self._model,
-            gateway=self._gateway,
-            calls=self._calls,
-            queue=self._queue,
-            conversation=self.conversation,
-            settings=LoopSettings(
-                max_iterations=self.config.max_iterations, answer_timeout_s=self.config.answer_timeout_s
-            ),
-            module=self.name,
-        )
-        self.spawn(inbox.run(), name="inbox")
-        await loop.run()
+        place = await take_up(self.core, self.random, self._wait_for_bridge)
+        self.health = "ok"
+        self.spawn(self._hold_the_robot(), name="hold")
+        self.spawn(tidy_up(self.core), name="tidy-up")
+        await self.core.run(place)
 
     async def stop(self) -> None:
         """See ``Module``."""
+        core = getattr(self, "core", None)
+        if core is not None:
+            await core.close()
         gateway = getattr(self, "_gateway", None)
         if isinstance(gateway, HttpGateway):
             gateway.close()
+
+    def foreground(self) -> contextlib.AbstractAsyncContextManager[Dialogue]:
+        """A dialogue with the operator that nothing interrupts: ``async with agent.foreground() as dialogue``."""
+        return self._core().foreground.dialogue()
 
     @skill(audience="operator")
     async def say(self, call: Call, text: str) -> Said:
@@ -113,26 +113,27 @@ class Agent(Module):
         Args:
             text: What to tell the agent, for instance "follow the person in red".
         """
-        mission = Mission(call.id, self.conversation.notify)
-        seen = self.conversation.last_number
+        core = self._core()
+        mission = core.begin(call.id, text, on_over=core.conversation.notify)
+        seen = core.conversation.last_number
         await call.update(text[:_LINE], entry={"role": "operator", "text": text[:_LINE]})
         try:
-            await self._queue.put(OperatorWords(text, (mission,)))
+            words = OperatorWords(text, (mission,))
+            core.control.typed()
+            if not core.hear(words):
+                await core.queue.put(words)
             await self._relay(call, mission, seen)
         except asyncio.CancelledError:
-            mission.cancelled = True
-            await self._calls.cancel(
-                (open_call for open_call in self._calls.open if mission in open_call.missions),
-                "the operator has withdrawn what led to this call",
-            )
+            mission.end("cancelled")
             raise
         return Said(text=mission.text, reason=mission.reason)
 
     async def _relay(self, call: Call, mission: Mission, seen: int) -> None:
         """Pass on the conversation's entries from ``seen`` on, as far as they are the mission's, until it is over."""
+        conversation = self.conversation
         while True:
-            changed, over = self.conversation.changed, mission.over
-            for entry in self.conversation.after(seen):
+            changed, over = conversation.changed, mission.over
+            for entry in conversation.after(seen):
                 seen = entry.number
                 line = _line(entry)
                 if mission.id not in entry.missions or entry.role == "operator" or not line:
@@ -145,22 +146,28 @@ class Agent(Module):
                 return
             await changed.wait()
 
-    async def _take_up(self) -> int:
-        """Wait for the bridge; take over what is open there. The place to read on from."""
-        backoff = Backoff(self.random)
+    async def _hold_the_robot(self) -> None:
+        """Tell the velocity gate while the robot has to be still, and once when that is over."""
+        held = False
         while True:
-            try:
-                place = await self._gateway.place()
-                adopted = await self._calls.adopt_open()
-                break
-            except SkillUnavailableError as error:
-                self.health = str(error)
-                await asyncio.sleep(backoff.next())
-        self.health = "ok"
-        for call in adopted:
-            text = f"{call.skill} (call {call.call_id}) runs from before this agent was started"
-            self.conversation.add("note", text, skill=call.skill, call_id=call.call_id)
-        return place
+            holding = self.core.holding
+            if holding or held:
+                self.hold.publish(String(data=json.dumps({"source": self.name, "hold": holding})))
+            held = holding
+            await self.core.held_changed(HOLD_PERIOD_S)
+
+    def _wait_for_bridge(self, why: str) -> None:
+        self.health = why
+
+    def _robot(self) -> RobotState:
+        odometry, battery = self.odom.latest, self.battery.latest
+        level = battery.percentage if battery is not None else math.nan
+        known = level if 0 <= level <= 1 else None
+        if odometry is None:
+            return RobotState(battery=known)
+        at, turned = odometry.pose.pose.position, odometry.pose.pose.orientation
+        yaw = math.atan2(2 * (turned.w * turned.z + turned.x * turned.y), 1 - 2 * (turned.y**2 + turned.z**2))
+        return RobotState(x=at.x, y=at.y, yaw=yaw, battery=known)
 
     def _choose_gateway(self) -> SkillGateway:
         services = self.context.services

@@ -1,14 +1,15 @@
-"""The agent's one message queue: operators' words and the news of calls."""
+"""The agent's one message queue: operators' words, the news of calls, notices of the agent itself."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from dimos_streams.agent.missions import Mission
+from dimos_streams.agent.missions import Mission, all_ended
 from dimos_streams.tool_stream.event import ToolEvent
 
 
@@ -19,6 +20,11 @@ class OperatorWords:
     text: str
     missions: tuple[Mission, ...] = ()
 
+    @property
+    def wants_turn(self) -> bool:
+        """Not once they were withdrawn."""
+        return not all_ended(self.missions)
+
 
 @dataclass(frozen=True, slots=True)
 class CallNews:
@@ -26,14 +32,25 @@ class CallNews:
 
     event: ToolEvent
     missions: tuple[Mission, ...] = ()
+    place: int = 0
+    """In the journal; 0 for an event that is not from there."""
 
     @property
     def wants_turn(self) -> bool:
-        """Progress is for the record only."""
-        return self.event.type != "progress"
+        """Progress is for the record only, and so is what becomes of a mission that was ended."""
+        return self.event.type != "progress" and not all_ended(self.missions)
 
 
-QueueItem: TypeAlias = OperatorWords | CallNews
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What the agent itself tells its model: that it was restarted, what a sub-agent has to say."""
+
+    text: str
+    missions: tuple[Mission, ...] = ()
+    wants_turn: bool = True
+
+
+QueueItem: TypeAlias = OperatorWords | CallNews | Notice
 
 
 class QueueStatistics(NamedTuple):
@@ -52,8 +69,10 @@ class MessageQueue:
     until whoever took it releases them.
     """
 
-    def __init__(self, capacity: int = 1000) -> None:
-        self._capacity = capacity
+    def __init__(self, capacity: int = 1000, on_arrival: Callable[[], None] = lambda: None) -> None:
+        self.capacity = capacity
+        self.on_arrival = on_arrival
+        """Called when something has arrived."""
         self._items: OrderedDict[int, QueueItem] = OrderedDict()
         self._progress: dict[str, int] = {}
         self._numbers = itertools.count()
@@ -62,30 +81,39 @@ class MessageQueue:
         self._taken = 0
         self._coalesced = 0
 
+    def __len__(self) -> int:
+        return len(self._items)
+
     async def put(self, item: QueueItem) -> None:
         """Append an item, or replace the waiting progress of its call; waits for room."""
         for mission in item.missions:
             mission.hold()
         try:
             self._drop_stale_progress(item)
-            while len(self._items) >= self._capacity:
+            while len(self._items) >= self.capacity:
                 self._room.clear()
                 await self._room.wait()
         except asyncio.CancelledError:
             for mission in item.missions:
                 mission.release()
             raise
-        number = next(self._numbers)
-        self._items[number] = item
-        if isinstance(item, CallNews) and item.event.type == "progress":
-            self._progress[item.event.call_id] = number
-        self._arrived.set()
+        self._append(item)
+
+    def put_nowait(self, item: QueueItem) -> None:
+        """Append one of the few items that the agent makes itself, beyond the capacity if need be."""
+        for mission in item.missions:
+            mission.hold()
+        self._append(item)
 
     async def take(self) -> list[QueueItem]:
         """All that waits, in order; waits for the first."""
         while not self._items:
             self._arrived.clear()
             await self._arrived.wait()
+        return self.take_nowait()
+
+    def take_nowait(self) -> list[QueueItem]:
+        """All that waits, in order; perhaps nothing."""
         items = list(self._items.values())
         self._items.clear()
         self._progress.clear()
@@ -93,9 +121,33 @@ class MessageQueue:
         self._room.set()
         return items
 
+    def take_where(self, condition: Callable[[QueueItem], bool]) -> list[QueueItem]:
+        """Those that fulfil a condition, in order; the others stay."""
+        chosen = {number: item for number, item in self._items.items() if condition(item)}
+        for number, item in chosen.items():
+            del self._items[number]
+            if isinstance(item, CallNews) and self._progress.get(item.event.call_id) == number:
+                del self._progress[item.event.call_id]
+        self._taken += len(chosen)
+        self._room.set()
+        return list(chosen.values())
+
+    def oldest_place(self) -> int | None:
+        """The place of the oldest news that waits."""
+        places = (item.place for item in self._items.values() if isinstance(item, CallNews))
+        return next((place for place in places if place), None)
+
     def statistics(self) -> QueueStatistics:
         """What goes on."""
         return QueueStatistics(len(self._items), self._taken, self._coalesced)
+
+    def _append(self, item: QueueItem) -> None:
+        number = next(self._numbers)
+        self._items[number] = item
+        if isinstance(item, CallNews) and item.event.type == "progress":
+            self._progress[item.event.call_id] = number
+        self._arrived.set()
+        self.on_arrival()
 
     def _drop_stale_progress(self, item: QueueItem) -> None:
         if not isinstance(item, CallNews) or item.event.type != "progress":

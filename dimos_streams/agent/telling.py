@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dimos_streams.agent.pictures import without_urls
 from dimos_streams.tool_stream.event import Outcome, ToolEvent, json_text
-
-_DATA_LIMIT = 4000
 
 
 def answer_text(event: ToolEvent) -> str:
@@ -32,11 +31,14 @@ def failed(event: ToolEvent) -> bool:
 
 
 def _ending(event: ToolEvent) -> str:
+    """The close's text and result; one of them where the text is but the (perhaps cut) form of the result."""
     result = event.data.get("result")
-    if result is None or result == event.text:
+    if result is None:
         return event.text
-    shown = _json(result)
-    return event.text if shown == event.text else f"{event.text}\nresult: {shown}"
+    whole = result if isinstance(result, str) else json_text(result)
+    if whole.startswith(event.text):
+        return result if isinstance(result, str) else _json(result)
+    return f"{event.text}\nresult: {_json(result)}"
 
 
 def _with_data(event: ToolEvent) -> str:
@@ -44,5 +46,4 @@ def _with_data(event: ToolEvent) -> str:
 
 
 def _json(value: Any) -> str:
-    text = json_text(value)
-    return text if len(text) <= _DATA_LIMIT else f"{text[:_DATA_LIMIT]}… ({len(text)} characters)"
+    return json_text(without_urls(value))

@@ -21,7 +21,11 @@ from dimos_streams.bridge.event_stream import EventStream
 from dimos_streams.bridge.exposition import CONTENT_TYPE
 from dimos_streams.bridge.guard import Guard
 from dimos_streams.bridge.hub import Hub
+from dimos_streams.bridge.mcp.routes import mount_mcp
+from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.metrics import metrics
+from dimos_streams.bridge.monitor.monitor import Monitor
+from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
@@ -67,10 +71,16 @@ class StreamOptions(BaseModel):
 
 
 def create_app(
-    broker: Broker, hub: Hub, *, streams: StreamOptions | None = None, abort: Callable[[object], None] | None = None
+    broker: Broker,
+    hub: Hub,
+    *,
+    monitor: Monitor | None = None,
+    streams: StreamOptions | None = None,
+    abort: Callable[[object], None] | None = None,
 ) -> FastAPI:
     """The app, unguarded. ``abort`` ends the connection of a client address at once."""
     options = streams or StreamOptions()
+    abort = abort or (lambda client: None)
     app = FastAPI(title="dimos-streams bridge", version=_version(), docs_url=None, redoc_url=None)
     app.router.route_class = _StrictJsonRoute
     problems.install(app)
@@ -159,9 +169,12 @@ def create_app(
             call_id=call,
             ping_s=options.ping_s,
             send_timeout_s=options.send_timeout_s,
-            abort=abort or (lambda client: None),
+            abort=abort,
         )
 
+    if monitor is not None:
+        mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
+    mount_mcp(app, McpServer(broker, hub))
     return app
 
 

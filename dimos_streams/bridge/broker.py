@@ -73,14 +73,14 @@ class Broker:
 
     async def start(self) -> None:
         """Take up the journal's calls, then listen to the bus, which must be open."""
-        self.ledger.restore()
+        all_known = self.ledger.restore()
         for call in self.ledger.calls:
             if call.key is not None:
                 self._remember_key(call).set_result(call.call_id)
         self.receiver.start()
         self.directory.start()
         self._requests.start()
-        self._tending.start()
+        self._tending.start(all_known=all_known)
 
     async def stop(self) -> None:
         """Leave the bus; what has come in is entered first. Open calls run on. Twice is fine."""
@@ -219,13 +219,14 @@ class Broker:
 
     async def _make_way(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
         """Wait until no duplicate and no lease is in the way; then nothing else has run in between."""
+        await self._tending.until_all_are_known()
         deadline = clock.monotonic() + lease_wait_s
         while True:
             info = self._check_form(call)
-            twins = [other for other in self.ledger.calls.open if other.skill == call.skill]
+            twins = [other for other in self.ledger.calls.open if _are_twins(info, other, call)]
             policy = on_duplicate or info.on_duplicate
             if twins and policy != "allow":
-                await self._replace(twins, call, policy)
+                await self._replace(twins, call, policy, protected=info.protected)
                 continue
             conflicts = self.ledger.leases.conflicts(call.uses)
             if not conflicts:
@@ -234,7 +235,9 @@ class Broker:
             if not await self._ended(holder, deadline - clock.monotonic()):
                 raise CallRejectedError(self._busy(call, resource, holder), holder=holder)
 
-    async def _replace(self, twins: list[CallState], call: CallState, policy: OnDuplicate) -> None:
+    async def _replace(
+        self, twins: list[CallState], call: CallState, policy: OnDuplicate, *, protected: bool
+    ) -> None:
         twin = twins[0]
         running = f"{call.skill!r} runs already as call {twin.call_id!r} of {twin.caller!r}"
         if policy == "reject":
@@ -243,7 +246,11 @@ class Broker:
             text = (
                 f"{running} ({twin.text or 'not begun yet'}). Repeat the call with on_duplicate='allow' to run both"
             )
-            raise CallRejectedError(f"{text}, or 'replace' to end the running one first", holder=twin.call_id)
+            instead = "" if protected else ", or 'replace' to end the running one first"
+            raise CallRejectedError(f"{text}{instead}", holder=twin.call_id)
+        if protected:
+            text = f"{running}, and no other call takes the place of one of {call.skill!r}: wait for it, or cancel it"
+            raise CallRejectedError(text, holder=twin.call_id)
         deadline = clock.monotonic() + self.patience.replace_s
         for old in twins:
             self._tending.cancel(old, f"replaced by another call of {call.skill!r}")
@@ -283,6 +290,11 @@ class Broker:
     def _on_status(self, status: ModuleStatus) -> None:
         self.receiver.on_status(status)
         self._tending.on_status(status)
+
+
+def _are_twins(info: SkillInfo, one: CallState, other: CallState) -> bool:
+    """Whether calls count as duplicates of each other."""
+    return one.skill == other.skill and (info.duplicate_scope == "name" or one.arguments == other.arguments)
 
 
 def _what(call: CallState) -> tuple[str, str]:

@@ -35,8 +35,11 @@ class Ledger:
         self.closed: dict[str, int] = dict.fromkeys(map(str, Outcome), 0)
         """Calls that were closed since the ledger was made, by outcome."""
 
-    def restore(self) -> None:
-        """Take up the calls of a journal that was written before a restart, and their leases."""
+    def restore(self) -> bool:
+        """Take up the calls of a journal that was written before a restart, and their leases.
+
+        False if the journal was lost: then calls may run that are not in it.
+        """
         for row in self.journal.calls(_KEPT_CLOSED):
             try:
                 call = CallState.from_row(row)
@@ -48,6 +51,8 @@ class Ledger:
             if call.last_seq == 0:
                 call.request = Repeat(at=call.since)
             self.calls.add(call)
+        emptied = self.journal.first_place > self.journal.last_place > 0
+        return self.journal.state == "ok" and not emptied
 
     def begin(self, call: CallState) -> None:
         """Enter a call that is about to be requested; its leases are its own from now on."""

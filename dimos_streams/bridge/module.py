@@ -16,6 +16,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.broker import Broker
 from dimos_streams.bridge.hub import Hub
 from dimos_streams.bridge.journal import Journal, JournalLimits
+from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bus import Bus
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.module import Module, ModuleConfig, RunContext
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from dimos_streams.bridge.server import HttpServer
 
 _MAINTENANCE_S = 5.0
+_SETTLE_S = 0.001
+"""In virtual time it passes only when everybody has done what there is to do."""
+_LONG_S = 300.0
+"""A client's patience in wall time is many times as much in virtual time."""
 
 
 class BridgeConfig(ModuleConfig):
@@ -61,6 +66,7 @@ class Bridge(Module):
     journal: Journal
     hub: Hub
     broker: Broker
+    monitor: Monitor
 
     def __init__(
         self,
@@ -99,13 +105,18 @@ class Bridge(Module):
         self._to_undo.push_async_callback(self.broker.stop)
         self.context.services.offer(SkillGateway, self.broker)  # type: ignore[type-abstract]
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
-        if self._server is not None:
+        self.monitor = Monitor(self.broker, self.hub)
+        self.monitor.start()
+        if self._server is not None and not clock.is_virtual():
             await self._serve(self._server)
+        self._to_undo.push_async_callback(self.monitor.stop)
         # Readers are ended first of all: a stream that waits for events would hold the server up.
         self._to_undo.callback(self.hub.close)
 
     async def run(self) -> None:
         """See ``Module``: keeps the journal within its bounds."""
+        if self._server is not None and clock.is_virtual():
+            await self._serve_watchers(self._server)
         while True:
             await asyncio.sleep(_MAINTENANCE_S)
             self.journal.trim()
@@ -116,6 +127,8 @@ class Bridge(Module):
 
     async def stop(self) -> None:
         """See ``Module``. Ends within a second, however many streams are open."""
+        if clock.is_virtual():
+            await asyncio.sleep(_SETTLE_S)
         await self._to_undo.aclose()
 
     def _bind(self) -> None:
@@ -127,7 +140,7 @@ class Bridge(Module):
                 f"module {self.name!r}: serving on {self.config.host!r}, which others reach, needs a token:"
                 " set --token or DIMOS_STREAMS_TOKEN"
             )
-        self._server = HttpServer(self.config.host, self.config.port)
+        self._server = HttpServer(self.config.host, self.config.port, ping_s=self.config.ping_s)
         self._server.bind()
         self._to_undo.callback(self._server.release)
 
@@ -136,10 +149,24 @@ class Bridge(Module):
         from dimos_streams.bridge.app import StreamOptions, create_app, guarded
 
         options = StreamOptions(ping_s=self.config.ping_s, send_timeout_s=self.config.send_timeout_s)
-        app = create_app(self.broker, self.hub, streams=options, abort=server.abort)
+        app = create_app(self.broker, self.hub, monitor=self.monitor, streams=options, abort=server.abort)
         hosts = self.config.allowed_hosts
         await server.serve(guarded(app, host=self.config.host, token=self._token(), allowed_hosts=hosts))
         self.log.info("serving on %s", server.url)
+
+    async def _serve_watchers(self, server: HttpServer) -> None:
+        """Serve what can be read, without any effect on the run: no virtual time passes, nothing gets on the bus."""
+        from dimos_streams.bridge.app import StreamOptions, create_app, guarded
+        from dimos_streams.bridge.watch_only import WatchOnly
+
+        options = StreamOptions(ping_s=_LONG_S, send_timeout_s=_LONG_S)
+        app = create_app(self.broker, self.hub, streams=options, abort=server.abort)
+        hosts = self.config.allowed_hosts
+        shown = guarded(WatchOnly(app), host=self.config.host, token=self._token(), allowed_hosts=hosts)
+        await server.serve(shown)
+        self._to_undo.push_async_callback(server.cut)
+        self._to_undo.callback(self.hub.close)
+        self.log.info("serving on %s, for watching only", server.url)
 
     def _token(self) -> str | None:
         return self.config.token or self.context.token or None

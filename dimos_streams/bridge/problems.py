@@ -81,8 +81,13 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _internal_error(request: Request, error: Exception) -> JSONResponse:
-    """The details are for the log; the caller gets an id to find them by."""
-    error_id = secrets.token_hex(4)
     request.scope[REPORTED] = True
-    _logger.error("internal error %s in %s %s", error_id, request.method, request.url.path, exc_info=error)
+    error_id = log_internal_error(error, f"{request.method} {request.url.path}")
     return problem(500, "internal-error", "Internal error", f"internal error {error_id}", error_id=error_id)
+
+
+def log_internal_error(error: Exception, where: str) -> str:
+    """The details are for the log; the caller gets the id that this returns, to find them by."""
+    error_id = secrets.token_hex(4)
+    _logger.error("internal error %s in %s", error_id, where, exc_info=error)
+    return error_id

@@ -13,12 +13,14 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from dimos_streams.bridge.guard import MAX_BODY
 from dimos_streams.bridge.idle import cut_idle
 from dimos_streams.errors import UserError
 from dimos_streams.limited_log import LimitedRecords
 
 _SEND_BUFFER = 256 * 1024
 _GRACE_S = 0.3
+_LAST_STEPS = 100
 _RECORDS = LimitedRecords()
 
 
@@ -40,8 +42,10 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves one app on one socket."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, ping_s: float = 10.0) -> None:
+        """WebSockets are pinged every ``ping_s`` seconds, and closed where no answer comes for twice as long."""
         self._host, self._port = host, port
+        self._ping_s = ping_s
         self._socket: socket.socket | None = None
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
@@ -74,7 +78,12 @@ class HttpServer:
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            log_level="warning",  # what it tells otherwise of WebSockets has the token of their URL in it
             timeout_graceful_shutdown=1,
+            ws_max_size=MAX_BODY,
+            ws_per_message_deflate=False,
+            ws_ping_interval=self._ping_s,
+            ws_ping_timeout=2 * self._ping_s,
         )
         server = self._server = _Server(config)
         self._cutting = asyncio.get_running_loop().create_task(cut_idle(server), name="http idle")
@@ -95,6 +104,21 @@ class HttpServer:
         """Give the port back. Twice is fine."""
         if self._socket is not None:
             self._socket.close()
+
+    async def cut(self) -> None:
+        """End all connections in no time of the loop, which in virtual time is nobody's to spend but the run's."""
+        server, task, self._task = self._server, self._task, None
+        if server is None or task is None:
+            return
+        for _ in range(_LAST_STEPS):
+            await asyncio.sleep(0)  # streams that have ended say so to their clients
+        if self._cutting is not None:
+            self._cutting.cancel()
+        for listening in server.servers:
+            listening.close()
+        self.abort(None)
+        task.cancel()
+        await asyncio.wait([task])
 
     async def stop(self) -> None:
         """End all connections: those whose responses end within a moment by themselves, the others at once."""

@@ -22,6 +22,7 @@ from dimos_streams.tool_stream.event import (
     EVENTS,
     MAX_ARGUMENTS,
     Outcome,
+    is_call_id,
     is_name,
     json_object,
     json_text,
@@ -77,9 +78,9 @@ class SkillRequests:
             if message.module:  # the broker's own, to a host
                 return
             arguments = json_object(message.arguments_json, channel, SkillCall.msg_name)
-            names = (message.call_id, message.skill, message.caller, message.parent)
-            if not message.call_id or not all(map(is_name, names)):
-                raise MessageError(channel, SkillCall.msg_name, "a name is missing, too long, or not printable")
+            names = (message.skill, message.caller, message.parent)
+            if not (is_call_id(message.call_id) and all(map(is_name, names))):
+                raise MessageError(channel, SkillCall.msg_name, "a name is too long, not printable, or no id")
         except MessageError as error:
             self.malformed += 1
             _log.warning("skipped: %s", error)

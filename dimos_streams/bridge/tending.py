@@ -60,12 +60,15 @@ class Tending:
         self._task: asyncio.Task[None] | None = None
         self._ticked = 0.0
         self._trust_from = 0.0
+        self._known_from = 0.0
 
-    def start(self) -> None:
-        """Begin. Modules have a moment to be heard before any counts as silent."""
+    def start(self, *, all_known: bool = True) -> None:
+        """Begin. Modules have a moment to be heard before any counts as silent, and before a call begins if
+        calls may run that the ledger does not know (``all_known`` False)."""
         self._loop = asyncio.get_running_loop()
         self._ticked = clock.monotonic()
         self._trust_from = self._ticked + self._patience.silence_s
+        self._known_from = self._ticked if all_known else self._trust_from
         self._task = self._loop.create_task(self._run(), name="broker")
 
     async def stop(self) -> None:
@@ -74,6 +77,12 @@ class Tending:
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
+
+    async def until_all_are_known(self) -> None:
+        """Wait until every module has had the time to tell which calls it runs; they may hold leases."""
+        remaining = self._known_from - clock.monotonic()
+        if remaining > 0:
+            await asyncio.sleep(remaining)
 
     def request(self, call: CallState) -> None:
         """Ask a call's module to run it, and again until it begins."""

@@ -13,6 +13,7 @@ from dimos_streams.errors import BusError
 from dimos_streams.limited_log import LimitedLog
 
 Handler = Callable[[str, bytes], None]
+Wants = Callable[[str], bool]
 """Takes a channel and a payload. Runs on the loop, must not block, is never called from inside ``publish``."""
 
 DEFAULT_CAPACITY = 8192
@@ -149,8 +150,10 @@ class Bus(abc.ABC):
         """Handle the messages of one channel, named exactly."""
 
     @abc.abstractmethod
-    def subscribe_all(self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
-        """Handle the messages of every channel."""
+    def subscribe_all(
+        self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
+    ) -> Subscription:
+        """Handle the messages of every channel, or of those that ``wants`` says True to."""
 
     @abc.abstractmethod
     def has_subscribers(self, channel: str) -> bool:

@@ -8,7 +8,7 @@ import re
 from typing import Any, Protocol
 
 from dimos_streams.bus import guard
-from dimos_streams.bus.base import DEFAULT_CAPACITY, Bus, Handler, Subscription
+from dimos_streams.bus.base import DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
 from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.errors import BusError
 from dimos_streams.limited_log import LimitedLog
@@ -40,7 +40,7 @@ class LcmBus(Bus):
         super().__init__(str(self._url))
         self._lcm: _Lcm | None = None
         self._by_channel: dict[str, list[Subscription]] = {}
-        self._of_all: list[Subscription] = []
+        self._of_all: dict[Subscription, Wants | None] = {}
         self._news: dict[Subscription, None] = {}
         self._lcm_subscriptions: dict[str, Any] = {}
         self.guarded = False
@@ -99,17 +99,19 @@ class LcmBus(Bus):
         group.append(subscription)
         return subscription
 
-    def subscribe_all(self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
+    def subscribe_all(
+        self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
+    ) -> Subscription:
         self._listen(".*", self._deliver_to_all)
 
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
-            self._of_all.remove(subscription)
+            del self._of_all[subscription]
             if not self._of_all:
                 self._unlisten(".*")
 
         subscription = Subscription(handler, capacity, forget)
-        self._of_all.append(subscription)
+        self._of_all[subscription] = wants
         return subscription
 
     def has_subscribers(self, channel: str) -> bool:
@@ -134,9 +136,10 @@ class LcmBus(Bus):
             self._news[subscription] = None
 
     def _deliver_to_all(self, channel: str, data: bytes) -> None:
-        for subscription in self._of_all:
-            subscription.keep(channel, data)
-            self._news[subscription] = None
+        for subscription, wants in self._of_all.items():
+            if wants is None or wants(channel):
+                subscription.keep(channel, data)
+                self._news[subscription] = None
 
     def _listen(self, pattern: str, deliver: Handler) -> None:
         lcm = self._opened_lcm()

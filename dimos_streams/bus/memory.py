@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from dimos_streams.bus.base import DEFAULT_CAPACITY, Bus, Handler, Subscription
+from dimos_streams.bus.base import DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
 
 
 class MemoryBus(Bus):
@@ -13,7 +13,7 @@ class MemoryBus(Bus):
     def __init__(self, url: str = "memq://") -> None:
         super().__init__(url)
         self._by_channel: dict[str, list[Subscription]] = {}
-        self._of_all: list[Subscription] = []
+        self._of_all: dict[Subscription, Wants | None] = {}
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -28,8 +28,9 @@ class MemoryBus(Bus):
         self._count_published(data)
         for subscription in self._by_channel.get(channel, ()):
             subscription.push(loop, channel, data)
-        for subscription in self._of_all:
-            subscription.push(loop, channel, data)
+        for subscription, wants in self._of_all.items():
+            if wants is None or wants(channel):
+                subscription.push(loop, channel, data)
 
     def subscribe(self, channel: str, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
         self._opened_loop()
@@ -43,19 +44,23 @@ class MemoryBus(Bus):
         group.append(subscription)
         return subscription
 
-    def subscribe_all(self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
+    def subscribe_all(
+        self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
+    ) -> Subscription:
         self._opened_loop()
 
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
-            self._of_all.remove(subscription)
+            del self._of_all[subscription]
 
         subscription = Subscription(handler, capacity, forget)
-        self._of_all.append(subscription)
+        self._of_all[subscription] = wants
         return subscription
 
     def has_subscribers(self, channel: str) -> bool:
-        return bool(self._by_channel.get(channel) or self._of_all)
+        if self._by_channel.get(channel):
+            return True
+        return any(wants is None or wants(channel) for wants in self._of_all.values())
 
     def subscriptions(self) -> list[Subscription]:
         return [s for group in self._by_channel.values() for s in group] + list(self._of_all)

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from dimos_streams.cli import blueprints, calls, chat, doctor, run, runs, topics
+from dimos_streams.cli import blueprints, calls, chat, control, doctor, monitor, recording, replay, run, runs, topics
 
-_BLUEPRINTS, _RUNS, _SKILLS, _BUS = "Blueprints", "Runs", "Skills and the agent", "The bus and this machine"
+_CONTROL = "The operator's control"
+_BLUEPRINTS, _RUNS, _SKILLS = "Blueprints", "Runs", "Skills and the agent"
+_BUS, _LOGS = "The bus and this machine", "Recordings"
 
 
 def create_app() -> typer.Typer:
@@ -36,7 +38,17 @@ def create_app() -> typer.Typer:
     app.command("call", rich_help_panel=_SKILLS)(calls.call)
     app.command("calls", rich_help_panel=_SKILLS)(calls.calls)
     app.command("cancel", rich_help_panel=_SKILLS)(calls.cancel)
+    app.command("approvals", rich_help_panel=_CONTROL)(control.approvals)
+    app.command("approve", rich_help_panel=_CONTROL)(control.approve)
+    app.command("reject", rich_help_panel=_CONTROL)(control.reject)
+    app.command("pause", rich_help_panel=_CONTROL)(control.pause)
+    app.command("resume", rich_help_panel=_CONTROL)(control.resume)
+    app.command("step", rich_help_panel=_CONTROL)(control.step)
+    app.command("abort", rich_help_panel=_CONTROL)(control.abort)
+    app.command("monitor", rich_help_panel=_CONTROL)(monitor.monitor)
     app.add_typer(topics.create_app(), name="topics", rich_help_panel=_BUS)
+    app.add_typer(recording.create_app(), name="recording", rich_help_panel=_LOGS)
+    app.command("replay", rich_help_panel=_LOGS)(replay.replay)
     app.command("doctor", rich_help_panel=_BUS)(doctor.doctor)
     return app
 

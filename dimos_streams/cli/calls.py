@@ -31,7 +31,7 @@ def skills(
     """List the skills that running modules offer."""
     from dimos_streams.cli.skill_text import signature
 
-    found = _at_bridge(lambda gateway: gateway.skills(), url, port, token)
+    found = at_bridge(lambda gateway: gateway.skills(), url, port, token)
     if as_json:
         write_json([skill.model_dump(mode="json") for skill in found], indent=2)
     elif found:
@@ -77,7 +77,7 @@ def call(
         wish = Wish(until=wait, timeout_s=timeout, as_json=as_json)
         return await follow_new_call(gateway, skill, given, wish, only=True)
 
-    _exit_by(_at_bridge(work, url, port, token))
+    _exit_by(at_bridge(work, url, port, token))
 
 
 def calls(
@@ -90,7 +90,7 @@ def calls(
     """List the calls that the bridge remembers, oldest first."""
     from dimos_streams.cli.calling import call_row
 
-    found = _at_bridge(lambda gateway: gateway.calls(open_only=open_only), url, port, token)
+    found = at_bridge(lambda gateway: gateway.calls(open_only=open_only), url, port, token)
     if as_json:
         write_json([view.model_dump(mode="json") for view in found], indent=2)
     elif found:
@@ -113,7 +113,7 @@ def cancel(
     """Cancel a call and wait for its close."""
     from dimos_streams.cli.calling import cancel_call
 
-    view = _at_bridge(lambda gateway: cancel_call(gateway, call_id, reason), url, port, token)
+    view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason), url, port, token)
     write(f"{view.skill} [{view.call_id}] {view.outcome or 'is asked to end'}: {view.text}")
 
 
@@ -138,10 +138,10 @@ def say(
         wish = Wish(until=wait, timeout_s=timeout, as_json=as_json)
         return await follow_new_call(gateway, skill, {"text": text}, wish, only=False)
 
-    _exit_by(_at_bridge(work, url, port, token))
+    _exit_by(at_bridge(work, url, port, token))
 
 
-def _at_bridge(
+def at_bridge(
     work: Callable[[SkillGateway], Awaitable[T]], url: str | None, port: int | None, token: str | None
 ) -> T:
     """What ``work`` gives with the bridge that the options name. Raises ``UserError``, ``BridgeUnreachableError``."""

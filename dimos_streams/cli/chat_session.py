@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.cli import signals
 from dimos_streams.cli.calling import CALLER, call_row, find_call, find_say
+from dimos_streams.cli.commanding import CHAT_COMMANDS, chat_command
 from dimos_streams.cli.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.loop import run_async
 from dimos_streams.cli.output import plural, shortened, table_lines
@@ -32,6 +33,11 @@ Whatever you type is said to the agent. Besides:
   /calls        list the open calls
   /cancel ID    cancel a call; the beginning of its id is enough
   /skills       list the skills
+  /pause, /resume, /step [on|off|once], /abort [rollback]
+                the operator's control, as the commands of these names
+  /approvals    list the calls that wait for approval
+  /approve ID [NAME=VALUE]…, /reject ID [REASON]
+                decide on one; the beginning of its id is enough
   /quit         leave (so does Ctrl-D); calls go on"""
 _HOW_TO_END = "Ctrl-D ends the chat, /cancel ID a call"
 
@@ -173,6 +179,8 @@ class _Chat:
                 await self._gateway.cancel(call.call_id, "cancelled by the operator")
             case "/cancel":
                 raise SkillError("/cancel needs the id of a call; /calls lists them")
+            case _ if command[1:] in CHAT_COMMANDS:
+                self._tell(await chat_command(self._gateway, self._skill, command[1:], rest.split()))
             case _:
                 raise SkillError(f"there is no command {command!r}; /help lists them")
 

@@ -65,3 +65,12 @@ Agent = Annotated[
         "--to", metavar="NAME", help="Which agent (or its `say` skill), if there are several.", show_default=False
     ),
 ]
+AgentName = Annotated[
+    str,
+    typer.Option(
+        "--agent",
+        metavar="NAME",
+        help="Which agent (its module or namespace), if there are several.",
+        show_default=False,
+    ),
+]

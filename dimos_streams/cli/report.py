@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _REMEMBERED = 10_000
 _SHOWN_FIGURES = 6
 _OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
-_SHOWN_ROLES = {"operator": "you", "assistant": "agent", "error": "agent", "note": "agent"}
+_SHOWN_ROLES = ("operator", "assistant", "error", "note")
 """Roles of the conversation's entries that are shown; the others repeat tool streams."""
 
 
@@ -136,16 +136,18 @@ class TextReporter:
 
     def _conversation(self, event: ToolEvent) -> None:
         entry = event.data.get("entry")
+        agent = event.module if "/" in event.module else "agent"
         if event.type == "close":
             text, style = _told(event)
             if event.outcome != "completed":
-                self._show("agent", text, style, event.utime)
+                self._show(agent, text, style, event.utime)
         elif isinstance(entry, Mapping) and self._is_new(event.module, entry):
             role, text = str(entry.get("role")), str(entry.get("text", ""))
             if role in _SHOWN_ROLES and text:
                 mark = f"{role}: " if role in ("error", "note") else ""
                 style = {"operator": "blue", "error": "red"}.get(role, "magenta")
-                self._show(_SHOWN_ROLES[role], mark + text, style, event.utime)
+                label = "you" if role == "operator" else agent
+                self._show(label, mark + text, style, event.utime)
 
     def _is_new(self, module: str, entry: Mapping[str, Any]) -> bool:
         """Whether an entry was not shown yet: what belongs to two missions comes twice."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,8 +19,14 @@ def run(
     reference: options.Blueprint,
     settings: options.Settings = None,
     say: Annotated[
-        str | None,
-        typer.Option("--say", metavar="TEXT", help="What to tell the agent once all is ready.", show_default=False),
+        list[str] | None,
+        typer.Option(
+            "--say",
+            metavar="TEXT",
+            help="What to tell the agent once all is ready; with several agents begin with one's name, 'robot1: …'. "
+            "May be given several times.",
+            show_default=False,
+        ),
     ] = None,
     duration: Annotated[
         float | None,
@@ -51,19 +59,64 @@ def run(
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", min=1, max=65535, help="Where the bridge serves HTTP (usually 7780).", show_default=False
+            "--port",
+            min=1,
+            max=65535,
+            help="Where the bridge serves HTTP (usually 7780). In virtual time "
+            "it serves only if this is given, and only for watching.",
+            show_default=False,
         ),
     ] = None,
     token: options.Token = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE",
+            help="Write all messages into an LCM log; see `recording`.",
+            show_default=False,
+        ),
+    ] = None,
+    record_channels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--record-channels",
+            metavar="PATTERN",
+            help="Record only such topics ('/robot1/*') or channels ('*#sensor_msgs.Image'); several times.",
+            show_default=False,
+        ),
+    ] = None,
+    record_without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--record-without", metavar="PATTERN", help="Leave such ones out; several times.", show_default=False
+        ),
+    ] = None,
+    record_split: Annotated[
+        float | None,
+        typer.Option(
+            "--record-split",
+            metavar="MB",
+            min=0.001,
+            help="Begin another file (a.1.lcmlog, a.2.lcmlog) when one has reached the size.",
+            show_default=False,
+        ),
+    ] = None,
     daemon: Annotated[bool, typer.Option("--daemon", help="Go on in the background once all is ready.")] = False,
     as_json: options.JsonLines = False,
 ) -> None:
     """Run a blueprint: live, a process for each module, until Ctrl-C, `stop` or the end of `--duration`."""
-    from dimos_streams.cli.run_plan import RunPlan, prepare
+    from dimos_streams.cli.record_plan import RecordPlan
+    from dimos_streams.cli.run_plan import RunPlan, prepare, waits_for_the_world
 
+    if in_process or virtual_time:
+        # Numpy reads it only once. One thread is faster for matrices as small as ours.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if record is None and (record_channels or record_without or record_split):
+        raise UserError("--record-channels, --record-without and --record-split go with --record FILE")
     if in_process and virtual_time:
         raise UserError("--virtual-time is in one process anyway; leave out --in-process")
-    if exit_when_done and say is None:
+    if exit_when_done and not say:
         raise UserError("--exit-when-done waits for the end of what --say began; give --say TEXT")
     if virtual_time and duration is None and not exit_when_done:
         raise UserError("virtual time never waits, so it needs an end: give --duration SECONDS or --exit-when-done")
@@ -72,18 +125,32 @@ def run(
             f"--virtual-time has no use for {'--daemon' if daemon else '--bus'}: nothing leaves the process"
         )
     plan = RunPlan(
-        blueprint=prepare(reference, settings, port),
+        blueprint=prepare(reference, settings, port, virtual=virtual_time),
         mode="virtual" if virtual_time else "in-process" if in_process else "live",
-        say=say,
+        say=tuple(say or ()),
         duration_s=duration,
         exit_when_done=exit_when_done,
         seed=seed,
         bus=bus,
         token=token,
         as_json=as_json,
+        record=None
+        if record is None
+        else RecordPlan(
+            path=record,
+            channels=tuple(record_channels or ()),
+            without=tuple(record_without or ()),
+            split_mb=record_split,
+        ),
     )
-    if say is not None and plan.bridge is None:
+    if virtual_time and (asked := waits_for_the_world(plan.blueprint)) is not None:
+        raise UserError(f"{asked} asks a server, for which virtual time can't wait; run it live or --in-process")
+    if virtual_time and port is not None and plan.bridge is None:
+        raise UserError(f"blueprint {plan.blueprint.name!r} has no bridge that could serve on --port {port}")
+    if say and plan.bridge is None:
         raise UserError(f"blueprint {plan.blueprint.name!r} has no bridge, so there is no agent to say anything to")
+    for text in plan.say:
+        plan.listener(text)
     _execute(plan, daemon=daemon)
 
 

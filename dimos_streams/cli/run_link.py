@@ -33,13 +33,14 @@ class RunLink:
     gateway: SkillGateway | None
     cancel: Callable[[str, str], Awaitable[None]]
 
-    async def say(self, text: str) -> ToolEvent:
+    async def say(self, text: str, skill: str | None = None) -> ToolEvent:
         """Tell the agent something; the close of that call. Raises ``UserError`` if there is no agent.
 
-        Only for runs with a bridge.
+        ``skill`` is that of the agent who is meant; without it there must be one agent only. Only for runs with a
+        bridge.
         """
         assert self.gateway is not None, "only a run with a bridge is told to say something"
-        call_id = await self._begin_saying(self.gateway, text)
+        call_id = await self._begin_saying(self.gateway, text, skill)
         return await self.watch.wait(call_id, "close")
 
     async def end_calls(self, reason: str, bound_s: float) -> None:
@@ -57,11 +58,11 @@ class RunLink:
                     asked.update(call_id for call_id, _ in unasked)
                     await watch.until(lambda: not watch.open or not asked.issuperset(watch.open))
 
-    async def _begin_saying(self, gateway: SkillGateway, text: str) -> str:
+    async def _begin_saying(self, gateway: SkillGateway, text: str, skill: str | None) -> str:
         deadline = clock.monotonic() + _INTRODUCTION_S
         while True:
             try:
-                return await gateway.call(await find_say(gateway), {"text": text}, caller=CALLER)
+                return await gateway.call(await find_say(gateway, skill), {"text": text}, caller=CALLER)
             except (UserError, SkillUnavailableError):
                 if clock.monotonic() > deadline:
                     raise

@@ -15,14 +15,15 @@ from typing import Any, Protocol
 from dimos_streams import clock
 from dimos_streams.cli.loop import finish, run_async
 from dimos_streams.cli.output import plural, write, write_json
+from dimos_streams.cli.record_plan import create_runner
 from dimos_streams.cli.report import CallCounts, Reporter, create_reporter, log_reporter
 from dimos_streams.cli.run_link import RunLink, bus_link, gateway_link, http_link, lcm_link
 from dimos_streams.cli.run_plan import RunPlan, set_up_logging
+from dimos_streams.cli.stall import StallWatch
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.supervisor import Supervisor
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 _CLOSE_BOUND_S = 3.0
@@ -58,8 +59,8 @@ class _Session:
         self._options = options
         self._on_ready = on_ready
         self._counts = CallCounts()
-        kind = Supervisor if plan.mode == "live" else InProcessRun
-        self._runner: _Runner = kind(plan.blueprint, options, self._on_run_event)
+        self._stall = StallWatch()
+        self._runner: _Runner = create_runner(plan, options, self._on_run_event)
         self._record: registry.RunRecord | None = None
         self._ended = False
         self._ready_at: tuple[float, float] | None = None
@@ -88,16 +89,19 @@ class _Session:
 
     async def _attend(self, link: RunLink) -> int:
         """Wait for whatever ends the run; the exit code."""
-        failing: asyncio.Future[None] = asyncio.ensure_future(self._runner.wait())
-        mission: asyncio.Future[int] = asyncio.ensure_future(self._mission(link))
-        both: set[asyncio.Future[Any]] = {failing, mission}
+        ends: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(self._runner.wait()),
+            asyncio.ensure_future(self._mission(link)),
+        ]
         duration = self._plan.duration_s
+        if self._plan.mode == "virtual" and duration is None:
+            ends.append(asyncio.ensure_future(self._stall.run(link.watch)))
         try:
-            await asyncio.wait(both, timeout=duration, return_when=asyncio.FIRST_COMPLETED)
-            if failing.done():
-                failing.result()
-            if mission.done():
-                return mission.result()
+            await asyncio.wait(ends, timeout=duration, return_when=asyncio.FIRST_COMPLETED)
+            ended = next((end for end in ends if end.done()), None)
+            if ended is not None:
+                code: int = ended.result()
+                return code
             self._reporter.note(f"the run's duration of {duration:g} s is over")
             await link.end_calls(f"the run's duration of {duration:g} s is over", _CLOSE_BOUND_S)
             return 0
@@ -106,16 +110,15 @@ class _Session:
             await finish(link.end_calls("the run is stopped", _STOPPED_CLOSE_BOUND_S))
             raise
         finally:
-            for task in both:
-                task.cancel()
-            await asyncio.gather(*both, return_exceptions=True)
+            for end in ends:
+                end.cancel()
+            await asyncio.gather(*ends, return_exceptions=True)
 
     async def _mission(self, link: RunLink) -> int:
         """Say what is to be said. Returns, with an exit code, only if its end is the end of the run."""
-        if self._plan.say is not None:
-            closed = await link.say(self._plan.say)
-            if self._plan.exit_when_done:
-                return 0 if closed.outcome is Outcome.COMPLETED else 1
+        closes = await asyncio.gather(*(link.say(text, self._plan.listener(text)) for text in self._plan.say))
+        if self._plan.exit_when_done:
+            return 0 if all(closed.outcome is Outcome.COMPLETED for closed in closes) else 1
         never: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         return await never
 
@@ -134,6 +137,7 @@ class _Session:
 
     def _show(self, event: ToolEvent) -> None:
         self._counts.take(event)
+        self._stall.take(event)
         self._reporter.tool_event(event)
 
     def _on_run_event(self, event: RunEvent) -> None:
@@ -163,7 +167,7 @@ class _Session:
     def _announce(self) -> None:
         self._ready_at = (clock.monotonic(), time.perf_counter())
         record = self._record
-        bridge = self._options.bridge_url if self._plan.bridge and self._plan.mode != "virtual" else None
+        bridge = self._options.bridge_url if self._plan.serves else None
         parts = [
             f"ready after {clock.monotonic() - self._began:.1f} s" if self._plan.mode != "virtual" else "ready",
             f"bridge {bridge}" if bridge else "",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from dimos_streams.cli.report import is_conversation
 from dimos_streams.errors import DimosStreamsError
+from dimos_streams.operator.reporting import MONITOR
 
 if TYPE_CHECKING:
     from dimos_streams.bus import Bus
@@ -35,7 +36,9 @@ class EventWatch:
         self._changed = asyncio.Event()
 
     def take(self, event: ToolEvent) -> None:
-        """The next event."""
+        """The next event. Those of the monitor's reports are nobody's calls."""
+        if event.caller == MONITOR:
+            return
         self._show(event)
         if event.type == "close":
             self.open.pop(event.call_id, None)

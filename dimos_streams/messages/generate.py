@@ -173,6 +173,8 @@ def _finished(text: str, struct: Struct) -> str:
         "\n    def encode(self):",
         "\n        if fields:\n            self._assign(fields)\n\n    def encode(self):",
     )
+    # Decoding sets every field: defaults, which are whole messages, would be made for nothing.
+    text = _replaced(text, f" self = {struct.name}()\n", f" self = {struct.name}.__new__({struct.name})\n")
     text = text.replace(".decode('utf-8', 'replace')", ".decode('utf-8')")
     return "\n".join(line.rstrip() for line in text.rstrip().splitlines()) + "\n"
 

@@ -22,6 +22,7 @@ TYPE_NAMES = (
     "nav_msgs.OccupancyGrid",
     "nav_msgs.Odometry",
     "nav_msgs.Path",
+    "sensor_msgs.BatteryState",
     "sensor_msgs.CameraInfo",
     "sensor_msgs.CompressedImage",
     "sensor_msgs.Image",

@@ -3,6 +3,7 @@
 Frame of a person: origin on the floor below the hips, x forward, y left, z up. Metres, radians.
 """
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -113,6 +114,7 @@ def walking(height: float, phase: float, vigour: float) -> dict[str, PartPose]:
     return _assemble(height, legs, arms, None)
 
 
+@functools.cache
 def sitting(height: float, seat: float) -> dict[str, PartPose]:
     """Poses of all parts of a person who sits on a seat of this height, hands on the knees."""
     legs = {"left": (-1.5, 1.5), "right": (-1.5, 1.5)}

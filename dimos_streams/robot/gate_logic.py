@@ -3,6 +3,7 @@
 Time is handed in, in seconds of any clock that does not go back.
 """
 
+import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from dimos_streams.robot.motion import STILL, Velocity
 Source = Literal["teleop", "skill"]
 
 _MAX_ANGLE = 2 * math.tau
+_MAX_HOLDERS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,7 @@ class GateLimits:
     turn_acceleration: float = 5.0
     command_timeout_s: float = 0.2
     teleop_hold_s: float = 0.5
+    hold_timeout_s: float = 2.0
     scan_timeout_s: float = 0.5
     robot_radius: float = 0.22
     side_margin: float = 0.08
@@ -57,6 +60,20 @@ class GateLogic:
         self._scanned_at: float | None = None
         self._last = STILL
         self._decided_at: float | None = None
+        self._held: dict[str, float] = {}
+
+    def hold(self, source: str, holding: bool, now: float) -> None:
+        """Somebody wants the robot still, or no longer. A hold is repeated while it lasts."""
+        self._held.pop(source, None)
+        if holding:
+            self._held[source] = now
+        while len(self._held) > _MAX_HOLDERS:
+            del self._held[next(iter(self._held))]
+
+    def held(self, now: float) -> bool:
+        """Whether skills may not move the base: till each hold is released, or its source silent for too long."""
+        self._held = {who: at for who, at in self._held.items() if now - at <= self.limits.hold_timeout_s}
+        return bool(self._held)
 
     def command(self, source: Source, velocity: Velocity, now: float) -> None:
         """Take a wish. One with a value that is no number counts as a wish to stand."""
@@ -74,9 +91,10 @@ class GateLogic:
         if not (abs(angle_min) <= _MAX_ANGLE and abs(increment) <= _MAX_ANGLE):
             return
         low, high = valid
+        distances = tuple(ranges)
         self._points = [
-            (distance * math.cos(angle_min + i * increment), distance * math.sin(angle_min + i * increment))
-            for i, distance in enumerate(ranges)
+            (distance * cos, distance * sin)
+            for distance, (cos, sin) in zip(distances, _rays(len(distances), angle_min, increment), strict=True)
             if low <= distance <= high
         ]
         self._scanned_at = now
@@ -102,7 +120,7 @@ class GateLogic:
         if teleop is not None and now - teleop.at <= self.limits.teleop_hold_s:
             return None
         if skill is not None and now - skill.at <= self.limits.command_timeout_s:
-            return skill.velocity
+            return STILL if self.held(now) else skill.velocity
         return None
 
     def _limited(self, wish: Velocity) -> Velocity:
@@ -150,6 +168,13 @@ class GateLogic:
             return 0.0
         lost = self.limits.braking * self.limits.reaction_s
         return math.sqrt(lost**2 + 2.0 * self.limits.braking * distance) - lost
+
+
+@functools.lru_cache(maxsize=4)
+def _rays(count: int, angle_min: float, increment: float) -> tuple[tuple[float, float], ...]:
+    """The directions of a scan's rays, which are the same for every scan of a lidar."""
+    angles = [angle_min + i * increment for i in range(count)]
+    return tuple((math.cos(angle), math.sin(angle)) for angle in angles)
 
 
 def _with_speed(velocity: Velocity, speed: float) -> Velocity:

@@ -1,12 +1,16 @@
 """The one way to the base's motors: every velocity passes here."""
 
 import asyncio
+import json
+import logging
 
 from pydantic import Field
 
 from dimos_streams import clock
+from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
+from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.robot.gate_logic import GateLimits, GateLogic, Source
 from dimos_streams.robot.motion import STILL, Velocity
@@ -17,6 +21,7 @@ PARTING_ZEROS = 5
 IDLE_PERIODS = 10
 
 _DEFAULTS = GateLimits()
+_log = LimitedLog(logging.getLogger(__name__))
 
 
 class VelocityGateConfig(ModuleConfig):
@@ -32,6 +37,9 @@ class VelocityGateConfig(ModuleConfig):
     teleop_hold_s: float = Field(
         _DEFAULTS.teleop_hold_s, ge=0.0, description="skills wait so long after the last teleop command"
     )
+    hold_timeout_s: float = Field(
+        _DEFAULTS.hold_timeout_s, gt=0.0, description="a hold that is not repeated for so long has ended"
+    )
     scan_timeout_s: float = Field(
         _DEFAULTS.scan_timeout_s, gt=0.0, description="without a scan for so long the base only turns"
     )
@@ -45,8 +53,9 @@ class VelocityGateConfig(ModuleConfig):
 class VelocityGate(Module):
     """Ranks the sources of velocities, limits them, stops before obstacles and zeroes what is stale.
 
-    `teleop_vel` outranks `skill_vel`. Publishes at 20 Hz while somebody commands, then a few zeros, then
-    zeros at 2 Hz.
+    `teleop_vel` outranks `skill_vel`. While somebody holds (`hold`, JSON with `source` and `hold`, repeated while it
+    lasts) skills can't move the base; teleop still can. Publishes at 20 Hz while somebody commands, then a
+    few zeros, then zeros at 2 Hz.
     """
 
     config: VelocityGateConfig
@@ -54,6 +63,7 @@ class VelocityGate(Module):
     skill_vel: In[Twist] = In(required=False)
     teleop_vel: In[Twist] = In(required=False)
     scan: In[LaserScan] = In(required=False)
+    hold: In[String] = In(queue=16, required=False)
 
     cmd_vel: Out[Twist]
 
@@ -63,6 +73,7 @@ class VelocityGate(Module):
         self.skill_vel.on_message(lambda twist: self._take("skill", twist))
         self.teleop_vel.on_message(lambda twist: self._take("teleop", twist))
         self.scan.on_message(self._take_scan)
+        self.hold.on_message(self._take_hold)
 
     async def run(self) -> None:
         """Decide and publish, period for period."""
@@ -85,6 +96,16 @@ class VelocityGate(Module):
     def _take(self, source: Source, twist: Twist) -> None:
         velocity = Velocity(twist.linear.x, twist.linear.y, twist.angular.z)
         self.logic.command(source, velocity, clock.monotonic())
+
+    def _take_hold(self, message: String) -> None:
+        """What is no hold changes nothing."""
+        try:
+            fields = json.loads(message.data)
+            source, holding = str(fields["source"]), fields["hold"] is True
+        except (ValueError, TypeError, KeyError) as error:
+            _log.warning("%s: skipped a hold that is none, %r: %s", self.name, message.data[:100], error)
+            return
+        self.logic.hold(source, holding, clock.monotonic())
 
     def _take_scan(self, scan: LaserScan) -> None:
         valid = (scan.range_min, scan.range_max)

@@ -75,9 +75,7 @@ class World:
         self.data: Any = mujoco.MjData(self.model)
         self.base_body: int = self.model.body("base").id
         self.instance_of_geom = self._instance_ids()
-        self._mocap = {
-            name: [int(self.model.body(f"{name}/{part}").mocapid[0]) for part in PARTS] for name in self.walkers
-        }
+        self._mocap = [int(self.model.body(f"{name}/{part}").mocapid[0]) for name in self.walkers for part in PARTS]
         start = self.config.start
         self.place_robot(start.x, start.y, start.yaw)
         return self
@@ -200,20 +198,21 @@ class World:
         self._forward(self.model, self.data)
 
     def _place_limbs(self) -> None:
-        for name, walker in self.walkers.items():
+        places: list[tuple[float, float, float]] = []
+        turns: list[tuple[float, float, float, float]] = []
+        for walker in self.walkers.values():
             stance, limbs = walker.stance, walker.limbs()
             cos, sin = math.cos(stance.yaw), math.sin(stance.yaw)
             half_cos, half_sin = math.cos(stance.yaw / 2), math.sin(stance.yaw / 2)
             sunk = FAR_BELOW if walker.hidden else 0.0
-            for part, mocap in zip(PARTS, self._mocap[name], strict=True):
-                limb = limbs[part]
+            for limb in map(limbs.__getitem__, PARTS):
                 c, s = math.cos(limb.pitch / 2), math.sin(limb.pitch / 2)
-                self.data.mocap_pos[mocap] = (
-                    stance.x + cos * limb.x - sin * limb.y,
-                    stance.y + sin * limb.x + cos * limb.y,
-                    limb.z + sunk,
-                )
-                self.data.mocap_quat[mocap] = (half_cos * c, -half_sin * s, half_cos * s, half_sin * c)
+                x, y = stance.x + cos * limb.x - sin * limb.y, stance.y + sin * limb.x + cos * limb.y
+                places.append((x, y, limb.z + sunk))
+                turns.append((half_cos * c, -half_sin * s, half_cos * s, half_sin * c))
+        if places:
+            self.data.mocap_pos[self._mocap] = places
+            self.data.mocap_quat[self._mocap] = turns
 
     def _instance_ids(self) -> "NDArray[np.uint8]":
         """Per geom the id of the person it belongs to, counted from 1; one more entry, for 'hit nothing'."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.model import Blueprint
@@ -17,14 +20,27 @@ from dimos_streams.runtime.plan import context_for, plan_modules
 from dimos_streams.skill import skills_of
 from dimos_streams.tool_stream.gateway import SkillGateway
 
+Attachment = Callable[[Bus], AbstractAsyncContextManager[object]]
+"""Something beside the modules that has the bus while they run, a recorder for instance."""
+
 _PROCESS = "main"
 _LISTED_WITHIN_S = 5.0
+_SETTLE_S = 0.001
+"""Time passes only when all that was published has been handled."""
 
 
 class InProcessRun:
     """All modules of a blueprint on the running loop. With ``memq://`` nothing leaves the process."""
 
-    def __init__(self, blueprint: Blueprint, options: RunOptions, on_event: OnRunEvent | None = None) -> None:
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        options: RunOptions,
+        on_event: OnRunEvent | None = None,
+        *,
+        attach: Sequence[Attachment] = (),
+    ) -> None:
+        """What is attached is entered before the first module starts and left when the last one has stopped."""
         self._blueprint = blueprint
         self._options = options
         self._on_event = on_event or (lambda event: None)
@@ -32,6 +48,8 @@ class InProcessRun:
         self._real_bus = create_bus(options.bus_url)
         self.bus: Bus = options.wrap_bus(self._real_bus, _PROCESS) if options.wrap_bus else self._real_bus
         self._host = ModuleHost(self.bus)
+        self._attach = attach
+        self._attached = contextlib.AsyncExitStack()
         self._state = "new"
 
     @property
@@ -55,6 +73,8 @@ class InProcessRun:
             await bus.open()
         self._state = "starting"
         try:
+            for attachment in self._attach:
+                await self._attached.enter_async_context(attachment(self.bus))
             for plan in plan_modules(self._blueprint):
                 module = instantiate(plan.spec, context_for(self._options, self._services))
                 self._tell("starting", module.name)
@@ -75,8 +95,12 @@ class InProcessRun:
         if self._state not in ("new", "stopped"):
             self._tell("stopping", "")
             await self._host.stop()
-            for bus in dict.fromkeys((self.bus, self._real_bus)):
-                await bus.close()
+            await asyncio.sleep(_SETTLE_S)
+            try:
+                await self._attached.aclose()
+            finally:
+                for bus in dict.fromkeys((self.bus, self._real_bus)):
+                    await bus.close()
             self._tell("stopped", "")
         self._state = "stopped"
 

@@ -54,8 +54,8 @@ class ModuleHost:
     async def wait_for_failure(self) -> None:
         """Wait until a task of any module fails. Raises ``ModuleFailedError``."""
         failures = {module.failure(): module for module in self._modules}
-        done, _ = await asyncio.wait(failures, return_when=asyncio.FIRST_COMPLETED)
-        failure = next(iter(done))
+        await asyncio.wait(failures, return_when=asyncio.FIRST_COMPLETED)
+        failure = next(failure for failure in failures if failure.done())
         error = failure.exception()
         name = failures[failure].name
         raise ModuleFailedError(f"module {name!r} failed: {_last_line(error)}") from error

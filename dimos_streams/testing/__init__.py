@@ -3,17 +3,30 @@
 from dimos_streams.testing.fault_bus import FaultBus, FaultCounts, Faults
 from dimos_streams.testing.fault_injection import FaultInjection
 from dimos_streams.testing.harness import HarnessCall, ModuleHarness
+from dimos_streams.testing.mission import MissionRun
+from dimos_streams.testing.mock_skill import MockSkill, mock_module, mock_skill
+from dimos_streams.testing.model_server import ModelServer, RecordedRequest, Reply
 from dimos_streams.testing.part import CrashablePart, PartDownError
 from dimos_streams.testing.part_gateway import PartGateway
+from dimos_streams.testing.patterns import EventPattern, event
 
 __all__ = [
     "CrashablePart",
+    "EventPattern",
     "FaultBus",
     "FaultCounts",
     "FaultInjection",
     "Faults",
     "HarnessCall",
+    "MissionRun",
+    "MockSkill",
+    "ModelServer",
     "ModuleHarness",
     "PartDownError",
     "PartGateway",
+    "RecordedRequest",
+    "Reply",
+    "event",
+    "mock_module",
+    "mock_skill",
 ]

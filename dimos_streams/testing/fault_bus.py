@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dimos_streams.bus import Bus, Handler, Subscription
-from dimos_streams.bus.base import DEFAULT_CAPACITY
+from dimos_streams.bus.base import DEFAULT_CAPACITY, Wants
 
 
 def _every(channel: str) -> bool:
@@ -89,8 +89,10 @@ class FaultBus(Bus):
     def subscribe(self, channel: str, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
         return self._keep(self._inner.subscribe(channel, self._arriving(handler), capacity=capacity))
 
-    def subscribe_all(self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
-        return self._keep(self._inner.subscribe_all(self._arriving(handler), capacity=capacity))
+    def subscribe_all(
+        self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
+    ) -> Subscription:
+        return self._keep(self._inner.subscribe_all(self._arriving(handler), capacity=capacity, wants=wants))
 
     def has_subscribers(self, channel: str) -> bool:
         return self._inner.has_subscribers(channel)

@@ -16,7 +16,7 @@ from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_name
+from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name
 
 HEARTBEAT_S = 0.25
 ALIVE_S = 1.5
@@ -120,8 +120,8 @@ class ModuleDirectory:
         try:
             status = decode(ModuleStatus, data, channel=channel)
             skills = _SKILLS.validate_json(status.skills_json) if status.skills_json else None
-            if not is_name(status.module):
-                raise MessageError(channel, ModuleStatus.msg_name, "the module's name is too long, or not printable")
+            if not (is_name(status.module) and all(map(is_call_id, status.call_ids))):
+                raise MessageError(channel, ModuleStatus.msg_name, "a name is too long, not printable, or no id")
         except (MessageError, ValidationError) as error:
             self.malformed += 1
             _log.warning("skipped a heartbeat: %s", error)

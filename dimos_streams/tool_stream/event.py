@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -104,6 +105,7 @@ class ToolEvent:
 
 
 OUTCOMES = tuple(Outcome)  # no set: what is looked up may not be hashable
+_CALL_ID = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._~:-]{{0,{MAX_NAME - 1}}}")
 _FIELD_TYPES: dict[str, type] = {
     "utime": int,
     "call_id": str,
@@ -118,8 +120,14 @@ _FIELD_TYPES: dict[str, type] = {
 
 
 def is_name(text: str) -> bool:
-    """Whether a text may name a module, a caller, a skill or a call; the empty one names nobody."""
+    """Whether a text may name a module, a caller or a skill; the empty one names nobody."""
     return len(text) <= MAX_NAME and text.isprintable()
+
+
+def is_call_id(text: str) -> bool:
+    """Whether a text may be the id of a call. It is part of a URL's path: with a slash in it, or as ``..``, nobody
+    could ask for the call over HTTP, or end it."""
+    return _CALL_ID.fullmatch(text) is not None
 
 
 def json_text(value: Any) -> str:

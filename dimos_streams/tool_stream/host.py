@@ -28,6 +28,7 @@ from dimos_streams.tool_stream.event import (
     MAX_ARGUMENTS,
     STATUS,
     Outcome,
+    is_call_id,
     is_name,
     json_object,
     json_text,
@@ -117,8 +118,9 @@ class SkillHost:
             await self.remove(hosted.module, "the module is stopping")
         if self._heart is not None:
             await self.publisher.drain(0.3)
-            self._heart.cancel()
-            self._heart = None
+            heart, self._heart = self._heart, None
+            heart.cancel()
+            await asyncio.wait([heart])
         for subscription in self._subscriptions:
             subscription.close()
         self._subscriptions = []
@@ -167,13 +169,13 @@ class SkillHost:
             if hosted is None:
                 return
             arguments = json_object(message.arguments_json, channel, SkillCall.msg_name)
-            names = (message.call_id, message.skill, message.caller, message.parent)
-            if not all(map(is_name, names)):
-                raise MessageError(channel, SkillCall.msg_name, "a name is too long, or not printable")
+            names = (message.skill, message.caller, message.parent)
+            if not (is_call_id(message.call_id) and all(map(is_name, names))):
+                raise MessageError(channel, SkillCall.msg_name, "a name is too long, not printable, or no id")
         except MessageError as error:
             _log.warning("skipped a call: %s", error)
             return
-        if not message.call_id or message.call_id in self._seen:
+        if message.call_id in self._seen:
             self.publisher.repeat(message.call_id)
             return
         self._remember(message.call_id)

@@ -22,6 +22,7 @@ from dimos_streams.tool_stream.event import (
     OUTCOMES,
     EventType,
     ToolEvent,
+    is_call_id,
     is_name,
     json_object,
     json_text,
@@ -78,9 +79,9 @@ def unpack_event(data: bytes, channel: str = EVENTS) -> ToolEvent:
     value = json_object(fields.data_json, channel, _TYPE)
     if fields.type not in EVENT_TYPES:
         raise MessageError(channel, _TYPE, f"type is {fields.type!r}")
-    if not 1 <= fields.seq <= MAX_SEQ or not fields.call_id:
+    if not 1 <= fields.seq <= MAX_SEQ or not is_call_id(fields.call_id):
         raise MessageError(channel, _TYPE, f"call {fields.call_id!r} has seq {fields.seq}")
-    if not (is_name(fields.call_id) and is_name(fields.module) and is_name(fields.skill) and is_name(fields.caller)):
+    if not (is_name(fields.module) and is_name(fields.skill) and is_name(fields.caller)):
         raise MessageError(channel, _TYPE, "a name is too long, or not printable")
     if fields.type == "close" and value.get("outcome") not in OUTCOMES:
         raise MessageError(channel, _TYPE, f"outcome is {value.get('outcome')!r}")

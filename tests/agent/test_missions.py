@@ -238,7 +238,7 @@ def test_damaged_calls_never_act(tmp_path: Path) -> None:
         unknown = calling("mov", distance_m=1)
         wrong = calling("move", distance_m="far")
         config = script(tmp_path / "script.yaml", truncated, malformed, cut, unknown, wrong, {"text": "sorry"})
-        async with stage(config) as s:
+        async with stage(config | {"limits": {"max_consecutive_errors": 10}}) as s:
             await (await s.say("go")).result()
             assert s.skills.moves == []
             assert all(entry.is_error for entry in s.entries("tool"))

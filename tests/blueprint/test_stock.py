@@ -18,7 +18,7 @@ from dimos_streams.blueprint.settings import explain
 from dimos_streams.blueprint.stock import GROUP, find_stock, stock_blueprints
 from dimos_streams.errors import UserError
 
-OWN = ["base-robot", "follow-person", "robot-only"]
+OWN = ["agent-openai", "base-robot", "follow-person", "patrol", "robot-and-agent", "robot-only", "two-robots"]
 HEAVY = ("mujoco", "simplejpeg", "cv2", "openai", "fastapi", "uvicorn", "sse_starlette", "requests")
 
 

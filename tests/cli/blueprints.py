@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from dimos_streams import clock
-from dimos_streams.blueprint import blueprint, module
+from dimos_streams.agent.module import Agent
+from dimos_streams.blueprint import blueprint, include, module
+from dimos_streams.bridge.module import Bridge
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import Module
 from dimos_streams.streams import Out
@@ -25,3 +27,8 @@ class Starter(Module):
 
 
 self_starting = blueprint("self-starting", module(Rover, name="rover"), module(Starter, name="starter"))
+
+_rover = blueprint("rover", module(Rover, name="rover"), module(Agent, name="agent"))
+two_rovers = blueprint(
+    "two-rovers", module(Bridge, name="bridge"), include(_rover, namespace="one"), include(_rover, namespace="two")
+)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import random
+import socket
+import threading
 import time
 
 import pytest
@@ -50,15 +54,99 @@ def test_blocking_work_runs_inline_and_its_errors_arrive() -> None:
 
 
 def test_a_deadlock_says_who_waits_for_what() -> None:
+    never = asyncio.Event()
+
+    async def inner() -> None:
+        await never.wait()
+
     async def stuck() -> None:
-        await asyncio.Event().wait()
+        await inner()
 
     async def main() -> None:
         task = asyncio.create_task(stuck(), name="the-stuck-one")
+        await asyncio.sleep(2.5)
         await task
 
-    with pytest.raises(clock.DeadlockError, match=r"the-stuck-one at .*stuck"):
+    with pytest.raises(clock.DeadlockError) as deadlock:
         clock.run_virtual(main())
+    first, *rest = str(deadlock.value).splitlines()
+    assert first == "nothing is left to wait for after 2.5 s of virtual time; who waits:"
+    assert len(rest) == 2
+    assert rest[0].strip().startswith("Task-")
+    assert ": await task  (" in rest[0]
+    assert rest[1].startswith("  the-stuck-one: await never.wait()  (")
+    assert rest[1].endswith(f"in {inner.__qualname__})")
+
+
+def test_a_task_that_cannot_be_cancelled_does_not_hide_the_deadlock() -> None:
+    async def stubborn() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(clock.DeadlockError, match="Event") as deadlock:
+        clock.run_virtual(stubborn())
+    assert "create_future" not in str(deadlock.value)
+    del deadlock
+    gc.collect()  # asyncio complains of the task that never ended when it is collected: here, not at some other time
+
+
+def test_a_run_that_may_not_go_on_for_ever_ends_and_tells_who_waits() -> None:
+    async def tick() -> None:
+        while True:  # noqa: ASYNC110
+            await asyncio.sleep(1.0)
+
+    async def main() -> None:
+        ticking = asyncio.create_task(tick())
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ticking.cancel()
+            await asyncio.sleep(1.0)  # what ends still has time
+
+    with pytest.raises(clock.VirtualTimeOverError, match="60 s of virtual time are over; who waits") as over:
+        clock.run_virtual(main(), limit_s=59.5)
+    assert "await asyncio.Event().wait()" in str(over.value)
+
+
+def test_timers_of_one_instant_keep_their_order_whoever_else_sets_some() -> None:
+    async def main(*, looked_at: bool) -> list[int]:
+        loop, seen, looker = asyncio.get_running_loop(), list[int](), random.Random(1)
+        for number in range(50):
+            loop.call_at(1.0, seen.append, number)
+            for _ in range(looker.randrange(5) if looked_at else 0):
+                loop.call_at(looker.choice((0.5, 1.0, 1.5)), lambda: None).cancel()
+                loop.call_at(looker.choice((0.5, 1.0, 1.5)), lambda: None)
+        await asyncio.sleep(2.0)
+        return seen
+
+    assert clock.run_virtual(main(looked_at=True)) == clock.run_virtual(main(looked_at=False)) == list(range(50))
+
+
+def test_time_goes_in_whole_microseconds() -> None:
+    async def main() -> list[float]:
+        seen = []
+        for seconds in (1 / 3, 0.0000004, 1 / 7, 0.1, 0.2):
+            before = clock.monotonic()
+            await asyncio.sleep(seconds)
+            assert clock.monotonic() >= before + seconds - 1e-7
+            seen.append(clock.monotonic() * 1e6)
+        return seen
+
+    assert clock.run_virtual(main()) == pytest.approx([333334, 333335, 476193, 576193, 776193], abs=1e-3)
+
+
+def test_a_file_that_may_wake_somebody_is_no_deadlock() -> None:
+    async def main() -> bytes:
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            threading.Timer(0.01, theirs.send, (b"news",)).start()
+            return await loop.sock_recv(ours, 4)
+
+    assert clock.run_virtual(main()) == b"news"
 
 
 def test_wall_time_is_the_systems() -> None:

@@ -38,8 +38,7 @@ def _by_call(run: Outcome) -> dict[str, list[ToolEvent]]:
 def _calls(run: Outcome) -> Iterator[str]:
     """1..n, open first, one close, last; a gap only where the journal was lost."""
     # Where journal and module die, nobody has the beginning of what was under way.
-    modules_died = any(i.kind in ("crash", "partition") and i.part != "bridge" for i in run.schedule.incidents)
-    headless_allowed = run.journal_lost and modules_died
+    headless_allowed = run.journal_lost and _modules_unheard(run)
     for call_id, events in _by_call(run).items():
         types = [event.type for event in events]
         if types[-1] != "close" or types.count("close") != 1:
@@ -64,6 +63,11 @@ def _calls(run: Outcome) -> Iterator[str]:
             yield f"call {call_id} is not closed in the journal"
 
 
+def _modules_unheard(run: Outcome) -> bool:
+    """Whether skills died, or ran on without being heard."""
+    return any(i.kind in ("crash", "partition") and i.part != "bridge" for i in run.schedule.incidents)
+
+
 def _leases(run: Outcome) -> Iterator[str]:
     if run.holders:
         yield f"still held at the end: {run.holders}"
@@ -72,7 +76,7 @@ def _leases(run: Outcome) -> Iterator[str]:
         event = placed.event
         if event.type == "open":
             for resource in event.data.get("uses", ()):
-                if resource in held and not run.journal_lost:
+                if resource in held and not (run.journal_lost and _modules_unheard(run)):
                     yield f"{event.call_id} opens with {resource}, which {held[resource]} has not given back"
                 held[resource] = event.call_id
         elif event.type == "close":
@@ -165,11 +169,10 @@ def _bodies(run: Outcome) -> Iterator[str]:
     running = [body for body in run.bodies if body.ended is None]
     if running:
         yield f"still run at the end: {running}"
-    crashed = any(i.kind in ("crash", "partition") for i in run.schedule.incidents)
     for call_id, bodies in runs.items():
-        if len({body.life for body in bodies}) < len(bodies) or (len(bodies) > 1 and not crashed):
+        if len({body.life for body in bodies}) < len(bodies) or (len(bodies) > 1 and not _modules_unheard(run)):
             yield f"call {call_id} ran {len(bodies)} times"
-    if crashed:
+    if _modules_unheard(run):
         return
     for index, body in enumerate(run.bodies):
         for other in run.bodies[:index]:

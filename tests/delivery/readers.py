@@ -29,6 +29,11 @@ class KeepingReader:
         self._gateway = gateway
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def place(self) -> int:
+        """Where it stands."""
+        return self.record[-1].place if self.record else 0
+
     def start(self) -> None:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._read())
@@ -40,8 +45,7 @@ class KeepingReader:
             await asyncio.wait([task])
 
     async def _read(self) -> None:
-        place = self.record[-1].place if self.record else 0
-        async with closing(self._gateway.events(after=place, caller=self.caller)) as events:
+        async with closing(self._gateway.events(after=self.place, caller=self.caller)) as events:
             async for placed in events:
                 self.record.append(placed)
 

@@ -33,6 +33,8 @@ class PlannedCall:
     on_duplicate: OnDuplicate | None
     lease_wait_s: float
     cancel_after: float | None
+    repeat_after: float
+    """When the script, which may have missed the answer, asks once more with the same key."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,10 @@ def schedule(seed: int) -> Schedule:
     rng = random.Random(f"schedule {seed}")
     faults = Faults(
         loss=rng.choice((0.0, 0.1, 0.2, 0.3)),
-        duplication=rng.choice((0.0, 0.1, 0.3)),
-        delay_s=(0.0, rng.choice((0.0, 0.002, 0.02, 0.05))),
+        duplication=rng.choice((0.0, 0.1, 0.3, 0.3)),
+        delay_s=(0.0, rng.choice((0.0, 0.002, 0.05, 0.05))),
     )
-    calls = tuple(_call(rng) for _ in range(rng.randint(2, 7)))
+    calls = tuple(_call(rng) for _ in range(rng.randint(2, 6)))
     incidents = tuple(_incident(rng) for _ in range(rng.randint(0, 5)))
     return Schedule(seed, faults, calls, incidents)
 
@@ -79,12 +81,13 @@ def _call(rng: random.Random) -> PlannedCall:
         at=rng.uniform(0.3, FAULTS_END_S),
         caller=rng.choice(("agent", "script")),
         skill=rng.choice(SKILLS),
-        to=rng.choice((0, 0, 1, 3, 8, 8, 20, 20, 140)),
+        to=rng.choice((0, 0, 1, 3, 8, 8, 20, 60)),
         pause_ms=rng.choice((0, 5, 20, 40)),
         fail=rng.random() < 0.1,
         on_duplicate=rng.choice((None, None, "allow", "replace", "reject")),
         lease_wait_s=rng.choice((0.0, 0.0, 1.0)),
         cancel_after=rng.uniform(0.0, 1.0) if rng.random() < 0.3 else None,
+        repeat_after=rng.uniform(0.0, 0.5),
     )
 
 

@@ -21,10 +21,10 @@ from dimos_streams.errors import SkillError, SkillUnavailableError
 from dimos_streams.testing import CrashablePart, Faults, PartGateway
 from dimos_streams.tool_stream.gateway import PlacedEvent
 from tests.delivery.readers import KeepingReader, SimulatedAgent
-from tests.delivery.schedule import FAULTS_END_S, Incident, PlannedCall, Schedule
+from tests.delivery.schedule import FAULTS_END_S, PARTS, Incident, PlannedCall, Schedule
 from tests.delivery.skills import Body, Walker, Watcher
 
-HELD_S = 2.0
+HELD_S = 1.0
 """After the faults have ended, until what still runs is cancelled."""
 SETTLED_WITHIN_S = 6.0
 """From then on, until every call has closed, every skill has ended and every reader has read it all."""
@@ -90,8 +90,6 @@ class Simulation:
                 part.bus.faults = Faults()
             part.faults = Faults()
         await asyncio.sleep(HELD_S)
-        for view in await self.gateways[1].calls(open_only=True):
-            await self.gateways[1].cancel(view.call_id, "all is to end")
         settled = await self._settle()
         outcome = self._outcome(settled)
         await self._end()
@@ -126,6 +124,10 @@ class Simulation:
         if call_id is None:
             return
         self._accepted[key] = call_id
+        await asyncio.sleep(call.repeat_after)
+        again = await self._insist(call, key)
+        if again != call_id and not self._lost_journal():
+            self._moments.append(f"key {key} gave call {call_id}, later {again}")
         if call.cancel_after is not None:
             await asyncio.sleep(call.cancel_after)
             self._note(f"script cancels {call_id}")
@@ -171,10 +173,11 @@ class Simulation:
                 await self.agent.end()
                 self.agent.start()
             case "crash reader":
-                await self.readers[0].end()
+                reader = self.readers[PARTS.index(incident.part) % len(self.readers)]
+                await reader.end()
                 await asyncio.sleep(incident.for_s)
-                await self.readers[0].end()
-                self.readers[0].start()
+                await reader.end()
+                reader.start()
         self._note(f"{incident.kind} {incident.part} is over")
 
     async def _crash(self, part: CrashablePart, incident: Incident) -> None:
@@ -210,9 +213,11 @@ class Simulation:
                     self._moments.append(f"{clock.monotonic():.3f}: {text}")
 
     async def _settle(self) -> bool:
-        """Wait until nothing is left to happen; False if that takes too long."""
+        """End what still runs, and wait until nothing is left to happen; False if that takes too long."""
         deadline = clock.monotonic() + SETTLED_WITHIN_S
         while clock.monotonic() < deadline:
+            for view in await self.gateways[1].calls(open_only=True):
+                await self.gateways[1].cancel(view.call_id, "all is to end")
             await asyncio.sleep(0.1)
             if self._is_settled():
                 # Whatever is told once more, or too much, has a moment to come.
@@ -224,12 +229,11 @@ class Simulation:
         bridge = self._bridge()
         ended = all(body.ended is not None for body in self._bodies)
         others = [task for task in self._tasks if task.get_name() != "watch"]
-        read = all(
-            not self._newest(reader.caller)
-            or (reader.record and reader.record[-1].place == self._newest(reader.caller))
-            for reader in self.readers
-        )
-        return not others and ended and not bridge.broker.ledger.calls.open and not self._unacknowledged() and read
+        if others or not ended or bridge.broker.ledger.calls.open or self._unacknowledged():
+            return False
+        if bridge.broker._requests._pending:  # a skill has asked for another one, which may begin yet
+            return False
+        return all(reader.place >= self._newest(reader.caller) for reader in self.readers)
 
     def _newest(self, caller: str | None) -> int:
         """The newest place that a reader should have reached."""
@@ -266,7 +270,7 @@ class Simulation:
             bodies=self._bodies,
             accepted=self._accepted,
             moments=self._moments,
-            journal_lost=any(self._path.parent.glob(f"{self._path.name}.damaged-*")),
+            journal_lost=self._lost_journal(),
             trace=self._trace,
             settled=settled,
         )
@@ -293,6 +297,9 @@ class Simulation:
         await self._inner.close()
         for path in self._path.parent.glob(self._path.name + "*"):
             path.unlink()
+
+    def _lost_journal(self) -> bool:
+        return any(self._path.parent.glob(f"{self._path.name}.damaged-*"))
 
     def _note(self, text: str) -> None:
         self._trace.append(f"{clock.monotonic():.6f} {text}")

@@ -23,6 +23,7 @@ _STRINGS = (
     "\0",
     "a" * 20_000,
     "../../../../etc/passwd",
+    "..",
     "line\nERROR forged line\r\n",
     "\u202e\u0007\x1b[2J",
     "robot",

@@ -120,6 +120,34 @@ def test_arguments_from_outside(text: str, caplog: pytest.LogCaptureFixture) -> 
     assert "Traceback" not in caplog.text
 
 
+@pytest.mark.parametrize("call_id", ["", "..", "../../etc", "a/b", "a\0", "a b", "é", "x" * 201])
+def test_an_id_that_no_url_can_hold_is_none(call_id: str) -> None:
+    """Nobody could ask for its call over HTTP, or end it: no call begins, no event or heartbeat tells of one."""
+
+    async def check() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        events: list[ToolStreamEvent] = []
+        bus.subscribe(EVENTS, lambda _, data: events.append(decode(ToolStreamEvent, data)))
+        statuses: list[ModuleStatus] = []
+        directory = ModuleDirectory(bus, on_status=statuses.append)
+        directory.start()
+        host = ModuleHost(bus)
+        await host.start(Sleeper(name="sleeper"), {})
+        bus.publish(CALLS, encode(SkillCall(call_id=call_id, module="sleeper", skill="cancelled_calls")))
+        bus.publish(CALLS, encode(SkillCall(call_id="last", module="sleeper", skill="cancelled_calls")))
+        bus.publish(STATUS, encode(ModuleStatus(module="m", instance="1", call_ids=[call_id], last_seqs=[1])))
+        await until(lambda: any(event.type == "close" for event in events))
+        assert {event.call_id for event in events} == {"last"}
+        assert {status.module for status in statuses} == {"sleeper"}
+        assert directory.malformed == 1
+        await host.stop()
+        directory.stop()
+        await bus.close()
+
+    run_virtual(check())
+
+
 @pytest.mark.parametrize(
     "schema",
     [

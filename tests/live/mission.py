@@ -23,10 +23,11 @@ from dimos_streams.bus import create_bus
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.time import utime_of
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.supervisor import Supervisor
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 from tests.helpers import until
 
@@ -42,7 +43,7 @@ class Mission:
     run_events: list[RunEvent] = field(default_factory=list)
     events: list[ToolEvent] = field(default_factory=list)
     speeds: list[tuple[float, float]] = field(default_factory=list)
-    """Loop time and speed (m/s, or rad/s if that is more) of each odometry message."""
+    """Loop time at which the robot measured it, and speed (m/s, or rad/s if that is more), by odometry message."""
 
     def kill(self, process: str, number: signal.Signals = signal.SIGKILL) -> float:
         """Signal a process; the loop's time of it."""
@@ -90,15 +91,28 @@ class Mission:
 
     async def end_calls(self) -> None:
         """Cancel whatever is open, until nothing is."""
-        async with asyncio.timeout(30):
-            while True:
-                with contextlib.suppress(SkillError):
-                    still_open = await self.gateway.calls(open_only=True)
-                    if not still_open:
-                        return
-                    for call in still_open:
-                        await self.gateway.cancel(call.call_id, "the test is over")
-                await asyncio.sleep(0.2)
+        deadline = clock.monotonic() + 30
+        still_open: list[CallView] = []
+        refused: dict[str, str] = {}
+        while clock.monotonic() < deadline:
+            with contextlib.suppress(SkillError):
+                still_open = await self.gateway.calls(open_only=True)
+                if not still_open:
+                    return
+            for call in still_open:
+                try:
+                    await self.gateway.cancel(call.call_id, "the test is over")
+                except SkillError as error:
+                    refused[call.call_id] = str(error)
+            await asyncio.sleep(0.2)
+        raise AssertionError(f"still open: {still_open}; could not be cancelled: {refused}")
+
+    async def lost_after(self, call_id: str, moment: float) -> float:
+        """Wait until a call is closed as lost; how many seconds after a moment that happened."""
+        await until(lambda: any(e.call_id == call_id and e.type == "close" for e in self.events))
+        (close,) = (e for e in self.events if e.call_id == call_id and e.type == "close")
+        assert close.outcome is Outcome.LOST
+        return loop_time(close.utime) - moment
 
     def still_since(self, moment: float) -> float | None:
         """Seconds from a moment to the first odometry from which on the robot stood; None if it still moves."""
@@ -110,6 +124,11 @@ class Mission:
 
     def texts_of(self, call_id: str) -> list[str]:
         return [event.text for event in self.events if event.call_id == call_id]
+
+
+def loop_time(utime: int) -> float:
+    """When something happened, on the running loop's clock: a busy machine shows it to a test later than that."""
+    return clock.monotonic() - (clock.utime() - utime) / 1e6
 
 
 @contextlib.asynccontextmanager
@@ -128,11 +147,12 @@ async def running(
 
     def on_odometry(channel: str, data: bytes) -> None:
         try:
-            twist = decode(Odometry, data, channel=channel).twist.twist
+            odometry = decode(Odometry, data, channel=channel)
         except MessageError:  # some tests send such
             return
+        twist = odometry.twist.twist
         speed = max(math.hypot(twist.linear.x, twist.linear.y), abs(twist.angular.z))
-        mission.speeds.append((clock.monotonic(), speed))
+        mission.speeds.append((loop_time(utime_of(odometry.header)), speed))
 
     async def listen() -> None:
         async for placed in gateway.events(after=0):

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams import clock
 from dimos_streams.tool_stream.event import Outcome
 from tests.helpers import until
 from tests.live.mission import WORDS, Mission, running
@@ -52,10 +51,7 @@ async def kill_commander(mission: Mission, times: int) -> tuple[float, float]:
     """Seconds until the call is lost, and until the robot stands."""
     call_id = await follow(mission)
     moment = mission.kill("skills")
-    await until(lambda: any(e.call_id == call_id and e.type == "close" for e in mission.events))
-    lost_s = clock.monotonic() - moment
-    close = next(e for e in mission.events if e.call_id == call_id and e.type == "close")
-    assert close.outcome is Outcome.LOST
+    lost_s = await mission.lost_after(call_id, moment)
     await until(lambda: mission.still_since(moment) is not None)
     still_s = mission.still_since(moment)
     assert still_s is not None

@@ -91,9 +91,7 @@ def test_a_robot_without_bridge_and_agent_runs_its_skills() -> None:
         await run.start()
         assert run.gateway is None
         events: list[ToolEvent] = []
-        run.bus.subscribe(
-            EVENTS, lambda channel, data: events.append(unpack_event(data))
-        )
+        run.bus.subscribe(EVENTS, lambda channel, data: events.append(unpack_event(data)))
         call = SkillCall(call_id="by-hand", module="drive", skill="turn", arguments_json='{"angle_deg": 40}')
         await asyncio.sleep(1)
         run.bus.publish(CALLS, encode(call))

@@ -22,7 +22,7 @@ _VALUES = st.recursive(
 _EVENTS = st.builds(
     ToolEvent,
     utime=st.integers(-(2**63), 2**63 - 1),
-    call_id=_NAME.filter(bool),
+    call_id=st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9._~:-]{0,9}", fullmatch=True),
     seq=st.integers(1, MAX_SEQ),
     type=st.sampled_from(sorted(EVENT_TYPES - {"close"})),
     module=_NAME,
@@ -66,6 +66,7 @@ def test_damaged_bytes_are_an_event_or_an_error(event: ToolEvent, data: st.DataO
         ({"seq": 0}, "seq 0"),
         ({"seq": MAX_SEQ + 1}, "seq"),
         ({"call_id": ""}, "call ''"),
+        ({"call_id": "../x"}, "call '../x'"),
         ({"module": "m" * 201}, "a name"),
         ({"skill": "a\nb"}, "a name"),
         ({"data_json": "[]"}, "JSON of type list"),

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+
 from dimos_streams.agent.models.base import Model
+from dimos_streams.agent.models.options import ModelOptions
+from dimos_streams.agent.models.retrying import Retry, RetryingModel
+from dimos_streams.agent.models.silence import SilenceModel
 from dimos_streams.errors import UserError, suggest
 
-_FORMS = {"offline": "offline", "scripted": "scripted:FILE"}
+_FORMS = {"offline": "offline", "scripted": "scripted:FILE", "openai": "openai:MODEL"}
 
 
-def create_model(name: str) -> Model:
-    """The model of that name: ``"offline"`` (commands, no LLM) or ``"scripted:FILE"`` (a file of turns).
+def create_model(spec: str, *, base_url: str | None = None, options: ModelOptions | None = None) -> Model:
+    """The model of that name: ``"offline"`` (commands, no LLM), ``"scripted:FILE"`` (a file of turns) or
+    ``"openai:MODEL"`` (any server that speaks OpenAI's chat completions, at ``base_url``).
 
-    Raises ``UserError`` for other names and for a file that is no script.
+    Raises ``UserError`` for other names, a file that is no script, and a server that needs a key or an extra.
     """
-    kind, colon, rest = name.partition(":")
+    kind, colon, rest = spec.partition(":")
     if kind == "offline" and not colon:
         from dimos_streams.agent.models.offline import OfflineModel
 
@@ -21,6 +28,32 @@ def create_model(name: str) -> Model:
     if kind == "scripted" and rest:
         from dimos_streams.agent.models.scripted import ScriptedModel, load_script
 
-        return ScriptedModel(load_script(rest), name=name)
+        return ScriptedModel(load_script(rest), name=spec)
+    if kind == "openai" and rest:
+        from dimos_streams.agent.models.openai_chat import OpenAIModel
+
+        return OpenAIModel(rest, base_url=base_url, options=options)
     valid = ", ".join(repr(form) for form in _FORMS.values())
-    raise UserError(f"there is no model {name!r}{suggest(kind, _FORMS)} (valid: {valid})")
+    raise UserError(f"there is no model {spec!r}{suggest(kind, _FORMS)} (valid: {valid})")
+
+
+def guarded(
+    model: Model,
+    *,
+    name: str,
+    options: ModelOptions,
+    rng: random.Random,
+    on_retry: Callable[[Retry], None] | None = None,
+) -> Model:
+    """A model whose silence is an error, and whose errors are retried where they may pass.
+
+    ``on_retry`` is called when an attempt has failed and there will be another.
+    """
+    return RetryingModel(
+        SilenceModel(model, name=name, silence_s=options.silence_s),
+        rng,
+        attempts=options.attempts,
+        initial_s=options.first_wait_s,
+        longest_wait_s=options.longest_wait_s,
+        on_retry=on_retry,
+    )

@@ -11,7 +11,24 @@ from dimos_streams.tool_stream.event import ToolEvent
 
 
 class ModelError(DimosStreamsError):
-    """A model could not answer. The text says which model and why."""
+    """A model could not answer. The text says which model and why.
+
+    ``retryable`` if the same request may succeed later; ``retry_after_s`` is when the server says that it may,
+    ``status`` its HTTP status.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+        status: int | None = None,
+    ) -> None:
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+        self.status = status
+        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +48,16 @@ class ToolCall:
     name: str
     arguments: str
     """JSON as the model wrote it; whole only if the call was run."""
+    extra: Mapping[str, Any] | None = None
+    """What the server wants to get back with the call (signatures of hidden reasoning)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """A picture in a message."""
+
+    data: bytes
+    media_type: str = "image/jpeg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +74,7 @@ class UserMessage:
     text: str
     event: ToolEvent | None = None
     """The event that the text tells; None for an operator's words."""
+    images: tuple[ImagePart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +93,10 @@ class ToolResultMessage:
     name: str
     text: str
     is_error: bool = False
+    images: tuple[ImagePart, ...] = ()
+    """Reach only models that can see; others are told that there are some."""
+    event: ToolEvent | None = None
+    """The event that the text tells, if a skill's."""
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage
@@ -85,6 +117,13 @@ class TextDelta:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """The next piece of what a model thinks before it answers. It is no part of the answer."""
+
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallDelta:
     """A piece of a tool call. Servers differ in what they give: index, id, both, late or neither."""
@@ -93,27 +132,44 @@ class ToolCallDelta:
     id: str | None = None
     name: str = ""
     arguments: str = ""
+    extra: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one request; the last one of a stream counts."""
 
-    input_tokens: int
-    output_tokens: int
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    """Those of ``input_tokens`` that the server had seen before."""
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
     """The end of an answer. A stream that ends without it was cut.
 
-    Reasons are ``"stop"``, ``"tool_calls"``, ``"length"`` and whatever else a model has to say.
+    Reasons are ``"stop"``, ``"tool_calls"``, ``"length"``, ``"content_filter"`` and whatever else a model has to say.
     """
 
     reason: str
 
 
-ModelDelta: TypeAlias = TextDelta | ToolCallDelta | Usage | Finish
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Why the stream ends here without a ``Finish``, if that is known."""
+
+    reason: str
+
+
+ModelDelta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | Usage | Finish | Cut
 
 
 class Model(Protocol):
@@ -121,3 +177,6 @@ class Model(Protocol):
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
         """The answer in pieces, as they come. Closing the iterator ends the request. Raises ``ModelError``."""
+
+    async def close(self) -> None:
+        """Let go of connections. Twice is fine."""

@@ -39,7 +39,9 @@ COMMANDS = (
         "look_out_for",
         "look out for a person in a red shirt [or a person in green] [and follow them] [for 30 seconds]",
     ),
+    ("patrol", "patrol [2 rounds]"),
     ("stop_following", "stop following"),
+    ("stop_patrol", "stop the patrol"),
     ("stop_looking_out", "stop looking"),
     ("go_to", "go to 2 1"),
     ("move", "move 1.5"),
@@ -52,7 +54,7 @@ COMMANDS = (
 _NUMBER = r"([-+]?\d+(?:\.\d+)?)"
 _THEM = r"(?:them|him|her|it|that person|the person)"
 _DURATION = r"(?:\s+for\s+(?P<amount>\d+(?:\.\d+)?)\s*(?P<unit>s|sec|seconds?|min|minutes?))?"
-_VERB = r"(?:move|drive|turn|go|follow|stop|halt|look|watch|what|observe)\b"
+_VERB = r"(?:move|drive|turn|go|follow|patrol|stop|halt|look|watch|what|observe)\b"
 _SPLIT = re.compile(
     rf"\s*(?:[,;.]|\band\b|\bthen\b)(?:\s*(?:,|\band\b|\bthen\b))*\s*(?={_VERB}(?!\s+{_THEM}$))", re.I
 )
@@ -108,7 +110,9 @@ def _one(words: str) -> tuple[Step, ...]:
 
 
 def _stop_all(_: re.Match[str]) -> tuple[Step, ...]:
-    return tuple(Step(skill, {}, cleanup=True) for skill in ("stop_following", "stop_looking_out", "stop"))
+    return tuple(
+        Step(skill, {}, cleanup=True) for skill in ("stop_following", "stop_looking_out", "stop_patrol", "stop")
+    )
 
 
 def _look_out(match: re.Match[str]) -> tuple[Step, ...]:
@@ -140,6 +144,10 @@ def _turn(match: re.Match[str]) -> tuple[Step, ...]:
     return (Step("turn", {"angle_deg": -angle if way == "right" else angle}),)
 
 
+def _patrol(match: re.Match[str]) -> tuple[Step, ...]:
+    return (Step("patrol", {"rounds": int(match["rounds"])} if match["rounds"] else {}),)
+
+
 def _go_to(match: re.Match[str]) -> tuple[Step, ...]:
     return (Step("go_to", {"x": float(match[1]), "y": float(match[2])}),)
 
@@ -152,6 +160,7 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Builder], ...] = tuple(
     (re.compile(pattern, re.I), build)
     for pattern, build in (
         (r"stop following(?: .*)?", _plain("stop_following")),
+        (r"stop (?:the |your )?patrol(?:ling)?", _plain("stop_patrol")),
         (r"stop (?:looking|watching|searching)(?: .*)?", _plain("stop_looking_out")),
         (r"(?:stop|halt|freeze|cancel)(?: (?:everything|all|now|moving|the robot))*", _stop_all),
         (
@@ -164,6 +173,10 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Builder], ...] = tuple(
             rf"(?:move|drive|go)(?: (?P<way>forwards?|ahead|backwards?|back))?(?: (?:by )?{_NUMBER}"
             r"(?: ?m| met(?:er|re)s?)?)?",
             _move,
+        ),
+        (
+            r"(?:go on )?(?:a )?patrol(?:ling)?(?: the room)?(?:(?: for)? (?P<rounds>\d{1,4}) (?:rounds?|times))?",
+            _patrol,
         ),
         (rf"turn (?P<way>left|right|around)(?: (?:by )?{_NUMBER}(?: ?°| deg(?:rees?)?)?)?", _turn),
         (rf"(?:go|drive|move) to \(?(?:x ?= ?)?{_NUMBER}[, ]\s*(?:y ?= ?)?{_NUMBER}\)?", _go_to),

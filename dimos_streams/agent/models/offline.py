@@ -49,6 +49,9 @@ class OfflineModel:
             yield TextDelta("\n".join(lines))
         yield Finish("stop")
 
+    async def close(self) -> None:
+        """See ``Model``."""
+
 
 def _turn(messages: Sequence[Message]) -> tuple[list[UserMessage], list[ToolResultMessage]]:
     """What was said since the last final answer, and the results that this turn's calls have had."""

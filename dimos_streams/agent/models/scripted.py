@@ -4,6 +4,11 @@ The file is YAML (or JSON) with one key, ``turns``; each request takes the next 
 
     turns:
       - expect: "red"             # must occur in the newest message that is not a system message, or ModelError
+        expect_tools: [move]      # must be offered, or ModelError
+        expect_images: 1          # so many must have come with the messages since the last answer, or ModelError
+        delay_s: 2                # silence before the answer
+        pause_s: 0.1              # and after each of its pieces
+        reasoning: "Red? Hm."     # what the model thinks before, one string or its pieces
         text: ["Looking ", "…"]   # the answer's text, one string or its pieces
         calls:                    # tool calls, each sent as one piece
           - skill: look_out_for
@@ -12,27 +17,31 @@ The file is YAML (or JSON) with one key, ``turns``; each request takes the next 
         deltas:                   # tool call deltas as they are, after the calls: index, id, name, arguments
           - {index: 0, id: a, name: mo}
           - {index: 0, name: ve, arguments: "{}"}
-        usage: {input_tokens: 10, output_tokens: 3}
+        usage: {input_tokens: 10, output_tokens: 3, cached_tokens: 8}
         finish: length            # default: tool_calls or stop; null cuts the stream here
-        error: "overloaded"       # raise ModelError with this text, after the rest was sent
+        error: "overloaded"       # raise ModelError with this text, after the rest was sent; or more than a text:
+        # error: {text: "overloaded", retryable: true, retry_after_s: 5, status: 503}
 
 A request after the last turn gets an empty answer whose finish reason is ``script_ended``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dimos_streams.agent.models.base import (
+    AssistantMessage,
     Finish,
     ModelDelta,
     ModelError,
     ModelRequest,
+    ReasoningDelta,
     SystemMessage,
     TextDelta,
     ToolCallDelta,
@@ -67,20 +76,35 @@ class ScriptedDelta(_Part):
 class ScriptedUsage(_Part):
     """See ``Usage``."""
 
-    input_tokens: int
-    output_tokens: int
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class ScriptedError(_Part):
+    """See ``ModelError``."""
+
+    text: str
+    retryable: bool = False
+    retry_after_s: float | None = None
+    status: int | None = None
 
 
 class ScriptedTurn(_Part):
     """One answer; the module's text describes the keys."""
 
     expect: str | None = None
+    expect_tools: tuple[str, ...] = ()
+    expect_images: int | None = None
+    delay_s: float = Field(0.0, ge=0)
+    pause_s: float = Field(0.0, ge=0)
+    reasoning: str | tuple[str, ...] = ()
     text: str | tuple[str, ...] = ()
     calls: tuple[ScriptedCall, ...] = ()
     deltas: tuple[ScriptedDelta, ...] = ()
     usage: ScriptedUsage | None = None
     finish: str | None = "default"
-    error: str | None = None
+    error: str | ScriptedError | None = None
 
 
 class Script(_Part):
@@ -123,32 +147,61 @@ class ScriptedModel:
             return
         self._next_turn += 1
         turn = self._script.turns[number]
-        self._check(turn, request, number)
-        for piece in (turn.text,) if isinstance(turn.text, str) else turn.text:
-            yield TextDelta(piece)
-        for index, call in enumerate(turn.calls):
-            yield self._delta(index, call)
-        for delta in turn.deltas:
-            yield ToolCallDelta(**delta.model_dump())
-        if turn.usage is not None:
-            yield Usage(turn.usage.input_tokens, turn.usage.output_tokens)
+        if (why := _unexpected(turn, request)) is not None:
+            raise ModelError(f"{self._name}: turn {number + 1} expects {why}")
+        await asyncio.sleep(turn.delay_s)
+        for delta in self._deltas(turn):
+            yield delta
+            await asyncio.sleep(turn.pause_s)
         if turn.error is not None:
-            raise ModelError(f"{self._name}: {turn.error}")
+            error = turn.error if isinstance(turn.error, ScriptedError) else ScriptedError(text=turn.error)
+            raise ModelError(f"{self._name}: {error.text}", **error.model_dump(exclude={"text"}))
         if turn.finish == "default":
             yield Finish("tool_calls" if turn.calls or turn.deltas else "stop")
         elif turn.finish is not None:
             yield Finish(turn.finish)
 
-    def _check(self, turn: ScriptedTurn, request: ModelRequest, number: int) -> None:
-        if turn.expect is None:
-            return
-        texts = [message.text for message in request.messages if not isinstance(message, SystemMessage)]
-        newest = texts[-1] if texts else ""
-        if turn.expect not in newest:
-            raise ModelError(f"{self._name}: turn {number + 1} expects {turn.expect!r}, the message is {newest!r}")
+    async def close(self) -> None:
+        """See ``Model``."""
 
-    def _delta(self, index: int, call: ScriptedCall) -> ToolCallDelta:
+    def _deltas(self, turn: ScriptedTurn) -> Iterator[ModelDelta]:
+        for piece in _pieces(turn.reasoning):
+            yield ReasoningDelta(piece)
+        for piece in _pieces(turn.text):
+            yield TextDelta(piece)
+        for index, call in enumerate(turn.calls):
+            yield self._call(index, call)
+        for delta in turn.deltas:
+            yield ToolCallDelta(**delta.model_dump())
+        if turn.usage is not None:
+            yield Usage(**turn.usage.model_dump())
+
+    def _call(self, index: int, call: ScriptedCall) -> ToolCallDelta:
         arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
         call_id = call.id or f"call_{self._next_call}"
         self._next_call += 1
         return ToolCallDelta(index=index, id=call_id, name=call.skill, arguments=arguments)
+
+
+def _pieces(text: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else text
+
+
+def _unexpected(turn: ScriptedTurn, request: ModelRequest) -> str | None:
+    """What a turn expects that the request has not."""
+    heard = [message for message in request.messages if not isinstance(message, SystemMessage)]
+    newest = heard[-1].text if heard else ""
+    if turn.expect is not None and turn.expect not in newest:
+        return f"{turn.expect!r}, the message is {newest!r}"
+    offered = [tool.name for tool in request.tools]
+    missing = [name for name in turn.expect_tools if name not in offered]
+    if missing:
+        return f"the tools {missing}, offered are {offered}"
+    images = 0
+    for message in reversed(heard):
+        if isinstance(message, AssistantMessage):
+            break
+        images += len(message.images)
+    if turn.expect_images is not None and turn.expect_images != images:
+        return f"{turn.expect_images} images, there are {images}"
+    return None

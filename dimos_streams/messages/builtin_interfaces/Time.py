@@ -54,7 +54,7 @@ class Time(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Time()
+        self = Time.__new__(Time)
         self.sec, self.nanosec = struct.unpack(">ii", buf.read(8))
         return self
 

@@ -122,7 +122,7 @@ class ModuleStatus(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = ModuleStatus()
+        self = ModuleStatus.__new__(ModuleStatus)
         self.utime = struct.unpack(">q", buf.read(8))[0]
         __module_len = struct.unpack('>I', buf.read(4))[0]
         self.module = buf.read(__module_len)[:-1].decode('utf-8')

@@ -64,7 +64,7 @@ class SkillCancel(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = SkillCancel()
+        self = SkillCancel.__new__(SkillCancel)
         self.utime = struct.unpack(">q", buf.read(8))[0]
         __call_id_len = struct.unpack('>I', buf.read(4))[0]
         self.call_id = buf.read(__call_id_len)[:-1].decode('utf-8')

@@ -91,7 +91,7 @@ class ToolStreamRequest(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = ToolStreamRequest()
+        self = ToolStreamRequest.__new__(ToolStreamRequest)
         self.utime = struct.unpack(">q", buf.read(8))[0]
         __receiver_len = struct.unpack('>I', buf.read(4))[0]
         self.receiver = buf.read(__receiver_len)[:-1].decode('utf-8')

@@ -48,7 +48,7 @@ class Point(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Point()
+        self = Point.__new__(Point)
         self.x, self.y, self.z = struct.unpack(">ddd", buf.read(24))
         return self
 

@@ -53,7 +53,7 @@ class Pose(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Pose()
+        self = Pose.__new__(Pose)
         self.position = dimos_streams.messages.geometry_msgs.Point._decode_one(buf)
         self.orientation = dimos_streams.messages.geometry_msgs.Quaternion._decode_one(buf)
         return self

@@ -53,7 +53,7 @@ class PoseStamped(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = PoseStamped()
+        self = PoseStamped.__new__(PoseStamped)
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         self.pose = dimos_streams.messages.geometry_msgs.Pose._decode_one(buf)
         return self

@@ -54,7 +54,7 @@ class PoseWithCovariance(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = PoseWithCovariance()
+        self = PoseWithCovariance.__new__(PoseWithCovariance)
         self.pose = dimos_streams.messages.geometry_msgs.Pose._decode_one(buf)
         self.covariance = struct.unpack('>36d', buf.read(288))
         return self

@@ -50,7 +50,7 @@ class Quaternion(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Quaternion()
+        self = Quaternion.__new__(Quaternion)
         self.x, self.y, self.z, self.w = struct.unpack(">dddd", buf.read(32))
         return self
 

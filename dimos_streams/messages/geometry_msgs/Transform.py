@@ -57,7 +57,7 @@ class Transform(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Transform()
+        self = Transform.__new__(Transform)
         self.translation = dimos_streams.messages.geometry_msgs.Vector3._decode_one(buf)
         self.rotation = dimos_streams.messages.geometry_msgs.Quaternion._decode_one(buf)
         return self

@@ -63,7 +63,7 @@ class TransformStamped(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = TransformStamped()
+        self = TransformStamped.__new__(TransformStamped)
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         __child_frame_id_len = struct.unpack('>I', buf.read(4))[0]
         self.child_frame_id = buf.read(__child_frame_id_len)[:-1].decode('utf-8')

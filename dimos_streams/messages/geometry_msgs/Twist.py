@@ -59,7 +59,7 @@ class Twist(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Twist()
+        self = Twist.__new__(Twist)
         self.linear = dimos_streams.messages.geometry_msgs.Vector3._decode_one(buf)
         self.angular = dimos_streams.messages.geometry_msgs.Vector3._decode_one(buf)
         return self

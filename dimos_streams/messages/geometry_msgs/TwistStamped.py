@@ -53,7 +53,7 @@ class TwistStamped(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = TwistStamped()
+        self = TwistStamped.__new__(TwistStamped)
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         self.twist = dimos_streams.messages.geometry_msgs.Twist._decode_one(buf)
         return self

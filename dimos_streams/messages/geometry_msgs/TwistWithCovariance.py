@@ -54,7 +54,7 @@ class TwistWithCovariance(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = TwistWithCovariance()
+        self = TwistWithCovariance.__new__(TwistWithCovariance)
         self.twist = dimos_streams.messages.geometry_msgs.Twist._decode_one(buf)
         self.covariance = struct.unpack('>36d', buf.read(288))
         return self

@@ -48,7 +48,7 @@ class Vector3(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Vector3()
+        self = Vector3.__new__(Vector3)
         self.x, self.y, self.z = struct.unpack(">ddd", buf.read(24))
         return self
 

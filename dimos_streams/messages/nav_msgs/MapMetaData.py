@@ -76,7 +76,7 @@ class MapMetaData(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = MapMetaData()
+        self = MapMetaData.__new__(MapMetaData)
         self.map_load_time = dimos_streams.messages.std_msgs.Time._decode_one(buf)
         self.resolution, self.width, self.height = struct.unpack(">fii", buf.read(12))
         self.origin = dimos_streams.messages.geometry_msgs.Pose._decode_one(buf)

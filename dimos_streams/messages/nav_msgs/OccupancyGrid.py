@@ -67,7 +67,7 @@ class OccupancyGrid(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = OccupancyGrid()
+        self = OccupancyGrid.__new__(OccupancyGrid)
         self.data_length = struct.unpack(">i", buf.read(4))[0]
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         self.info = dimos_streams.messages.nav_msgs.MapMetaData._decode_one(buf)

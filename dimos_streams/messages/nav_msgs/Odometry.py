@@ -73,7 +73,7 @@ class Odometry(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Odometry()
+        self = Odometry.__new__(Odometry)
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         __child_frame_id_len = struct.unpack('>I', buf.read(4))[0]
         self.child_frame_id = buf.read(__child_frame_id_len)[:-1].decode('utf-8')

@@ -61,7 +61,7 @@ class Path(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Path()
+        self = Path.__new__(Path)
         self.poses_length = struct.unpack(">i", buf.read(4))[0]
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         self.poses = []

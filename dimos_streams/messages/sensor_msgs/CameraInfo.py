@@ -132,7 +132,7 @@ class CameraInfo(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = CameraInfo()
+        self = CameraInfo.__new__(CameraInfo)
         self.D_length = struct.unpack(">i", buf.read(4))[0]
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         self.height, self.width = struct.unpack(">ii", buf.read(8))

@@ -71,7 +71,7 @@ class CompressedImage(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = CompressedImage()
+        self = CompressedImage.__new__(CompressedImage)
         self.data_length = struct.unpack(">i", buf.read(4))[0]
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         __format_len = struct.unpack('>I', buf.read(4))[0]

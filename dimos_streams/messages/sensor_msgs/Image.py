@@ -101,7 +101,7 @@ class Image(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Image()
+        self = Image.__new__(Image)
         self.data_length = struct.unpack(">i", buf.read(4))[0]
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         self.height, self.width = struct.unpack(">ii", buf.read(8))

@@ -92,7 +92,7 @@ class Imu(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Imu()
+        self = Imu.__new__(Imu)
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         self.orientation = dimos_streams.messages.geometry_msgs.Quaternion._decode_one(buf)
         self.orientation_covariance = struct.unpack('>9d', buf.read(72))

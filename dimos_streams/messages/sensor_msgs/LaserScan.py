@@ -121,7 +121,7 @@ class LaserScan(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = LaserScan()
+        self = LaserScan.__new__(LaserScan)
         self.ranges_length, self.intensities_length = struct.unpack(">ii", buf.read(8))
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         self.angle_min, self.angle_max, self.angle_increment, self.time_increment, self.scan_time, self.range_min, self.range_max = struct.unpack(">fffffff", buf.read(28))

@@ -105,7 +105,7 @@ class PointCloud2(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = PointCloud2()
+        self = PointCloud2.__new__(PointCloud2)
         self.fields_length, self.data_length = struct.unpack(">ii", buf.read(8))
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         self.height, self.width = struct.unpack(">ii", buf.read(8))

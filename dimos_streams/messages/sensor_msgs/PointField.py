@@ -80,7 +80,7 @@ class PointField(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = PointField()
+        self = PointField.__new__(PointField)
         __name_len = struct.unpack('>I', buf.read(4))[0]
         self.name = buf.read(__name_len)[:-1].decode('utf-8')
         self.offset, self.datatype, self.count = struct.unpack(">iBi", buf.read(9))

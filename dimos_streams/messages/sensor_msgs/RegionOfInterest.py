@@ -64,7 +64,7 @@ class RegionOfInterest(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = RegionOfInterest()
+        self = RegionOfInterest.__new__(RegionOfInterest)
         self.x_offset, self.y_offset, self.height, self.width = struct.unpack(">iiii", buf.read(16))
         self.do_rectify = bool(struct.unpack('b', buf.read(1))[0])
         return self

@@ -1,5 +1,6 @@
 """Generated from lcm_types/sensor_msgs/*.lcm by dimos_streams.messages.generate; do not edit."""
 
+from dimos_streams.messages.sensor_msgs.BatteryState import BatteryState
 from dimos_streams.messages.sensor_msgs.CameraInfo import CameraInfo
 from dimos_streams.messages.sensor_msgs.CompressedImage import CompressedImage
 from dimos_streams.messages.sensor_msgs.Image import Image
@@ -10,6 +11,7 @@ from dimos_streams.messages.sensor_msgs.PointField import PointField
 from dimos_streams.messages.sensor_msgs.RegionOfInterest import RegionOfInterest
 
 __all__ = [
+    "BatteryState",
     "CameraInfo",
     "CompressedImage",
     "Image",

@@ -43,7 +43,7 @@ class Bool(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Bool()
+        self = Bool.__new__(Bool)
         self.data = bool(struct.unpack('b', buf.read(1))[0])
         return self
 

@@ -68,7 +68,7 @@ class Header(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Header()
+        self = Header.__new__(Header)
         self.seq = struct.unpack(">i", buf.read(4))[0]
         self.stamp = dimos_streams.messages.std_msgs.Time._decode_one(buf)
         __frame_id_len = struct.unpack('>I', buf.read(4))[0]

@@ -47,7 +47,7 @@ class String(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = String()
+        self = String.__new__(String)
         __data_len = struct.unpack('>I', buf.read(4))[0]
         self.data = buf.read(__data_len)[:-1].decode('utf-8')
         return self

@@ -55,7 +55,7 @@ class TFMessage(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = TFMessage()
+        self = TFMessage.__new__(TFMessage)
         self.transforms_length = struct.unpack(">i", buf.read(4))[0]
         self.transforms = []
         for i0 in range(self.transforms_length):

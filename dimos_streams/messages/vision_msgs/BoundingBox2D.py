@@ -64,7 +64,7 @@ class BoundingBox2D(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = BoundingBox2D()
+        self = BoundingBox2D.__new__(BoundingBox2D)
         self.center = dimos_streams.messages.vision_msgs.Pose2D._decode_one(buf)
         self.size_x, self.size_y = struct.unpack(">dd", buf.read(16))
         return self

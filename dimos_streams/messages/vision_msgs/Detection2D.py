@@ -89,7 +89,7 @@ class Detection2D(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Detection2D()
+        self = Detection2D.__new__(Detection2D)
         self.results_length = struct.unpack(">i", buf.read(4))[0]
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         self.results = []

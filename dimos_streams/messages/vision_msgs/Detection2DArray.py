@@ -65,7 +65,7 @@ class Detection2DArray(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Detection2DArray()
+        self = Detection2DArray.__new__(Detection2DArray)
         self.detections_length = struct.unpack(">i", buf.read(4))[0]
         self.header = dimos_streams.messages.std_msgs.Header._decode_one(buf)
         self.detections = []

@@ -58,7 +58,7 @@ class ObjectHypothesis(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = ObjectHypothesis()
+        self = ObjectHypothesis.__new__(ObjectHypothesis)
         __class_id_len = struct.unpack('>I', buf.read(4))[0]
         self.class_id = buf.read(__class_id_len)[:-1].decode('utf-8')
         self.score = struct.unpack(">d", buf.read(8))[0]

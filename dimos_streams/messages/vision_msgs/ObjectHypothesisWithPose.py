@@ -57,7 +57,7 @@ class ObjectHypothesisWithPose(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = ObjectHypothesisWithPose()
+        self = ObjectHypothesisWithPose.__new__(ObjectHypothesisWithPose)
         self.hypothesis = dimos_streams.messages.vision_msgs.ObjectHypothesis._decode_one(buf)
         self.pose = dimos_streams.messages.geometry_msgs.PoseWithCovariance._decode_one(buf)
         return self

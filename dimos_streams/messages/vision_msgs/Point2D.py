@@ -46,7 +46,7 @@ class Point2D(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Point2D()
+        self = Point2D.__new__(Point2D)
         self.x, self.y = struct.unpack(">dd", buf.read(16))
         return self
 

@@ -58,7 +58,7 @@ class Pose2D(Message):
 
     @staticmethod
     def _decode_one(buf):
-        self = Pose2D()
+        self = Pose2D.__new__(Pose2D)
         self.position = dimos_streams.messages.vision_msgs.Point2D._decode_one(buf)
         self.theta = struct.unpack(">d", buf.read(8))[0]
         return self

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dimos_streams.agent.assembly import AssembledCall, ToolCallAssembler
 from dimos_streams.agent.models.base import ToolCallDelta
+from dimos_streams.agent.models.chat_format import chat_deltas
+from tests.agent.models.golden_cases import CASES, put_together
 
-OFFERED = ("move", "move_arm", "stop", "stop_following", "observe")
+OFFERED = ("gogo", "move", "move_arm", "stop", "stop_following", "observe")
 
 
 def assemble(
@@ -87,6 +90,23 @@ GOLDEN: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str, dict[str, Any
         [d(3, "a", "move", "{}"), d(1, "b", "stop", "{}")],
         [("a", "move", {}), ("b", "stop", {})],
     ),
+    "index 0 for every call, no ids, the same name": (
+        [d(0, None, "move", '{"x": 1}'), d(0, None, "move", '{"x": 2}')],
+        [("new1", "move", {"x": 1}), ("new2", "move", {"x": 2})],
+    ),
+    "a name that repeats itself, in pieces": (
+        [d(0, "a", "go"), d(0, None, "go"), d(0, None, "", "{}")],
+        [("a", "gogo", {})],
+    ),
+    "a new id in every piece": (
+        [d(0, "a", "move"), d(0, "b", "", '{"x"'), d(0, "c", "", ": 1}"), d(0, "d", "move", '{"x": 2}')],
+        [("a", "move", {"x": 1}), ("d", "move", {"x": 2})],
+    ),
+    "a call that was announced and never came": ([d(0, "a", "stop", "{}"), d(1, "b")], [("a", "stop", {})]),
+    "a made-up id that another call has": (
+        [d(0, "new1", "move", "{}"), d(1, None, "stop", "{}"), d(2, "new2", "stop", "{}")],
+        [("new1", "move", {}), ("new2", "stop", {}), ("new3", "stop", {})],
+    ),
     "null for no arguments": ([d(0, "a", "stop", "null")], [("a", "stop", {})]),
 }
 
@@ -98,6 +118,45 @@ def test_golden(case: str) -> None:
     calls = assemble(*pieces)
     assert [(c.call.id, c.call.name, c.arguments) for c in calls] == expected
     assert all(c.damage is None for c in calls)
+
+
+@pytest.mark.feature("B1")
+@pytest.mark.parametrize("case", CASES)
+def test_what_known_servers_send(case: str) -> None:
+    chunks, answer = CASES[case]["chunks"], CASES[case]["answer"]
+    assert put_together(itertools.chain.from_iterable(map(chat_deltas, chunks))) == answer
+
+
+def test_a_signature_goes_with_its_call() -> None:
+    deltas = [delta for chunk in CASES["gemini"]["chunks"] for delta in chat_deltas(chunk)]
+    assembler = ToolCallAssembler()
+    for delta in deltas:
+        if isinstance(delta, ToolCallDelta):
+            assembler.add(delta)
+    signed, plain = assembler.finish(complete=True, new_id=str)
+    assert signed.call.extra == {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+    assert plain.call.extra is None
+
+
+def test_names_are_told_when_arguments_begin() -> None:
+    assembler = ToolCallAssembler(OFFERED)
+    told = []
+    for piece in (d(0, "a", "mo"), d(0, None, "ve"), d(1, "b", "stop"), d(1, None, "", "{}"), d(0, None, "", "{}")):
+        assembler.add(ToolCallDelta(**piece))
+        told.append(assembler.begun())
+    assert told == [[], [], [], [], ["move", "stop"]]
+
+
+@pytest.mark.feature("B2")
+def test_at_a_limit_the_newest_call_must_show_that_it_is_whole() -> None:
+    def damages(*pieces: dict[str, Any]) -> list[str | None]:
+        assembler = ToolCallAssembler(OFFERED)
+        for piece in pieces:
+            assembler.add(ToolCallDelta(**piece))
+        return [call.damage for call in assembler.finish(complete=True, limited=True, new_id=str)]
+
+    assert damages(d(0, "a", "stop"), d(1, "b", "stop")) == [None, "truncated"]
+    assert damages(d(0, "a", "move", '{"x": 1}')) == [None]
 
 
 @pytest.mark.feature("B1")
@@ -121,6 +180,7 @@ ARGUMENTS = st.dictionaries(
 )
 
 
+@settings(max_examples=50, deadline=None)
 @given(ARGUMENTS, st.data())
 def test_every_cut_of_arguments_is_truncated_and_not_malformed(
     arguments: dict[str, Any], data: st.DataObject
@@ -161,6 +221,49 @@ def test_the_model_is_told_with_the_first_200_characters() -> None:
     )
 
 
+STYLES = {
+    "by index": lambda index, piece: d(index, f"id{index}" if piece == 0 else None),
+    "by index and id": lambda index, piece: d(index, f"id{index}"),
+    "by id": lambda index, piece: d(None, f"id{index}"),
+    "by index alone": lambda index, piece: d(index),
+    "index 0, new ids": lambda index, piece: d(0, f"id{index}" if piece == 0 else ""),
+    "index 0, another id in each piece": lambda index, piece: d(0, f"id{index}.{piece}"),
+    "late ids": lambda index, piece: d(index, f"id{index}" if piece else None),
+    "one id for all": lambda index, piece: d(index, "id"),
+    "neither": lambda index, piece: d(),
+}
+
+
+def split(text: str, random: Any) -> list[str]:
+    cuts = sorted(random.choices(range(len(text) + 1), k=random.randrange(4)))
+    return [text[start:end] for start, end in itertools.pairwise([0, *cuts, len(text)])]
+
+
+@pytest.mark.feature("B1")
+@pytest.mark.parametrize("style", STYLES)
+@settings(max_examples=30, deadline=None)
+@given(
+    calls=st.lists(st.tuples(st.sampled_from(OFFERED), ARGUMENTS), max_size=4),
+    random=st.randoms(use_true_random=False),
+)
+def test_any_way_of_splitting_gives_the_same_calls(
+    style: str, calls: list[tuple[str, dict[str, Any]]], random: Any
+) -> None:
+    stream = []
+    for index, (name, arguments) in enumerate(calls):
+        # Only the first piece of a name may share its delta with the id that begins a call.
+        names = [name] if style.startswith("index 0") else [piece for piece in split(name, random) if piece]
+        pieces = [(piece, "") for piece in names] + [("", piece) for piece in split(json.dumps(arguments), random)]
+        for number, (name_piece, arguments_piece) in enumerate(pieces):
+            stream.append(STYLES[style](index, number) | {"name": name_piece, "arguments": arguments_piece})
+    expected = [(name, json.loads(json.dumps(arguments))) for name, arguments in calls]
+    got = assemble(*stream)
+    assert [(call.call.name, call.arguments) for call in got] == expected
+    assert all(call.damage is None for call in got)
+    assert len({call.call.id for call in got}) == len(got)
+
+
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(OFFERED), ARGUMENTS), max_size=4), st.randoms(use_true_random=False))
 def test_any_interleaving_by_index_gives_the_same_calls(calls: list[tuple[str, dict[str, Any]]], random: Any) -> None:
     queues = []
@@ -177,8 +280,16 @@ def test_any_interleaving_by_index_gives_the_same_calls(calls: list[tuple[str, d
     ]
 
 
-def test_a_megabyte_of_arguments_in_small_pieces() -> None:
-    text = json.dumps({"a": "x" * 1_000_000})
-    pieces = [d(0, "a", "move")] + [d(0, None, "", text[at : at + 20]) for at in range(0, len(text), 20)]
-    (call,) = assemble(*pieces)
-    assert len(call.arguments["a"]) == 1_000_000
+@pytest.mark.feature("B1")
+@pytest.mark.parametrize("name", ["", "move"])
+def test_arguments_take_time_in_proportion_to_their_length(name: str) -> None:
+    def seconds(length: int) -> float:
+        text = json.dumps({"a": "}" * length})
+        pieces = [d(0, "a", "move")] + [d(0, None, name, text[at : at + 20]) for at in range(0, len(text), 20)]
+        begun = time.process_time()
+        (call,) = assemble(*pieces)
+        assert len(call.arguments["a"]) == length
+        return time.process_time() - begun
+
+    small = min(seconds(50_000) for _ in range(3))
+    assert seconds(1_000_000) < 60 * small

@@ -9,15 +9,18 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.agent.models import create_model
 from dimos_streams.agent.models.base import (
     AssistantMessage,
     Finish,
+    ImagePart,
     Message,
     Model,
     ModelDelta,
     ModelError,
     ModelRequest,
+    ReasoningDelta,
     TextDelta,
     ToolCall,
     ToolCallDelta,
@@ -30,6 +33,7 @@ from dimos_streams.agent.models.commands import Misunderstood, parse
 from dimos_streams.agent.models.offline import OfflineModel
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.event import ToolEvent
+from tests.helpers import run_virtual
 
 STOCK = (
     *("look_out_for", "follow_person", "stop_following", "stop_looking_out"),
@@ -73,8 +77,11 @@ def text_of(deltas: list[ModelDelta]) -> str:
             "look out for a dog for 30 seconds and follow it",
             [("look_out_for", {"descriptions": ["dog"], "timeout_s": 30.0} | FOLLOW)],
         ),
-        ("stop", [("stop_following", {}), ("stop_looking_out", {}), ("stop", {})]),
-        ("STOP everything!", [("stop_following", {}), ("stop_looking_out", {}), ("stop", {})]),
+        ("stop", [("stop_following", {}), ("stop_looking_out", {}), ("stop_patrol", {}), ("stop", {})]),
+        ("STOP everything!", [("stop_following", {}), ("stop_looking_out", {}), ("stop_patrol", {}), ("stop", {})]),
+        ("stop the patrol", [("stop_patrol", {})]),
+        ("patrol", [("patrol", {})]),
+        ("patrol 2 rounds", [("patrol", {"rounds": 2})]),
         ("stop following", [("stop_following", {})]),
         ("stop following them", [("stop_following", {})]),
         ("stop looking", [("stop_looking_out", {})]),
@@ -221,6 +228,49 @@ turns:
     assert answer(model) == [Finish("script_ended")]
 
 
+def test_a_script_takes_its_time_and_fails_as_it_says(tmp_path: Path) -> None:
+    model = write(
+        tmp_path / "s.yaml",
+        """
+turns:
+  - delay_s: 2
+    pause_s: 0.5
+    reasoning: hm
+    text: [a, b]
+    usage: {input_tokens: 9, cached_tokens: 8}
+  - error: {text: busy, retryable: true, retry_after_s: 4, status: 503}
+""",
+    )
+
+    async def main() -> None:
+        begun = clock.monotonic()
+        told = [(clock.monotonic() - begun, delta) async for delta in model.stream(ModelRequest(()))]
+        assert told == [
+            (2.0, ReasoningDelta("hm")),
+            (2.5, TextDelta("a")),
+            (3.0, TextDelta("b")),
+            (3.5, Usage(9, 0, 8)),
+            (4.0, Finish("stop")),
+        ]
+        with pytest.raises(ModelError, match="busy") as caught:
+            [delta async for delta in model.stream(ModelRequest(()))]
+        assert (caught.value.retryable, caught.value.retry_after_s, caught.value.status) == (True, 4, 503)
+
+    run_virtual(main())
+
+
+def test_a_script_expects_tools_and_images(tmp_path: Path) -> None:
+    text = "turns: [{expect_tools: [move, fly]}, {expect_images: 1}, {expect_images: 1}]"
+    model = write(tmp_path / "s.yaml", text)
+    with pytest.raises(ModelError, match=r"turn 1 expects the tools \['fly'\], offered are \['look_out_for'"):
+        answer(model)
+    seen = ToolResultMessage("a", "observe", "a room", images=(ImagePart(b"x"),))
+    asked = AssistantMessage("", (ToolCall("a", "observe", "{}"),))
+    assert answer(model, asked, seen, UserMessage("and?")) == [Finish("stop")]
+    with pytest.raises(ModelError, match="turn 3 expects 1 images, there are 0"):
+        answer(model, asked, seen, AssistantMessage("A room."), UserMessage("and?"))
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -238,7 +288,10 @@ def test_a_bad_script_is_named(tmp_path: Path, text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("ofline", r"no model 'ofline'; did you mean 'offline'\? \(valid: 'offline', 'scripted:FILE'\)"),
+        (
+            "ofline",
+            r"no model 'ofline'; did you mean 'offline'\? \(valid: 'offline', 'scripted:FILE', 'openai:MODEL'\)",
+        ),
         ("scripted", "no model 'scripted'"),
         ("offline:x", "no model"),
         ("scripted:/nowhere/s.yaml", r"'/nowhere/s.yaml': No such file"),

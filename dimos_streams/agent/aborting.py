@@ -1,0 +1,78 @@
+"""What operators ask of the loop that takes it some time, and what they get back."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from dimos_streams.agent.missions import Mission
+from dimos_streams.agent.open_call import OpenCall
+from dimos_streams.agent.undo import Undone
+from dimos_streams.errors import SkillError
+
+R = TypeVar("R")
+
+
+class AbortReport(BaseModel):
+    """What an abort did."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reason: str
+    missions: tuple[str, ...]
+    """Those that it ended."""
+    cancelled: tuple[str, ...]
+    """Ids of the calls that were open."""
+    unfinished: tuple[str, ...]
+    """Those of them that did not end within the bound: they may still run, and the agent stays paused."""
+    undone: tuple[Undone, ...] = ()
+    """What was taken back, and what could not be; newest first."""
+
+    def __str__(self) -> str:
+        lines = [f"aborted {len(self.missions)} missions, {len(self.cancelled)} calls"]
+        if self.unfinished:
+            lines.append(f"may still run: {', '.join(self.unfinished)}; the agent stays paused")
+        return "\n".join([*lines, *map(str, self.undone)])
+
+
+def _future() -> asyncio.Future[R]:
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass(eq=False, slots=True)
+class Command(Generic[R]):
+    """Something that the loop is asked to do. ``done`` is always answered, at the latest when the loop ends."""
+
+    done: asyncio.Future[R] = field(default_factory=_future, kw_only=True)
+
+    def finish(self, result: R) -> None:
+        """Tell who asked."""
+        if not self.done.done():
+            self.done.set_result(result)
+
+    def give_up(self) -> None:
+        """The loop ends first."""
+        if not self.done.done():
+            self.done.set_exception(SkillError("the agent is stopping"))
+            self.done.exception()  # perhaps nobody waits any more
+
+
+@dataclass(eq=False, slots=True)
+class Abort(Command[AbortReport]):
+    """End everything."""
+
+    reason: str
+    rollback: bool
+    missions: tuple[Mission, ...]
+    calls: tuple[OpenCall, ...]
+    """Those that were open when it was asked for."""
+
+
+@dataclass(eq=False, slots=True)
+class Undo(Command[list[Undone]]):
+    """Take back the newest ``count`` calls, None for all."""
+
+    count: int | None

@@ -1,0 +1,132 @@
+"""One answer of the model: received piece by piece, told as it comes."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from dimos_streams import clock
+from dimos_streams.agent.assembly import AssembledCall, ToolCallAssembler
+from dimos_streams.agent.events import EventKind
+from dimos_streams.agent.gates.base import Emit
+from dimos_streams.agent.iterators import closing
+from dimos_streams.agent.models.base import (
+    Cut,
+    Finish,
+    Model,
+    ModelDelta,
+    ModelRequest,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+    Usage,
+)
+
+CUT = "cut"
+CONTENT_PERIOD_S = 0.1
+"""Pieces of text are told together, at most one event in so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of the model, put together. ``finish`` is ``"cut"`` if the stream ended without a reason."""
+
+    text: str
+    calls: tuple[AssembledCall, ...]
+    finish: str
+    why_cut: str = ""
+
+
+class Answering:
+    """Receives one answer. What there is of it when that is cancelled stays in ``text`` and ``usage``."""
+
+    def __init__(self, emit: Emit, missions: tuple[str, ...], call_numbers: itertools.count[int]) -> None:
+        """``call_numbers`` make ids for calls without one."""
+        self._emit = emit
+        self._missions = missions
+        self._call_numbers = call_numbers
+        self._pieces: list[str] = []
+        self._untold: list[str] = []
+        self._told_at = -CONTENT_PERIOD_S
+        self._reasoning = False
+        self._announced = 0
+        self._finish: str | None = None
+        self._why_cut = ""
+        self.usage = Usage()
+
+    @property
+    def text(self) -> str:
+        """What has come."""
+        return "".join(self._pieces)
+
+    async def receive(self, model: Model, request: ModelRequest) -> Answer:
+        """The answer to a request. Raises ``ModelError``."""
+        assembler = ToolCallAssembler(tool.name for tool in request.tools)
+        async with closing(model.stream(request)) as stream:
+            async for delta in stream:
+                self._take(delta, assembler)
+        self._tell()
+        finish = self._finish
+        calls = assembler.finish(
+            complete=finish is not None,
+            limited=finish in ("length", "content_filter"),
+            new_id=lambda: f"made_{next(self._call_numbers)}",
+        )
+        for call in calls[self._announced :]:
+            self._emit(EventKind.CALL_START, self._missions, skill=call.call.name)
+        for call in calls:
+            self._emit(
+                EventKind.CALL_COMPLETE,
+                self._missions,
+                tool_call_id=call.call.id,
+                skill=call.call.name,
+                arguments=call.arguments if call.damage is None else call.call.arguments[:500],
+                damage=call.damage,
+            )
+        return Answer(self.text, calls, finish or CUT, self._why_cut)
+
+    def _take(self, delta: ModelDelta, assembler: ToolCallAssembler) -> None:
+        if isinstance(delta, TextDelta):
+            self._pieces.append(delta.text)
+            self._hear(delta.text, reasoning=False)
+        elif isinstance(delta, ReasoningDelta):
+            self._hear(delta.text, reasoning=True)
+        elif isinstance(delta, ToolCallDelta):
+            self._tell()
+            assembler.add(delta)
+            names = assembler.begun()
+            for name in names[self._announced :]:
+                self._emit(EventKind.CALL_START, self._missions, skill=name)
+            self._announced = len(names)
+        elif isinstance(delta, Usage):
+            self.usage = delta
+        elif isinstance(delta, Finish):
+            self._finish = delta.reason
+        elif isinstance(delta, Cut):
+            self._why_cut = delta.reason
+
+    def _hear(self, text: str, *, reasoning: bool) -> None:
+        if reasoning is not self._reasoning:
+            self._tell()
+            self._reasoning = reasoning
+        self._untold.append(text)
+        if clock.monotonic() - self._told_at >= CONTENT_PERIOD_S:
+            self._tell()
+
+    def _tell(self) -> None:
+        text = "".join(self._untold)
+        self._untold.clear()
+        if not text:
+            return
+        self._told_at = clock.monotonic()
+        if self._reasoning:
+            self._emit(EventKind.CONTENT, self._missions, text=text, reasoning=True)
+        else:
+            self._emit(EventKind.CONTENT, self._missions, text=text)
+
+
+def call_fields(call: ToolCall) -> dict[str, object]:
+    """A call as the event of the answer tells it."""
+    fields: dict[str, object] = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    return {**fields, "extra": dict(call.extra)} if call.extra else fields

@@ -1,0 +1,28 @@
+"""One text for equal arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def canonical(arguments: Mapping[str, Any]) -> str:
+    """JSON that is equal for equal arguments, whatever their order; 1 and 1.0 are equal, 1 and true are not."""
+    return json.dumps(_plain(arguments), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def shown(skill: str, arguments: Mapping[str, Any], limit: int = 200) -> str:
+    """A call as people and models read it, ``move(distance_m=1)``, shortened."""
+    text = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+    return f"{skill}({text if len(text) <= limit else f'{text[:limit]}…'})"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value

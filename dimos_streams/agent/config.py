@@ -1,0 +1,121 @@
+"""What a blueprint sets of an agent."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dimos_streams.agent.delegation import SubAgent
+from dimos_streams.agent.gates.settings import GateSettings, Point
+from dimos_streams.agent.limits import LoopSettings
+from dimos_streams.agent.models.options import ModelOptions
+from dimos_streams.agent.repetition import RepetitionSettings
+from dimos_streams.agent.results import ResultSettings
+from dimos_streams.agent.stopping import StopCondition, battery_below, goal_reached, load_condition, outside
+from dimos_streams.module import ModuleConfig
+
+SYSTEM_PROMPT = """\
+You control a robot through skills. Call a skill when the operator asks for something that it does. Some skills go \
+on after they have answered; their news reaches you as messages in square brackets that name the call. Tell the \
+operator briefly what happens. If something fails, say why. If there is nothing to add, answer with nothing."""
+
+_DEFAULTS = LoopSettings()
+
+
+class Goal(BaseModel):
+    """A point of the odom frame, metres."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    x: float
+    y: float
+    within_m: float = Field(default=0.3, gt=0)
+
+
+class Limits(BaseModel):
+    """How far the agent may go. None is no bound."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_consecutive_errors: int = Field(default=_DEFAULTS.max_consecutive_errors, ge=1)
+    """Answers one after the other whose calls have all failed."""
+    call_timeout_s: float | None = Field(default=None, gt=0)
+    """A call of the model that runs longer is ended."""
+    deadline_s: float | None = Field(default=None, gt=0)
+    """A mission that takes longer is ended, its calls with it."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Of a mission with its sub-missions, in both directions."""
+    max_cost: float | None = Field(default=None, gt=0)
+    """The same, in the currency of the prices."""
+    max_depth: int = Field(default=_DEFAULTS.max_depth, ge=0)
+    """Sub-missions within each other."""
+    parallel_calls: int = Field(default=_DEFAULTS.parallel_calls, ge=1)
+    """Sensing calls at once."""
+    abort_bound_s: float = Field(default=_DEFAULTS.abort_bound_s, gt=0)
+    """For what was in flight to end."""
+    undo_timeout_s: float = Field(default=_DEFAULTS.undo_timeout_s, gt=0)
+    """For each call that takes another back."""
+
+
+class StopWhen(BaseModel):
+    """Conditions under which a mission stops, whatever its model still wants."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    battery_below: float | None = Field(default=None, gt=0, le=1)
+    goal: Goal | None = None
+    outside: Annotated[tuple[Point, ...], Field(min_length=3)] | None = None
+    """A fence: corners in the odom frame, metres."""
+    conditions: tuple[str, ...] = ()
+    """The user's own, ``"package.module:function"``; see ``stopping.StopCondition``."""
+
+    def all(self) -> tuple[StopCondition, ...]:
+        """Ready to be asked. Raises ``UserError`` for one that can't be imported."""
+        found: list[StopCondition] = []
+        if self.battery_below is not None:
+            found.append(battery_below(self.battery_below))
+        if self.goal is not None:
+            found.append(goal_reached(self.goal.x, self.goal.y, self.goal.within_m))
+        if self.outside is not None:
+            found.append(outside(self.outside))
+        return (*found, *map(load_condition, self.conditions))
+
+
+class AgentConfig(GateSettings, ModuleConfig):
+    """Of the agent."""
+
+    model: str = "offline"
+    """``"offline"`` (commands, no LLM), ``"scripted:FILE"`` or ``"openai:MODEL"``."""
+    base_url: str | None = None
+    """Of the server of an ``openai`` model; its key comes from the environment."""
+    model_options: ModelOptions = ModelOptions()
+    system_prompt: str = SYSTEM_PROMPT
+    max_iterations: int = Field(default=_DEFAULTS.max_iterations, ge=1)
+    """Answers of the model in one turn."""
+    answer_timeout_s: float = Field(default=_DEFAULTS.answer_timeout_s, gt=0)
+    """For a call's first update or close; after it the model is told that the call goes on."""
+    limits: Limits = Limits()
+    stop_when: StopWhen = StopWhen()
+    results: ResultSettings = ResultSettings()
+    repetition: RepetitionSettings = RepetitionSettings()
+    call_tools_always: bool = False
+    """Whether ``list_calls`` and ``cancel_call`` are offered also while nothing runs, for a stable prompt."""
+    agents: dict[str, SubAgent] = Field(default_factory=dict)
+    """Sub-agents that the agent may give tasks to, by name."""
+    queue_capacity: int = Field(default=1000, ge=1)
+    conversation_entries: int = Field(default=1000, ge=10)
+    """Entries of the record that are kept in memory."""
+    missions_kept: int = Field(default=1000, ge=1)
+    """Missions whose files are kept."""
+    typing_bound_s: float = Field(default=10.0, gt=0)
+    """So long the agent waits at most for an operator who is in the middle of a sentence."""
+
+    def loop_settings(self) -> LoopSettings:
+        """The loop's bounds. Raises ``UserError`` for a stop condition that can't be imported."""
+        return LoopSettings(
+            max_iterations=self.max_iterations,
+            answer_timeout_s=self.answer_timeout_s,
+            stop_conditions=self.stop_when.all(),
+            **self.limits.model_dump(),
+        )

@@ -1,0 +1,326 @@
+"""An agent without the module around it: its parts put together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.agent.approvals import ApprovalBook
+from dimos_streams.agent.calls import CallManager
+from dimos_streams.agent.config import AgentConfig
+from dimos_streams.agent.control import Control
+from dimos_streams.agent.conversation import Conversation
+from dimos_streams.agent.delegation import Delegation
+from dimos_streams.agent.events import EventKind, EventLog
+from dimos_streams.agent.foreground import Foreground
+from dimos_streams.agent.gates.chain import build_chain
+from dimos_streams.agent.gates.enabled import EnabledGate
+from dimos_streams.agent.gates.zones import RobotPose
+from dimos_streams.agent.inbox import Inbox
+from dimos_streams.agent.limits import LoopSettings
+from dimos_streams.agent.loop import AgentLoop
+from dimos_streams.agent.missions import Mission, Spent, ids
+from dimos_streams.agent.models import create_model, guarded
+from dimos_streams.agent.models.base import Model, Usage
+from dimos_streams.agent.models.retrying import Retry
+from dimos_streams.agent.offers import Offers
+from dimos_streams.agent.own_tools import ask_operator_tool, call_tools, plan_tools, read_result_tool
+from dimos_streams.agent.parts import LoopParts
+from dimos_streams.agent.pictures import Pictures
+from dimos_streams.agent.plans import PlanBook
+from dimos_streams.agent.queue import MessageQueue, OperatorWords
+from dimos_streams.agent.record import MissionRecord
+from dimos_streams.agent.repetition import RepetitionGuard
+from dimos_streams.agent.results import ResultPipeline, ResultStore
+from dimos_streams.agent.resuming import Resumption, read_resumption, spent_of
+from dimos_streams.agent.states import LoopState
+from dimos_streams.agent.stopping import RobotState
+from dimos_streams.agent.sub_mission import of_sub_agent
+from dimos_streams.agent.tools import LocalTool, LocalTools
+from dimos_streams.agent.undo import UndoJournal
+from dimos_streams.errors import UnknownSkillError
+from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.tool_stream.directory import check_arguments
+from dimos_streams.tool_stream.gateway import SkillGateway
+
+_logger = logging.getLogger(__name__)
+
+
+class AgentCore:
+    """Everything of one agent on one loop: what operators' skills act on. ``run`` needs ``place`` to be known."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        *,
+        name: str,
+        gateway: SkillGateway,
+        rng: random.Random,
+        record_dir: Path | None = None,
+        run_dir: Path | None = None,
+        robot: Callable[[], RobotState] = RobotState,
+    ) -> None:
+        """``record_dir`` is where missions are recorded, None for nowhere; ``run_dir`` has pictures.
+
+        Raises ``UserError`` for a bad config. Reads the record of an agent of that name that was here before, into
+        ``resumption``.
+        """
+        self.config = config
+        self.name = name
+        self.gateway = gateway
+        self._random = rng
+        self._robot = robot
+        self.resumption: Resumption | None = read_resumption(record_dir, name) if record_dir else None
+        self.record = MissionRecord(record_dir, name, place=self._settled_place, kept=config.missions_kept)
+        self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
+        self.journal = UndoJournal()
+        self.events = EventLog(name, last_number=self.resumption.last_number if self.resumption else 0)
+        self.control = Control(self.events.emit, self._on_control)
+        self.enabled = EnabledGate(self.events.emit, config.disabled_skills)
+        self.approvals = ApprovalBook(config.approval, self.events.emit, agent=name)
+        self.queue = MessageQueue(config.queue_capacity, self._wake)
+        # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
+        self.calls = CallManager(gateway, name, self.queue.put, key_prefix=f"{name}/{clock.utime():x}")
+        self.foreground = Foreground(self.events.emit, self.queue.put_nowait, self._on_control)
+        self.offers = Offers(gateway, module=name)
+        self.plans = PlanBook(self.approvals, self.events.emit, self._check_step, valid_s=config.plan.valid_s)
+        self.results = ResultStore(config.results.store_bytes)
+        self._pictures = Pictures(run_dir)
+        self.delegation = Delegation(
+            config.agents,
+            make_loop=self._make_loop,
+            make_model=self._make_model,
+            tools_for=lambda parts: self._tools(),
+        )
+        self.model_name = config.model
+        self._listen()
+        self.loop = AgentLoop(self._parts(config.loop_settings()), self.journal, name=name, on_state=self._on_state)
+        self.watchers: set[asyncio.Event] = set()
+        """Set when something that operators see may have changed."""
+        self.spent = Spent()
+        """Of this process."""
+        self._held = asyncio.Event()
+        self.inbox: Inbox | None = None
+        self._spent_deadlines: dict[str, asyncio.TimerHandle] = {}
+
+    @property
+    def holding(self) -> bool:
+        """Whether the robot has to be still."""
+        return self.control.paused or self.loop.state is LoopState.SETTLING
+
+    def begin(self, id: str, words: str, *, on_over: Callable[[], None] = lambda: None) -> Mission:
+        """A new mission; it lasts until nothing of it is left to do."""
+        mission = self._mission(id, words, on_over)
+        self.events.emit(EventKind.MISSION_START, (id,), id=id, text=words)
+        return mission
+
+    def resume(self, id: str, words: str) -> Mission:
+        """A mission of the record, with what it has used so far."""
+        return self._mission(id, words, lambda: None)
+
+    def hear(self, words: OperatorWords) -> bool:
+        """Give the operator's words to a dialogue or a sub-agent that they are for; False if they are the agent's."""
+        return self.foreground.take_words(words) or self.delegation.hear(words)
+
+    def use_model(self, spec: str) -> None:
+        """Ask another model from the next answer on. Raises ``UserError``."""
+        self.loop.parts.model = self._make_model(spec)
+        self.model_name, was = spec, self.model_name
+        self.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)
+
+    async def run(self, place: int) -> None:
+        """Read events from a place on and run the loop, until cancelled."""
+        self.inbox = Inbox(self.gateway, self.name, self.calls, place=place)
+        reading = asyncio.get_running_loop().create_task(self.inbox.run(), name=f"{self.name}:inbox")
+        looping = asyncio.get_running_loop().create_task(self.loop.run(), name=f"{self.name}:loop")
+        try:
+            done, _ = await asyncio.wait([reading, looping], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            await looping  # the gateway has ended its stream
+        finally:
+            await _end(reading, looping)
+            await self.close()
+
+    async def close(self) -> None:
+        """Let go of everything. Twice is fine."""
+        self.approvals.close()
+        await self.calls.stop()
+        for timer in self._spent_deadlines.values():
+            timer.cancel()
+        self._spent_deadlines.clear()
+        await self.loop.parts.model.close()
+        self.record.close()
+
+    def _mission(self, id: str, words: str, on_over: Callable[[], None]) -> Mission:
+        def over() -> None:
+            self._on_over(mission)
+            on_over()
+
+        mission = Mission(id, over, words=words, on_end=self.loop.on_end)
+        self.loop.add(mission)
+        deadline_s = self.loop.parts.settings.deadline_s
+        if deadline_s is not None:
+            timer = asyncio.get_running_loop().call_later(deadline_s, mission.end, "deadline")
+            self._spent_deadlines[id] = timer
+        return mission
+
+    def _on_over(self, mission: Mission) -> None:
+        if mission.id not in self.loop.missions:
+            return
+        self.loop.remove(mission)
+        timer = self._spent_deadlines.pop(mission.id, None)
+        if timer is not None:
+            timer.cancel()
+        spent = mission.spent
+        self.events.emit(
+            EventKind.DONE,
+            (mission.id,),
+            reason=mission.reason,
+            text=mission.text,
+            requests=spent.requests,
+            input_tokens=spent.input_tokens,
+            output_tokens=spent.output_tokens,
+            cost=spent.cost,
+        )
+
+    def _listen(self) -> None:
+        """Whatever is to outlive the process is written before anybody hears of it."""
+        if self.resumption is not None:
+            for event in self.resumption.events:
+                self._apply(event)
+        self.events.listen(self.record.write)
+        self.events.listen(self._on_event)
+
+    def _parts(self, settings: LoopSettings) -> LoopParts:
+        config = self.config
+        pricing = config.model_options.pricing
+        return LoopParts(
+            model=self._make_model(config.model),
+            calls=self.calls,
+            queue=self.queue,
+            conversation=self.conversation,
+            events=self.events,
+            control=self.control,
+            offers=self.offers,
+            reviewer=build_chain(
+                config,
+                enabled=self.enabled,
+                approvals=self.approvals,
+                plans=self.plans,
+                pose=self._pose,
+                permit=self.control.permit,
+            ),
+            tools=LocalTools([*self._tools(), *self.delegation.tools(lambda: self.loop.parts)]),
+            may_begin=lambda: self.control.may_begin_turn() and not self.foreground.busy,
+            results=ResultPipeline(self.results, config.results, self._pictures),
+            new_repetition=partial(RepetitionGuard, config.repetition),
+            settings=settings,
+            cost=pricing.cost if pricing is not None else _no_price,
+            robot=self._robot,
+        )
+
+    def _tools(self) -> list[LocalTool]:
+        """What the model is offered besides skills; each only where it makes sense."""
+        restricted = self.config.plan.motions is not None or bool(self.config.zones)
+        return [
+            *call_tools(lambda: self.calls.open, self.calls.cancel, always=self.config.call_tools_always),
+            read_result_tool(self.results),
+            *plan_tools(self.plans, offered=lambda: restricted),
+            ask_operator_tool(self.foreground),
+        ]
+
+    def _make_loop(self, parts: LoopParts, name: str) -> AgentLoop:
+        return AgentLoop(parts, self.journal, name=f"{self.name}/{name}")
+
+    def _make_model(self, spec: str) -> Model:
+        options = self.config.model_options
+        model = create_model(spec, base_url=self.config.base_url, options=options)
+        return guarded(model, name=spec, options=options, rng=self._random, on_retry=self._on_retry)
+
+    def _on_retry(self, retry: Retry) -> None:
+        turn = self.loop.turn
+        self.events.emit(
+            EventKind.RETRY,
+            ids(turn.missions) if turn else (),
+            error=str(retry.error),
+            attempt=retry.attempt,
+            attempts=retry.attempts,
+            delay_s=round(retry.delay_s, 3),
+        )
+
+    def _pose(self) -> RobotPose | None:
+        state = self._robot()
+        return None if state.x is None or state.y is None else RobotPose(state.x, state.y, state.yaw or 0.0)
+
+    async def held_changed(self, timeout_s: float) -> None:
+        """Wait until ``holding`` may have changed; while it holds, so long at most."""
+        if not self.holding:
+            await self._held.wait()
+        else:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self._held.wait()
+        self._held.clear()
+
+    def _on_event(self, event: AgentEvent) -> None:
+        self._apply(event)
+        if event.kind == EventKind.USAGE:
+            self.spent += spent_of(event)
+        self._on_change()
+
+    def _apply(self, event: AgentEvent) -> None:
+        """What a sub-agent says and hears is not in this conversation; what it does can be undone all the same."""
+        if not of_sub_agent(event):
+            self.conversation.apply(event)
+        self.journal.apply(event)
+
+    def _on_change(self) -> None:
+        for changed in self.watchers:
+            changed.set()
+
+    def _on_control(self) -> None:
+        self._wake()
+        self._held.set()
+        self._on_change()
+
+    def _on_state(self, old: LoopState, new: LoopState) -> None:
+        self._held.set()
+        self._on_change()
+
+    def _wake(self) -> None:
+        self.loop.wake()
+        self.delegation.wake()
+
+    def _settled_place(self) -> int:
+        """Up to here in the journal everything is in the record."""
+        places = (self.loop.unrecorded_place(), self.delegation.unrecorded_place())
+        oldest = min((place for place in places if place is not None), default=None)
+        if oldest is not None:
+            return oldest - 1
+        return self.inbox.place if self.inbox else 0
+
+    def _check_step(self, skill: str, arguments: Mapping[str, Any]) -> None:
+        """Raises ``SkillError`` for a step of a plan that is no call that the model could make."""
+        offered = self.offers.offered
+        if skill not in offered:
+            raise UnknownSkillError(skill, offered)
+        check_arguments(offered[skill], arguments)
+
+
+def _no_price(usage: Usage) -> float | None:
+    return None
+
+
+async def _end(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks and wait for them."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,98 @@
+"""What happens in an agent, step by step: the events that operators see and the mission record is made of."""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from dimos_streams import clock
+from dimos_streams.operator.messages import AgentEvent
+
+_logger = logging.getLogger(__name__)
+
+
+class EventKind(enum.StrEnum):
+    """The loop's kinds of events; ``docs/agent-loop.md`` says what is in them. Policies have their own."""
+
+    MISSION_START = "mission_start"
+    WORDS = "words"
+    NEWS = "news"
+    ITERATION_START = "iteration_start"
+    CONTENT = "content"
+    CALL_START = "call_start"
+    CALL_COMPLETE = "call_complete"
+    ANSWER = "answer"
+    USAGE = "usage"
+    RETRY = "retry"
+    MODEL_SWITCH = "model_switch"
+    CALL_RUN = "call_run"
+    CALL_OPEN = "call_open"
+    CALL_END = "call_end"
+    RESULT = "result"
+    NOTE = "note"
+    ERROR = "error"
+    PAUSE = "pause"
+    RESUME = "resume"
+    STEP = "step"
+    ABORT = "abort"
+    UNDO = "undo"
+    STOP = "stop"
+    DONE = "done"
+
+
+Listener: TypeAlias = Callable[[AgentEvent], None]
+
+
+class EventLog:
+    """Numbers events, keeps the newest ``capacity`` of them, and tells listeners at once, in order.
+
+    A listener that fails is logged; it hinders neither the others nor the agent.
+    """
+
+    def __init__(self, agent: str, *, last_number: int = 0, capacity: int = 1000) -> None:
+        """``last_number`` is that of the newest event of an earlier process of the agent, from its record."""
+        self._agent = agent
+        self._number = last_number
+        self._kept: deque[AgentEvent] = deque(maxlen=capacity)
+        self._listeners: list[Listener] = []
+
+    @property
+    def last_number(self) -> int:
+        """The newest event's number."""
+        return self._number
+
+    def emit(self, kind: str, missions: Sequence[str] = (), **data: Any) -> AgentEvent:
+        """Log an event; ``data`` is JSON."""
+        self._number += 1
+        event = AgentEvent(
+            number=self._number,
+            utime=clock.utime(),
+            agent=self._agent,
+            kind=str(kind),
+            missions=tuple(missions),
+            data=data,
+        )
+        self._kept.append(event)
+        for listener in tuple(self._listeners):
+            try:
+                listener(event)
+            except Exception:
+                _logger.exception("a listener to the agent's events failed at %s", event.kind)
+        return event
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener`` with each event from now on; what is returned ends that, and may be called twice."""
+        self._listeners.append(listener)
+
+        def end() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return end
+
+    def after(self, number: int) -> list[AgentEvent]:
+        """The events that are newer, as far as they are kept."""
+        return [event for event in self._kept if event.number > number]

@@ -1,0 +1,209 @@
+"""Runs the calls of one answer: through the gates, in their order, each with a result."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dimos_streams.agent.assembly import AssembledCall
+from dimos_streams.agent.events import EventKind
+from dimos_streams.agent.gates.base import Allow, CallRequest, Refuse, ToolRequest
+from dimos_streams.agent.missions import all_ended, ids
+from dimos_streams.agent.open_call import OpenCall
+from dimos_streams.agent.scheduling import groups, run_in_order
+from dimos_streams.agent.telling import answer_text, failed
+from dimos_streams.errors import SkillError, UnknownSkillError
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.gateway import OfferedSkill
+
+if TYPE_CHECKING:
+    from dimos_streams.agent.turn import Turn
+
+_SHOWN = 500
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """What the model is told about one call that it asked for."""
+
+    text: str
+    is_error: bool = False
+    call: OpenCall | None = None
+    event: ToolEvent | None = None
+    charged: bool = True
+    """Whether an error counts as a failed call."""
+
+
+class Execution:
+    """The calls of one answer of a turn. When it is cancelled, ``settle`` gives results to those that have none."""
+
+    def __init__(self, turn: Turn, calls: Sequence[AssembledCall]) -> None:
+        self._turn = turn
+        self._parts = turn.parts
+        self._calls = calls
+        self._begun: dict[str, OpenCall] = {}
+        self._unanswered = {call.call.id: call for call in calls}
+        self._in_motion: OpenCall | None = None
+
+    async def run(self) -> list[CallResult]:
+        """Run them; results in the order of the calls."""
+        runs = groups(self._calls, self._parallel_safe)
+        return await run_in_order(runs, self._run_one, self._record, cap=self._parts.settings.parallel_calls)
+
+    def settle(self, why: str) -> None:
+        """Record a result for each call that has none: what is known of it, and ``why`` there is no more."""
+        for tool_call_id, assembled in tuple(self._unanswered.items()):
+            call = self._begun.get(tool_call_id)
+            if call is None:
+                result = CallResult(f"not run: {why}", is_error=True)
+            elif call.answered is not None:
+                result = self._answered(call, call.answered)
+            else:
+                result = CallResult(f"call {call.call_id} was running: {why}", is_error=True, call=call)
+            self._record(assembled, result)
+
+    def _parallel_safe(self, assembled: AssembledCall) -> bool:
+        name = assembled.call.name
+        if name in self._parts.tools:
+            return self._parts.tools.parallel_safe(name)
+        skill = self._parts.offers.offered.get(name)
+        return skill is not None and skill.parallel_safe
+
+    def _record(self, assembled: AssembledCall, result: CallResult) -> None:
+        name, call_id = assembled.call.name, result.call.call_id if result.call else ""
+        del self._unanswered[assembled.call.id]
+        text = self._parts.results.shorten(result.text, skill=name, call_id=call_id, is_error=result.is_error)
+        self._turn.emit(
+            EventKind.RESULT,
+            text=text,
+            tool_call_id=assembled.call.id,
+            skill=name,
+            call_id=call_id,
+            is_error=result.is_error,
+            event=result.event.to_dict() if result.event else None,
+        )
+        if result.call is not None:
+            self._parts.calls.recorded(result.call)
+
+    async def _run_one(self, assembled: AssembledCall) -> CallResult:
+        try:
+            result = await self._result_of(assembled)
+        except SkillError as error:
+            result = CallResult(str(error), is_error=True)
+        except Exception as error:
+            error_id = f"{self._turn.id}-{assembled.call.id}"
+            _logger.exception("call of %r, %s", assembled.call.name, error_id)
+            result = CallResult(f"internal error {error_id} ({type(error).__name__})", is_error=True)
+        self._turn.emit(
+            EventKind.CALL_END,
+            tool_call_id=assembled.call.id,
+            skill=assembled.call.name,
+            call_id=result.call.call_id if result.call else "",
+            is_error=result.is_error,
+            outcome=result.event.outcome if result.event else None,
+            text=result.text[:_SHOWN],
+        )
+        return result
+
+    async def _result_of(self, assembled: AssembledCall) -> CallResult:
+        if assembled.damage is not None:
+            return CallResult(assembled.problem, is_error=True)
+        if all_ended(self._turn.missions):
+            return CallResult("not run: the operator has withdrawn this", is_error=True)
+        if self._in_motion is not None:
+            moving = self._in_motion
+            text = f"not run: {moving.skill} (call {moving.call_id}), asked for before it, has not answered yet"
+            return CallResult(text, is_error=True, charged=False)
+        if assembled.call.name in self._parts.tools:
+            return await self._run_tool(assembled)
+        return await self._run_skill(assembled, await self._skill(assembled.call.name))
+
+    async def _skill(self, name: str) -> OfferedSkill:
+        """Only what models are offered: not the operator's skills, nor this agent's own. Raises ``SkillError``."""
+        offers = self._parts.offers
+        if name not in offers.offered:
+            await offers.refresh(at_once=True)
+        if name not in offers.offered:
+            raise UnknownSkillError(name, (tool.name for tool in self._turn.tools))
+        return offers.offered[name]
+
+    async def _run_tool(self, assembled: AssembledCall) -> CallResult:
+        name, call = assembled.call.name, assembled.call
+        await self._parts.control.permit_call(name, assembled.arguments, call.id, ids(self._turn.missions))
+        await self._parts.control.unpaused()
+        self._run_event(assembled.call.id, name, assembled.arguments)
+        request = ToolRequest(
+            arguments=assembled.arguments,
+            missions=self._turn.missions,
+            tool_call_id=call.id,
+            iteration=self._turn.iteration,
+        )
+        answer = await self._parts.tools.run(name, request)
+        return CallResult(answer.text, answer.is_error, charged=answer.charged)
+
+    async def _run_skill(self, assembled: AssembledCall, skill: OfferedSkill) -> CallResult:
+        request = CallRequest(
+            skill=skill,
+            arguments=assembled.arguments,
+            missions=ids(self._turn.missions),
+            tool_call_id=assembled.call.id,
+            iteration=self._turn.iteration,
+        )
+        verdict = await self._parts.reviewer.review(request)
+        if isinstance(verdict, Refuse):
+            return CallResult(verdict.text, is_error=True, charged=verdict.charged)
+        call = await self._start(assembled.call.id, skill, verdict)
+        note = f"{verdict.note}\n" if verdict.note else ""
+        event = await self._parts.calls.answer(call, self._parts.settings.answer_timeout_s)
+        if event is not None:
+            return self._answered(call, event, note)
+        if skill.motion and call.answered is None:
+            self._in_motion = call
+        text = (
+            f"{note}No answer within {self._parts.settings.answer_timeout_s:g} s. "
+            f"Call {call.call_id} is still running; what it says will be told."
+        )
+        return CallResult(text, call=call)
+
+    async def _start(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall:
+        """Begin an allowed call. Between the last look at the operator's wishes and the call nothing else runs."""
+        parts = self._parts
+        try:
+            # It may have been paused while somebody thought about an approval.
+            await parts.control.unpaused()
+            if self._turn.interruption:
+                raise asyncio.CancelledError
+            self._run_event(tool_call_id, skill.name, allowed.arguments)
+            call = await parts.calls.start(
+                skill.name,
+                allowed.arguments,
+                self._turn.missions,
+                on_duplicate=allowed.on_duplicate,
+                deliver=parts.deliver,
+                time_limit_s=parts.settings.call_timeout_s,
+            )
+        except BaseException:
+            allowed.give_back()
+            raise
+        self._begun[tool_call_id] = call
+        self._turn.emit(
+            EventKind.CALL_OPEN,
+            tool_call_id=tool_call_id,
+            call_id=call.call_id,
+            skill=skill.name,
+            arguments=dict(allowed.arguments),
+            undo=skill.undo,
+            reversible=skill.reversible,
+            senses=skill.parallel_safe,
+        )
+        return call
+
+    def _run_event(self, tool_call_id: str, skill: str, arguments: object) -> None:
+        self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments)
+
+    def _answered(self, call: OpenCall, event: ToolEvent, note: str = "") -> CallResult:
+        return CallResult(note + answer_text(event), failed(event), call, event)

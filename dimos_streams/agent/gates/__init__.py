@@ -1,0 +1,1 @@
+"""Gates: what a model's call has to pass before it begins."""

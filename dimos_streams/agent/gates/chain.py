@@ -1,0 +1,131 @@
+"""The one place that states which gates there are and in which order a call meets them."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from dimos_streams.agent.approvals import ApprovalBook
+from dimos_streams.agent.gates.approval import ApprovalGate
+from dimos_streams.agent.gates.arguments import ArgumentsGate
+from dimos_streams.agent.gates.base import Allow, CallRequest, Gate, Refuse, Verdict, nothing
+from dimos_streams.agent.gates.duplicates import DuplicatesGate
+from dimos_streams.agent.gates.enabled import EnabledGate
+from dimos_streams.agent.gates.permit import PermitGate
+from dimos_streams.agent.gates.plan import PlanGate
+from dimos_streams.agent.gates.settings import GateSettings
+from dimos_streams.agent.gates.zones import RobotPose, Zones
+from dimos_streams.agent.models.base import ToolSchema
+from dimos_streams.agent.plans import PlanBook
+from dimos_streams.errors import UserError, suggest
+from dimos_streams.tool_stream.gateway import OfferedSkill
+
+_logger = logging.getLogger(__name__)
+
+
+class GateChain:
+    """Gates in order. The first refusal counts; what earlier gates had allowed is then given back to them."""
+
+    def __init__(self, gates: Sequence[Gate], *, enabled: EnabledGate, duplicates: DuplicatesGate) -> None:
+        self.gates = tuple(gates)
+        self.enabled = enabled
+        self._duplicates = duplicates
+
+    async def review(self, request: CallRequest) -> Verdict:
+        """See ``Reviewer``."""
+        given: list[Callable[[], None]] = []
+        notes: list[str] = []
+        complete = False
+        try:
+            for gate in self.gates:
+                verdict = await _verdict(gate, request)
+                if isinstance(verdict, Refuse):
+                    return verdict
+                request = replace(request, arguments=verdict.arguments, on_duplicate=verdict.on_duplicate)
+                if verdict.give_back is not nothing:
+                    given.append(verdict.give_back)
+                if verdict.note:
+                    notes.append(verdict.note)
+            complete = True
+        finally:
+            if not complete:
+                _all_back(given)
+        return Allow(request.arguments, request.on_duplicate, lambda: _all_back(given), "\n".join(notes))
+
+    def tool(self, skill: OfferedSkill) -> ToolSchema | None:
+        """See ``Reviewer``."""
+        if not skill.available or skill.audience != "everyone" or not self.enabled.enabled(skill.name):
+            return None
+        return ToolSchema(skill.name, skill.description, self._duplicates.parameters(skill))
+
+
+def build_chain(
+    settings: GateSettings,
+    *,
+    enabled: EnabledGate,
+    approvals: ApprovalBook,
+    plans: PlanBook,
+    pose: Callable[[], RobotPose | None] = lambda: None,
+    permit: Callable[[CallRequest], Awaitable[None]] | None = None,
+) -> GateChain:
+    """The chain of an agent. ``permit`` is ``Control.permit``. Raises ``UserError`` for a user's gate that can't be.
+
+    The order has reasons. What costs nothing comes first. Nobody is asked about arguments that do not fit. Users'
+    gates see them before plans are compared, so a gate that changes arguments can't lead around a plan. The
+    operator is asked last. Pause and step come after all that waits, so that nothing begins while paused that was
+    approved in the meantime; and a skill may have been disabled while its call waited. Leases are the broker's.
+    """
+    duplicates = DuplicatesGate(settings.duplicates)
+    gates: list[Gate] = [enabled, duplicates, ArgumentsGate()]
+    if settings.gates:
+        gates += [*(load_gate(name) for name in settings.gates), ArgumentsGate()]
+    gates += [
+        PlanGate(plans, Zones(settings.zones), motions=settings.plan.motions, pose=pose),
+        ApprovalGate(approvals, settings.approval.rules),
+    ]
+    if permit is not None:
+        gates.append(PermitGate(permit))
+    gates.append(enabled)
+    return GateChain(gates, enabled=enabled, duplicates=duplicates)
+
+
+def load_gate(reference: str) -> Gate:
+    """Make a user's gate, ``"package.module:Class"``. Raises ``UserError`` that says what is wrong."""
+    module_name, colon, name = reference.partition(":")
+    if not colon or not all(part.isidentifier() for part in [*module_name.split("."), name]):
+        raise UserError(f"gate {reference!r} is not of the form 'package.module:Class'")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # somebody's module may raise anything when it is imported
+        raise UserError(f"gate {reference!r} can't be imported: {type(error).__name__}: {error}") from error
+    if not hasattr(module, name):
+        raise UserError(f"gate {reference!r}: {module_name!r} has no {name!r}{suggest(name, dir(module))}")
+    try:
+        gate = getattr(module, name)()
+    except Exception as error:
+        raise UserError(f"gate {reference!r} can't be made: {type(error).__name__}: {error}") from error
+    if not callable(getattr(gate, "review", None)):
+        raise UserError(f"gate {reference!r} has no method 'review'")
+    checked: Gate = gate
+    return checked
+
+
+async def _verdict(gate: Gate, request: CallRequest) -> Verdict:
+    """A gate that fails lets nothing pass."""
+    try:
+        verdict = await gate.review(request)
+    except Exception as error:
+        _logger.exception("gate %s failed", type(gate).__name__)
+        return Refuse(f"Not run: the gate {type(gate).__name__} failed ({type(error).__name__}: {error})")
+    if not isinstance(verdict, Allow | Refuse):
+        _logger.error("gate %s answered %r, neither Allow nor Refuse", type(gate).__name__, verdict)
+        return Refuse(f"Not run: the gate {type(gate).__name__} gave no answer")
+    return verdict
+
+
+def _all_back(given: list[Callable[[], None]]) -> None:
+    """Once, the newest first."""
+    while given:
+        given.pop()()

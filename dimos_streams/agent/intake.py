@@ -1,0 +1,84 @@
+"""Messages on their way from the queue into the record."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from dimos_streams import clock
+from dimos_streams.agent.events import EventKind
+from dimos_streams.agent.missions import ids
+from dimos_streams.agent.parts import LoopParts
+from dimos_streams.agent.queue import CallNews, Notice, OperatorWords, QueueItem
+from dimos_streams.agent.telling import failed, news_text
+from dimos_streams.tool_stream.event import ToolEvent
+
+
+class Intake:
+    """Records what a loop takes from its queue, each message once, in order."""
+
+    def __init__(self, parts: LoopParts, agent: str) -> None:
+        self._parts = parts
+        self._agent = agent
+        self._unrecorded: deque[QueueItem] = deque()
+
+    def oldest_place(self) -> int | None:
+        """The place of the oldest message that was taken and is not in the record yet."""
+        places = (item.place for item in self._unrecorded if isinstance(item, CallNews))
+        return min((place for place in places if place), default=None)
+
+    def record(self, items: Sequence[QueueItem]) -> None:
+        """Record messages. Progress goes into the conversation only: nothing but the newest of it matters."""
+        self._unrecorded.extend(items)
+        while self._unrecorded:
+            item = self._unrecorded[0]
+            if isinstance(item, OperatorWords):
+                self._parts.events.emit(EventKind.WORDS, ids(item.missions), text=item.text)
+            elif isinstance(item, Notice):
+                self._record_notice(item)
+            elif item.event.type == "progress":
+                self._record_progress(item)
+            else:
+                self._record_news(item)
+            self._unrecorded.popleft()
+
+    def _record_notice(self, item: Notice) -> None:
+        if not item.text:
+            return
+        event = ToolEvent(
+            utime=clock.utime(),
+            call_id="",
+            seq=0,
+            type="update",
+            module=self._agent,
+            skill="agent",
+            caller=self._agent,
+            text=item.text,
+        )
+        self._parts.events.emit(
+            EventKind.NEWS, ids(item.missions), text=item.text, skill="agent", event=event.to_dict()
+        )
+
+    def _record_progress(self, item: CallNews) -> None:
+        event = item.event
+        self._parts.conversation.add(
+            "progress",
+            event.text,
+            skill=event.skill,
+            call_id=event.call_id,
+            event=event,
+            missions=frozenset(ids(item.missions)),
+        )
+
+    def _record_news(self, item: CallNews) -> None:
+        event, text = item.event, news_text(item.event)
+        text = self._parts.results.shorten(text, skill=event.skill, call_id=event.call_id, is_error=failed(event))
+        self._parts.events.emit(
+            EventKind.NEWS,
+            ids(item.missions),
+            text=text,
+            skill=event.skill,
+            call_id=event.call_id,
+            event=event.to_dict(),
+            is_error=failed(event),
+        )

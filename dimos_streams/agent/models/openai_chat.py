@@ -1,0 +1,226 @@
+"""Models behind any server that speaks OpenAI's chat completions."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import ipaddress
+import logging
+import os
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from dimos_streams import clock
+from dimos_streams.agent.iterators import closing
+from dimos_streams.agent.models.base import (
+    Finish,
+    ModelDelta,
+    ModelError,
+    ModelRequest,
+    ToolResultMessage,
+    UserMessage,
+)
+from dimos_streams.agent.models.chat_format import chat_deltas, chat_messages, chat_tools
+from dimos_streams.agent.models.options import ModelOptions
+from dimos_streams.agent.models.refusals import Habits, may_pass, retry_after_s
+from dimos_streams.errors import UserError
+
+if TYPE_CHECKING:
+    from openai import APIError, APIStatusError, AsyncOpenAI, AsyncStream
+
+_logger = logging.getLogger(__name__)
+
+_OPENAI_URL = "https://api.openai.com/v1"
+_CONNECT_S = 10.0
+_AFTER_FINISH_S = 1.0
+"""For what a server still has to say after the finish reason: mostly the usage."""
+_SHOWN = 500
+
+
+class OpenAIModel:
+    """Asks a server over the openai SDK, reads its raw chunks, and bears with what servers do differently.
+
+    Its key is ``OPENAI_API_KEY``; a server on this machine or in its network needs none. Nothing bounds the server's
+    silence, and nothing is retried, but a request that the server refuses for a field that it can do without.
+    """
+
+    def __init__(self, model: str, *, base_url: str | None = None, options: ModelOptions | None = None) -> None:
+        """``base_url`` by default is ``OPENAI_BASE_URL``, and OpenAI's without it. Raises ``UserError``."""
+        self._model = model
+        self._options = options or ModelOptions()
+        url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
+        self._client = _client(model, url)
+        self._transport_error = _transport_error(self._client)
+        self._name = f"model {model!r} at {_shown(url)}"
+        self._habits = Habits(images=self._options.vision is not False)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
+        """See ``Model``."""
+        if clock.is_virtual():
+            raise ModelError(f"{self._name} can't be asked in virtual time, which doesn't wait for servers")
+        finish: Finish | None = None
+        async with closing(self._chunks(request)) as chunks:
+            while True:
+                try:
+                    async with asyncio.timeout(_AFTER_FINISH_S if finish else None) as bound:
+                        chunk = await anext(chunks, None)
+                except TimeoutError:
+                    if not bound.expired():
+                        raise
+                    break
+                if chunk is None:
+                    break
+                for delta in chat_deltas(chunk):
+                    if isinstance(delta, Finish):
+                        finish = finish or delta
+                    else:
+                        yield delta
+        if finish is not None:
+            yield finish
+
+    async def close(self) -> None:
+        """See ``Model``."""
+        await self._client.close()
+
+    async def _chunks(self, request: ModelRequest) -> AsyncIterator[Mapping[str, Any]]:
+        """The JSON objects that the server sends. Raises ``ModelError``."""
+        from openai import APIError
+
+        try:
+            async with await self._open(request) as stream:
+                kind = stream.response.headers.get("content-type", "").partition(";")[0].strip()
+                if kind == "application/json":
+                    await stream.response.aread()
+                    yield _checked(self._name, stream.response.json())
+                    return
+                if kind == "text/html":
+                    raise ModelError(f"{self._name} answers with a web page; base URLs mostly end in /v1")
+                async for chunk in stream:
+                    yield _checked(self._name, chunk)
+        except APIError as error:
+            raise self._failure(error) from error
+        except self._transport_error as error:
+            raise self._broken(error) from error
+        except ValueError as error:
+            raise ModelError(f"{self._name} sent what is not JSON: {error}", retryable=True) from error
+
+    async def _open(self, request: ModelRequest) -> AsyncStream[object]:
+        """Send the request, and again as long as a refusal teaches how to ask."""
+        from openai import APIStatusError, AsyncStream
+
+        while True:
+            try:
+                return await self._client.post(
+                    "/chat/completions",
+                    body=self._body(request),
+                    cast_to=object,
+                    stream=True,
+                    stream_cls=AsyncStream[object],
+                )
+            except APIStatusError as error:
+                lesson = self._lesson(error, request)
+                if not lesson:
+                    raise
+                _logger.warning("%s: %s from now on, because it refused: %s", self._name, lesson, _said(error))
+
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
+        options, habits = self._options, self._habits
+        body: dict[str, Any] = {
+            "model": self._model,
+            "messages": chat_messages(request.messages, images=habits.images, user_after_tool=habits.user_after_tool),
+            "stream": True,
+        }
+        if request.tools:
+            body["tools"] = chat_tools(request.tools)
+        if habits.usage:
+            body["stream_options"] = {"include_usage": True}
+        if options.temperature is not None:
+            body["temperature"] = options.temperature
+        if options.max_tokens is not None:
+            body[habits.tokens_field] = options.max_tokens
+        return {**body, **options.extra}
+
+    def _lesson(self, error: APIStatusError, request: ModelRequest) -> str:
+        images_sent = self._options.vision == "auto" and any(
+            message.images for message in request.messages if isinstance(message, UserMessage | ToolResultMessage)
+        )
+        return self._habits.learn(error.status_code, _said(error), images_sent=images_sent)
+
+    def _broken(self, why: BaseException) -> ModelError:
+        return ModelError(f"{self._name}: the connection failed: {type(why).__name__}: {why}", retryable=True)
+
+    def _failure(self, error: APIError) -> ModelError:
+        from openai import APIConnectionError, APIStatusError
+
+        if isinstance(error, APIConnectionError):
+            return self._broken(error.__cause__ or error)
+        if isinstance(error, APIStatusError):
+            hint = " (base URLs mostly end in /v1)" if error.status_code == 404 else ""
+            return ModelError(
+                f"{self._name}: HTTP {error.status_code}{hint}: {_said(error)}",
+                retryable=may_pass(error.status_code, error.code),
+                retry_after_s=retry_after_s(error.response.headers),
+                status=error.status_code,
+            )
+        # In the midst of a stream; some servers put the status there that came too late for HTTP.
+        code = error.body.get("code") if isinstance(error.body, Mapping) else None
+        status = code if isinstance(code, int) and 400 <= code < 600 else None
+        retryable = may_pass(status) if status else code not in ("insufficient_quota", "invalid_request_error")
+        return ModelError(f"{self._name}: {_said(error)}", retryable=retryable, status=status)
+
+
+def _client(model: str, url: str) -> AsyncOpenAI:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname if parts.scheme in ("http", "https") else None
+    except ValueError:
+        host = None
+    if not host:
+        raise UserError(f"model base URL {url!r} is none (valid: 'http://127.0.0.1:11434/v1', 'https://…/v1')")
+    key = os.environ.get("OPENAI_API_KEY") or ("none" if _is_local(host) else "")
+    if not key:
+        raise UserError(
+            f"model {model!r} at {_shown(url)} needs a key: set OPENAI_API_KEY, or a local server's base URL"
+        )
+    try:
+        from openai import AsyncOpenAI, Timeout
+    except ImportError as error:
+        raise UserError("models behind servers need the extra: pip install 'dimos-streams[openai]'") from error
+    timeout = Timeout(None, connect=_CONNECT_S)
+    return AsyncOpenAI(base_url=url, api_key=key, max_retries=0, timeout=timeout)
+
+
+def _transport_error(client: AsyncOpenAI) -> type[Exception]:
+    """What the SDK's HTTP library raises and the SDK here and there passes on. Its version says which library."""
+    library = importlib.import_module(type(client.base_url).__module__.partition(".")[0])
+    error: type[Exception] = library.TransportError
+    return error
+
+
+def _shown(url: str) -> str:
+    """A URL without a user's name and password."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _is_local(host: str) -> bool:
+    """Whether a host is this machine or one of its private network."""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".localhost", ".internal", ".lan"))
+
+
+def _checked(name: str, chunk: object) -> Mapping[str, Any]:
+    if isinstance(chunk, Mapping):
+        return chunk
+    raise ModelError(f"{name} sent {str(chunk)[:_SHOWN]!r}, not an object", retryable=True)
+
+
+def _said(error: APIError) -> str:
+    """The server's own words."""
+    body = error.body
+    message = body.get("message") if isinstance(body, Mapping) else None
+    text = str(message or body or error.message)
+    return " ".join(text.split())[:_SHOWN]

@@ -1,0 +1,64 @@
+"""The skills that a model is offered, as the bridge lists them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from dimos_streams import clock
+from dimos_streams.errors import SkillError
+from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
+
+_logger = logging.getLogger(__name__)
+
+
+class Offers:
+    """The newest list of skills, asked for again when it is older than ``fresh_s``.
+
+    While the bridge can't say, what was offered last counts.
+    """
+
+    def __init__(self, gateway: SkillGateway, *, module: str = "", fresh_s: float = 0.5) -> None:
+        """``module`` is the agent's own, whose skills are for operators and never offered. If it is in a namespace,
+        only skills of modules in that namespace, and in none, are offered."""
+        self._gateway = gateway
+        self._module = module
+        self._fresh_s = fresh_s
+        self._asked_at: float | None = None
+        self._all: dict[str, OfferedSkill] = {}
+        self._offered: dict[str, OfferedSkill] = {}
+
+    @property
+    def all(self) -> Mapping[str, OfferedSkill]:
+        """Every skill of the last list, by name."""
+        return self._all
+
+    @property
+    def offered(self) -> Mapping[str, OfferedSkill]:
+        """Those of them that models may call, available or not."""
+        return self._offered
+
+    async def refresh(self, *, at_once: bool = False) -> None:
+        """Ask the bridge, if that is due or ``at_once``."""
+        now = clock.monotonic()
+        if not at_once and self._asked_at is not None and now - self._asked_at < self._fresh_s:
+            return
+        try:
+            skills = await self._gateway.skills()
+        except SkillError as error:
+            _logger.warning("the skills can't be listed, the model gets those of the last time: %s", error)
+            return
+        self._asked_at = now
+        self._all = {skill.name: skill for skill in skills}
+        self._offered = {
+            skill.name: skill
+            for skill in skills
+            if skill.audience == "everyone"
+            and (not self._module or skill.module != self._module)
+            and self._is_near(skill.module)
+        }
+
+    def _is_near(self, module: str) -> bool:
+        """Whether a module is in the agent's namespace or in none: an agent does not command another one's robot."""
+        namespace, slash, _ = self._module.rpartition("/")
+        return not slash or "/" not in module or module.startswith(f"{namespace}/")

@@ -1,0 +1,218 @@
+"""What operators may ask of an agent: skills of its module, for the command line, consoles and scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import Any, Literal
+
+from dimos_streams import clock
+from dimos_streams.agent.aborting import AbortReport
+from dimos_streams.agent.control import Mode
+from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.snapshots import snapshot
+from dimos_streams.agent.undo import Undone
+from dimos_streams.errors import SkillError, suggest
+from dimos_streams.module import Module
+from dimos_streams.operator.messages import AgentEvent, ApprovalView
+from dimos_streams.operator.reporting import event_data, snapshot_data
+from dimos_streams.skill import Call, skill
+
+SNAPSHOT_PERIOD_S = 0.2
+_BACKLOG = 10_000
+"""Events that wait for a reader of the report; the oldest go, and the numbers show it."""
+
+
+class OperatorSkills(Module):
+    """Base of the agent: all that is done to ``core`` from outside but ``say``."""
+
+    core: AgentCore
+    _reports = 0
+
+    @skill(audience="operator")
+    async def report(self, call: Call) -> None:
+        """Tell all that happens in the agent, and what it looks like now; open until it is cancelled."""
+        core = self._core()
+        backlog: deque[AgentEvent] = deque(maxlen=_BACKLOG)
+        changed = asyncio.Event()
+
+        def hear(event: AgentEvent) -> None:
+            backlog.append(event)
+            changed.set()
+
+        with self._watching(changed), contextlib.ExitStack() as stack:
+            stack.callback(core.events.listen(hear))
+            core.watchers.add(changed)
+            stack.callback(core.watchers.discard, changed)
+            await call.update("reporting")
+            call.progress("", **snapshot_data(snapshot(core, watched=True)))
+            due = clock.monotonic() + SNAPSHOT_PERIOD_S
+            while True:
+                await changed.wait()
+                changed.clear()
+                while backlog:
+                    event = backlog.popleft()
+                    await call.update(event.kind, **event_data(event))
+                if clock.monotonic() < due:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout_at(due):
+                            await changed.wait()
+                    if backlog:
+                        continue
+                due = clock.monotonic() + SNAPSHOT_PERIOD_S
+                call.progress("", **snapshot_data(snapshot(core, watched=True)))
+
+    @skill(audience="operator")
+    async def pause(self, reason: str = "") -> str:
+        """Begin nothing new and hold the robot still; what runs goes on waiting.
+
+        Args:
+            reason: Shown to other operators.
+        """
+        return "paused" if self._core().control.pause(reason) else "it is paused already"
+
+    @skill(audience="operator")
+    async def resume(self) -> str:
+        """Go on after a pause, and leave step mode."""
+        return "goes on" if self._core().control.resume() else "it is not paused"
+
+    @skill(audience="operator")
+    async def step(self, mode: Literal["on", "off", "once"] = "once") -> str:
+        """Let calls begin one by one.
+
+        Args:
+            mode: ``on`` and ``off`` switch step mode; ``once`` lets the oldest call go that waits.
+        """
+        control = self._core().control
+        if mode == "off":
+            changed = control.mode is Mode.STEPPING and control.resume()
+            return "step mode is off" if changed else "it is not in step mode"
+        if mode == "on":
+            return "step mode is on" if control.step_mode() else "it is in step mode already"
+        call = control.step()
+        return f"{call.skill} goes" if call else "step mode is on; no call waits"
+
+    @skill(audience="operator")
+    async def abort(self, rollback: bool = False, reason: str = "") -> AbortReport:
+        """End all missions and their calls.
+
+        Args:
+            rollback: Take back what the missions have done, newest first, as far as that is possible.
+            reason: Told to the calls.
+        """
+        return await self._core().loop.abort(reason, rollback=rollback)
+
+    @skill(audience="operator")
+    async def undo(self, count: int = 1) -> list[Undone]:
+        """Take back the newest calls of the agent, newest first.
+
+        Args:
+            count: How many.
+        """
+        if count < 1:
+            raise SkillError(f"count is {count}; 1 is the least")
+        return await self._core().loop.undo(count)
+
+    @skill(audience="operator")
+    async def typing(self) -> str:
+        """The operator is in the middle of a sentence: news of calls wait until it was said, within a bound."""
+        core = self._core()
+        core.control.typing(core.config.typing_bound_s)
+        return "waits"
+
+    @skill(audience="operator")
+    async def approvals(self) -> list[ApprovalView]:
+        """List the calls that wait for an operator's decision."""
+        return self._core().approvals.pending()
+
+    @skill(audience="operator")
+    async def decide(
+        self,
+        approval: str,
+        decision: Literal["approve", "reject", "delete"],
+        arguments: dict[str, Any] | None = None,
+        reason: str = "",
+    ) -> ApprovalView:
+        """Decide on a call that waits.
+
+        Args:
+            approval: Its id, see ``approvals``.
+            decision: ``delete`` counts as a rejection that is not remembered.
+            arguments: To be used instead of those that the model asked for.
+            reason: Told to the model.
+        """
+        return self._core().approvals.decide(approval, decision, arguments, reason)
+
+    @skill(audience="operator")
+    async def amend(self, approval: str, arguments: dict[str, Any]) -> ApprovalView:
+        """Change the arguments of a call that waits, without deciding.
+
+        Args:
+            approval: Its id, see ``approvals``.
+            arguments: All of them.
+        """
+        return self._core().approvals.amend(approval, arguments)
+
+    @skill(audience="operator")
+    async def plans(self) -> list[dict[str, Any]]:
+        """List the plans that the agent has written; one that was submitted waits among the approvals."""
+        return [plan.to_dict() for plan in self._core().plans.plans]
+
+    @skill(audience="operator")
+    async def set_skill(self, skill: str, enabled: bool) -> str:
+        """Allow or forbid the agent a skill.
+
+        Args:
+            skill: Its name.
+            enabled: False to forbid it.
+        """
+        core = self._core()
+        await core.offers.refresh()
+        known = {*core.offers.offered, *core.enabled.disabled}
+        if skill not in known:
+            raise SkillError(f"no skill is called {skill!r}{suggest(skill, known)}")
+        changed = core.enabled.set(skill, enabled)
+        state = "enabled" if enabled else "disabled"
+        return f"{skill} is {state}" if changed else f"{skill} was {state} already"
+
+    @skill(audience="operator")
+    async def set_model(self, model: str) -> str:
+        """Ask another model from the next answer on.
+
+        Args:
+            model: As in the agent's config, ``"openai:MODEL"``.
+        """
+        self._core().use_model(model)
+        return f"asks {model} from now on"
+
+    def _core(self) -> AgentCore:
+        core: AgentCore | None = getattr(self, "core", None)
+        if core is None:
+            raise SkillError(f"agent {self.name!r} is starting")
+        return core
+
+    @contextlib.contextmanager
+    def _watching(self, changed: asyncio.Event) -> Any:
+        """While a report is open somebody watches; what follows from nobody watching any more is a setting."""
+        self._reports += 1
+        self._core().approvals.console(present=True)
+        try:
+            yield
+        finally:
+            self._reports -= 1
+            if not self._reports:
+                self._on_nobody_watches()
+
+    def _on_nobody_watches(self) -> None:
+        core = self._core()
+        core.approvals.console(present=False)
+        policy = core.config.approval.on_console_loss
+        if policy == "hold":
+            core.control.pause("no console is connected any more")
+        elif policy == "abort" and core.loop.missions:
+            self.spawn(self._abort_unwatched(), name="abort")
+
+    async def _abort_unwatched(self) -> None:
+        with contextlib.suppress(SkillError):  # it is stopping
+            await self._core().loop.abort("no console is connected any more")

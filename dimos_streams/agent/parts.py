@@ -1,0 +1,43 @@
+"""What a loop is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dimos_streams.agent.calls import CallManager
+from dimos_streams.agent.control import Control
+from dimos_streams.agent.conversation import Conversation
+from dimos_streams.agent.events import EventLog
+from dimos_streams.agent.gates.base import Repetition, Results, Reviewer, Tools
+from dimos_streams.agent.limits import LoopSettings
+from dimos_streams.agent.models.base import Model, Usage
+from dimos_streams.agent.offers import Offers
+from dimos_streams.agent.open_call import Deliver
+from dimos_streams.agent.queue import MessageQueue
+from dimos_streams.agent.stopping import RobotState
+
+
+@dataclass(slots=True, kw_only=True)
+class LoopParts:
+    """The parts of one loop. A sub-agent's loop shares some of them with its parent's."""
+
+    model: Model
+    """May be replaced between answers."""
+    calls: CallManager
+    queue: MessageQueue
+    conversation: Conversation
+    events: EventLog
+    control: Control
+    offers: Offers
+    reviewer: Reviewer
+    tools: Tools
+    results: Results
+    new_repetition: Callable[[], Repetition]
+    deliver: Deliver | None = None
+    """Who gets the news of the calls that this loop begins; None for the agent's queue."""
+    may_begin: Callable[[], bool] = lambda: True
+    """Whether an idle loop may take what waits."""
+    settings: LoopSettings = field(default_factory=LoopSettings)
+    cost: Callable[[Usage], float | None] = lambda usage: None
+    robot: Callable[[], RobotState] = RobotState

@@ -1,0 +1,166 @@
+"""What a record says of an agent that died: what was told, what was open, what was in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dimos_streams.agent.events import EventKind
+from dimos_streams.agent.missions import Spent
+from dimos_streams.agent.record import RecordedMission, RecordLine, read_general, read_missions
+from dimos_streams.operator.messages import AgentEvent
+
+_CLOSED = 1000
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedCall:
+    """A call whose close was not told."""
+
+    call_id: str
+    skill: str
+    missions: tuple[str, ...]
+    last_seq: int = 0
+    """Of the newest event that was told."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Unanswered:
+    """A call that the model asked for, and that has no result."""
+
+    tool_call_id: str
+    skill: str
+    missions: tuple[str, ...]
+    arguments: Mapping[str, Any] | None = None
+    """With which it was about to begin; None if it was not."""
+    call_id: str = ""
+    """Known once it had begun."""
+
+
+@dataclass(slots=True, kw_only=True)
+class UnfinishedMission:
+    """A mission that was not over."""
+
+    id: str
+    words: str
+    heard: bool = False
+    """Whether the words had reached the conversation."""
+    in_turn: bool = False
+    """Whether the model was in the middle of a turn, or was about to begin one."""
+    spent: Spent = field(default_factory=Spent)
+    reason: str = ""
+    text: str = ""
+    """Of its newest turn."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Resumption:
+    """All that a new process needs to go on."""
+
+    events: list[AgentEvent]
+    """Of the newest missions and of those that were not over, in order."""
+    place: int
+    """In the journal: all up to it is recorded."""
+    missions: list[UnfinishedMission]
+    calls: list[RecordedCall]
+    closed: list[str]
+    """Ids of the newest calls whose close was told."""
+    unanswered: list[Unanswered]
+
+    @property
+    def last_number(self) -> int:
+        """Of the newest event."""
+        return self.events[-1].number if self.events else 0
+
+
+def read_resumption(directory: Path, agent: str) -> Resumption | None:
+    """What the record of an agent says; None if there is none."""
+    missions = read_missions(directory, agent)
+    lines = _in_order([*missions], read_general(directory, agent))
+    if not lines:
+        return None
+    events = [line.event for line in lines]
+    open_calls, closed = _calls(events)
+    open_missions = [_unfinished(mission) for mission in missions if mission.done is None]
+    return Resumption(
+        events=events,
+        place=lines[-1].place,
+        missions=open_missions,
+        calls=open_calls,
+        closed=closed[-_CLOSED:],
+        unanswered=_unanswered(events),
+    )
+
+
+def _in_order(missions: Iterable[RecordedMission], general: Iterable[RecordLine]) -> list[RecordLine]:
+    """Each event once, though it may be in several files."""
+    by_number = {line.event.number: line for mission in missions for line in mission.lines}
+    by_number.update((line.event.number, line) for line in general)
+    return [by_number[number] for number in sorted(by_number)]
+
+
+def _unfinished(mission: RecordedMission) -> UnfinishedMission:
+    found = UnfinishedMission(id=mission.id, words="")
+    for event in mission.events:
+        if event.kind == EventKind.MISSION_START:
+            found.words = event.data["text"]
+        elif event.kind in (EventKind.WORDS, EventKind.NEWS, EventKind.ITERATION_START):
+            found.heard = found.heard or event.kind == EventKind.WORDS
+            found.in_turn = True
+        elif event.kind == EventKind.STOP:
+            found.in_turn = False
+            found.reason, found.text = event.data["reason"], event.data["text"]
+        elif event.kind == EventKind.USAGE:
+            found.spent += spent_of(event)
+    return found
+
+
+def spent_of(event: AgentEvent) -> Spent:
+    """What a ``usage`` event tells."""
+    data = event.data
+    return Spent(
+        requests=1, input_tokens=data["input_tokens"], output_tokens=data["output_tokens"], cost=data["cost"]
+    )
+
+
+def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], list[str]]:
+    """The calls whose close was not told, and the ids of those whose close was."""
+    found: dict[str, RecordedCall] = {}
+    closed: dict[str, None] = {}
+    for event in events:
+        data = event.data
+        if event.kind == EventKind.CALL_OPEN:
+            found[data["call_id"]] = RecordedCall(
+                call_id=data["call_id"], skill=data["skill"], missions=event.missions, arguments=data["arguments"]
+            )
+        elif event.kind in (EventKind.RESULT, EventKind.NEWS) and data.get("call_id") and data.get("event"):
+            told, call_id = data["event"], data["call_id"]
+            call = found.setdefault(
+                call_id, RecordedCall(call_id=call_id, skill=data["skill"], missions=event.missions)
+            )
+            call.last_seq = max(call.last_seq, told["seq"])
+            if told["type"] == "close":
+                closed[call_id] = None
+    return [call for call_id, call in found.items() if call_id not in closed], list(closed)
+
+
+def _unanswered(events: Iterable[AgentEvent]) -> list[Unanswered]:
+    """Those of the newest answers; earlier ones have all their results."""
+    asked: dict[str, Unanswered] = {}
+    for event in events:
+        data = event.data
+        if event.kind == EventKind.ANSWER and data["tool_calls"]:
+            asked = {
+                call["id"]: Unanswered(tool_call_id=call["id"], skill=call["name"], missions=event.missions)
+                for call in data["tool_calls"]
+            }
+        elif event.kind == EventKind.CALL_RUN and data["tool_call_id"] in asked:
+            asked[data["tool_call_id"]].arguments = data["arguments"]
+        elif event.kind == EventKind.CALL_OPEN and data["tool_call_id"] in asked:
+            asked[data["tool_call_id"]].call_id = data["call_id"]
+        elif event.kind == EventKind.RESULT:
+            asked.pop(data["tool_call_id"], None)
+    return list(asked.values())

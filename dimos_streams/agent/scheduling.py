@@ -1,0 +1,73 @@
+"""In which order the calls of one answer run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def groups(calls: Iterable[T], parallel_safe: Callable[[T], bool]) -> list[list[T]]:
+    """Neighbours that may run at once, together; every other call alone; all in the order of the calls.
+
+    So a sensing call never overtakes a motion that was asked for before it.
+    """
+    found: list[list[T]] = []
+    joining = False
+    for call in calls:
+        safe = parallel_safe(call)
+        if safe and joining:
+            found[-1].append(call)
+        else:
+            found.append([call])
+        joining = safe
+    return found
+
+
+async def run_in_order(
+    groups: Sequence[Sequence[T]],
+    run: Callable[[T], Awaitable[R]],
+    done: Callable[[T, R], None],
+    *,
+    cap: int,
+) -> list[R]:
+    """Run group after group, within a group at most ``cap`` calls at once.
+
+    ``done`` hears of each result in the order of the calls, as soon as those before it are there. Cancelling it
+    cancels all that run, at once.
+    """
+    results: list[R] = []
+
+    def take(call: T, result: R) -> None:
+        results.append(result)
+        done(call, result)
+
+    for group in groups:
+        if len(group) == 1:
+            take(group[0], await run(group[0]))
+        else:
+            await _run_together(group, run, take, cap)
+    return results
+
+
+async def _run_together(
+    group: Sequence[T], run: Callable[[T], Awaitable[R]], take: Callable[[T, R], None], cap: int
+) -> None:
+    free = asyncio.Semaphore(cap)
+    finished: dict[int, R] = {}
+    taken = 0
+
+    async def run_one(index: int) -> None:
+        nonlocal taken
+        async with free:
+            finished[index] = await run(group[index])
+        while taken in finished:
+            result = finished.pop(taken)
+            taken += 1
+            take(group[taken - 1], result)
+
+    # Not a TaskGroup: that cancels its tasks a step later than it is cancelled itself.
+    await asyncio.gather(*(run_one(index) for index in range(len(group))))

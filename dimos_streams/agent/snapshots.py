@@ -1,0 +1,72 @@
+"""An agent at one moment, as operators see it."""
+
+from __future__ import annotations
+
+from dimos_streams import clock
+from dimos_streams.agent.conversation import Entry
+from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.missions import Mission, Spent
+from dimos_streams.operator.messages import (
+    AgentSnapshot,
+    ConversationEntry,
+    MissionView,
+    QueueView,
+    Usage,
+    WaitingCall,
+)
+
+_ENTRIES, _TEXT, _MISSIONS, _CALLS = 50, 1000, 100, 200
+
+
+def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
+    """The agent now. All events up to ``number`` are in it."""
+    loop = core.loop
+    return AgentSnapshot(
+        agent=core.name,
+        utime=clock.utime(),
+        number=core.events.last_number,
+        state=loop.state.value,
+        mode=core.control.mode.value,
+        waiting_calls=tuple(
+            WaitingCall(skill=call.skill, arguments=dict(call.arguments), tool_call_id=call.tool_call_id)
+            for call in core.control.waiting[:_CALLS]
+        ),
+        model=core.model_name,
+        usage=_usage(core.spent),
+        queue=QueueView(waiting=len(core.queue), capacity=core.queue.capacity),
+        iteration=loop.iteration,
+        missions=tuple(_mission(mission) for mission in list(loop.missions.values())[-_MISSIONS:]),
+        calls=tuple(call.call_id for call in core.calls.open[-_CALLS:]),
+        approvals=tuple(core.approvals.pending()),
+        disabled_skills=core.enabled.disabled,
+        conversation=tuple(_entry(entry) for entry in core.conversation.newest(_ENTRIES)),
+        plan=core.plans.view(),
+        on_console_loss=core.config.approval.on_console_loss,
+        watched=watched,
+    )
+
+
+def _usage(spent: Spent) -> Usage:
+    return Usage(
+        requests=spent.requests,
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        cost=spent.cost,
+    )
+
+
+def _mission(mission: Mission) -> MissionView:
+    return MissionView(id=mission.id, text=mission.words[:_TEXT], utime=mission.began_utime)
+
+
+def _entry(entry: Entry) -> ConversationEntry:
+    return ConversationEntry(
+        number=entry.number,
+        role=entry.role,
+        text=entry.text[:_TEXT],
+        utime=entry.utime,
+        skill=entry.skill,
+        call_id=entry.call_id,
+        is_error=entry.is_error,
+        missions=tuple(sorted(entry.missions)),
+    )

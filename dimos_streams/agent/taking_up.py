@@ -1,0 +1,125 @@
+"""How an agent begins: waits for its bridge, takes over what is open, and goes on where a dead one was."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from dimos_streams.agent.backoff import Backoff
+from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.events import EventKind
+from dimos_streams.agent.missions import Mission
+from dimos_streams.agent.open_call import OpenCall
+from dimos_streams.agent.queue import Notice, OperatorWords
+from dimos_streams.agent.resuming import Resumption, Unanswered
+from dimos_streams.errors import SkillError, SkillUnavailableError
+
+_INTRODUCTION_S = 3.0
+
+
+async def take_up(core: AgentCore, rng: random.Random, waiting: Callable[[str], None]) -> int:
+    """The place in the journal to read on from. ``waiting`` hears why the bridge can't be used yet."""
+    backoff = Backoff(rng)
+    missions = _missions(core)
+    known = _known_calls(core.resumption, missions)
+    core.calls.remember_closed(core.resumption.closed if core.resumption else ())
+    while True:
+        try:
+            place = await core.gateway.place()
+            adopted = await core.calls.adopt_open(known)
+            break
+        except SkillUnavailableError as error:
+            waiting(str(error))
+            await asyncio.sleep(backoff.next())
+    adopted = _claimed(core, adopted, missions)
+    for call in adopted:
+        text = f"{call.skill} (call {call.call_id}) runs from before this agent was started"
+        core.events.emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)
+    if core.resumption is None:
+        return place
+    _go_on(core, core.resumption, missions)
+    # A journal that begins anew has places that mean something else.
+    return min(core.resumption.place, place)
+
+
+async def tidy_up(core: AgentCore) -> None:
+    """Close calls of the record that the bridge does not know any more, once it could hear of those that live."""
+    if core.resumption is None or not core.resumption.calls:
+        return
+    await asyncio.sleep(_INTRODUCTION_S)
+    try:
+        await core.calls.close_lost(unknown_too=True)
+    except SkillError as error:
+        core.events.emit(EventKind.NOTE, (), text=f"calls from before can't be compared with the bridge's: {error}")
+
+
+def _missions(core: AgentCore) -> dict[str, Mission]:
+    """Those that were not over, begun again."""
+    found = {}
+    for unfinished in core.resumption.missions if core.resumption else ():
+        mission = found[unfinished.id] = core.resume(unfinished.id, unfinished.words)
+        mission.spent = unfinished.spent
+        mission.reason, mission.text = unfinished.reason, unfinished.text
+    return found
+
+
+def _known_calls(resumption: Resumption | None, missions: dict[str, Mission]) -> list[OpenCall]:
+    return [
+        OpenCall(
+            call.call_id,
+            call.skill,
+            tuple(missions[id] for id in call.missions if id in missions),
+            last_seq=call.last_seq,
+            arguments=call.arguments,
+        )
+        for call in (resumption.calls if resumption else ())
+    ]
+
+
+def _claimed(core: AgentCore, adopted: tuple[OpenCall, ...], missions: dict[str, Mission]) -> tuple[OpenCall, ...]:
+    """Calls that the dead agent had asked for without hearing their ids are its missions'; the others are left."""
+    left = list(adopted)
+    for wish in core.resumption.unanswered if core.resumption else ():
+        if wish.arguments is None or wish.call_id:
+            continue
+        for call in left:
+            if (call.skill, dict(call.arguments)) == (wish.skill, dict(wish.arguments)) and not call.parent:
+                core.calls.assign(call, tuple(missions[id] for id in wish.missions if id in missions))
+                wish.call_id = call.call_id
+                left.remove(call)
+                break
+    return tuple(left)
+
+
+def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]) -> None:
+    """Give results to what has none, and begin again where the model was in the middle."""
+    for wish in resumption.unanswered:
+        core.events.emit(
+            EventKind.RESULT,
+            wish.missions,
+            text=_fate(wish),
+            tool_call_id=wish.tool_call_id,
+            skill=wish.skill,
+            call_id=wish.call_id,
+            is_error=not wish.call_id,
+            event=None,
+        )
+    for unfinished in resumption.missions:
+        mission = missions[unfinished.id]
+        core.events.emit(EventKind.NOTE, (mission.id,), text="the agent was restarted and goes on with this mission")
+        if not unfinished.heard:
+            core.queue.put_nowait(OperatorWords(unfinished.words, (mission,)))
+        elif unfinished.in_turn:
+            core.queue.put_nowait(Notice("", (mission,)))
+        elif mission.over:
+            mission.hold()
+            mission.release()
+
+
+def _fate(wish: Unanswered) -> str:
+    if wish.call_id:
+        return f"The agent was restarted. Call {wish.call_id} was begun; what it has to say will be told."
+    if wish.arguments is None:
+        return "not run: the agent was restarted before"
+    return "The agent was restarted while this began; it is not known whether it ran. It does not run now."

@@ -1,0 +1,261 @@
+"""One turn: the model reacts to messages, answer after answer, until it asks for nothing more or has to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from dimos_streams.agent.answering import Answer, Answering, call_fields
+from dimos_streams.agent.assembly import AssembledCall
+from dimos_streams.agent.events import EventKind
+from dimos_streams.agent.executing import CallResult, Execution
+from dimos_streams.agent.gates.base import Hint, Stop, Warn
+from dimos_streams.agent.limits import over_budget
+from dimos_streams.agent.missions import Mission, Spent, all_ended, ids
+from dimos_streams.agent.models.base import ModelError, ModelRequest, ToolSchema, Usage
+from dimos_streams.agent.parts import LoopParts
+from dimos_streams.agent.states import LoopState, StateMachine
+from dimos_streams.agent.stopping import ExecutedCall, Progress, verdict
+
+LOOPING = "repetition"
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a turn stops."""
+
+    reason: str
+    note: str = ""
+    """For people, where the reason alone does not say it."""
+    ends_missions: bool = False
+    """Nothing more may be done for the missions: what they have begun is ended too."""
+
+
+class Turn:
+    """Asks, runs, asks again. ``interrupt`` ends it from outside, at once; then ``finish`` makes its record whole."""
+
+    def __init__(
+        self,
+        id: str,
+        parts: LoopParts,
+        machine: StateMachine,
+        missions: tuple[Mission, ...],
+        numbers: itertools.count[int],
+    ) -> None:
+        self.id = id
+        self.parts = parts
+        self.missions = missions
+        self.iteration = 0
+        self.interruption = ""
+        self.interrupted = asyncio.Event()
+        self.tools: tuple[ToolSchema, ...] = ()
+        self.text = ""
+        """The newest words of the model."""
+        self._machine = machine
+        self._numbers = numbers
+        self._task: asyncio.Task[Ending] | None = None
+        self._spent = Spent()
+        self._errors = 0
+        self._batch_size = 0
+        self._executed: list[ExecutedCall] = []
+        self._repetition = parts.new_repetition()
+        self._answering: Answering | None = None
+        self._execution: Execution | None = None
+
+    def emit(self, kind: str, **data: Any) -> None:
+        """Log an event of the turn's missions."""
+        self.parts.events.emit(kind, ids(self.missions), **data)
+
+    def start(self) -> asyncio.Task[Ending]:
+        """Begin; the task gives why it stopped."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"turn {self.id}")
+        if self.interruption:
+            self._task.cancel()
+        return self._task
+
+    def interrupt(self, reason: str) -> None:
+        """End it: the model's stream is closed and no call begins any more. The first reason stays."""
+        if self.interruption:
+            return
+        self.interruption = reason
+        self.interrupted.set()
+        if self._task is not None:
+            self._task.cancel()
+
+    def finish(self, ending: Ending) -> None:
+        """Complete the record: no call without a result, no words of the operator without an end."""
+        if self._answering is not None:
+            self._count(self._answering.usage)
+            text = f"{self._answering.text} [{ending.reason}]".strip()
+            self.emit(EventKind.ANSWER, text=text, finish=ending.reason, tool_calls=[])
+            self._answering = None
+        if self._execution is not None:
+            self._execution.settle(_why(ending))
+            self._execution = None
+        if self.interruption and self.parts.conversation.awaits_answer:
+            self.emit(EventKind.ANSWER, text=f"[{ending.reason}]", finish=ending.reason, tool_calls=[])
+        if ending.note:
+            self.emit(EventKind.NOTE, text=ending.note)
+        for mission in self.missions:
+            mission.reason, mission.text = mission.ended or ending.reason, self.text
+        self.emit(
+            EventKind.STOP, reason=ending.reason, note=ending.note, iterations=self.iteration, text=self.text[:500]
+        )
+
+    async def _run(self) -> Ending:
+        try:
+            while True:
+                ending = await self._iterate()
+                if ending is not None:
+                    return ending
+        except Exception as error:
+            _logger.exception("the agent's loop has a bug")
+            text = f"internal error in turn {self.id} ({type(error).__name__}: {error})"
+            self.emit(EventKind.ERROR, text=text, is_error=True)
+            return Ending("error")
+
+    async def _iterate(self) -> Ending | None:
+        """One iteration; None to go on with another."""
+        settings = self.parts.settings
+        if self.iteration >= settings.max_iterations:
+            return Ending("max_iterations", f"stopped after {settings.max_iterations} answers of the model")
+        await self.parts.control.unpaused()
+        if all_ended(self.missions):
+            return Ending(self.missions[0].ended)
+        self.iteration += 1
+        self._machine.go(LoopState.STREAMING)
+        answer = await self._ask()
+        if isinstance(answer, Ending):
+            return answer
+        self.text = answer.text or self.text
+        if not answer.calls:
+            return Ending("completed" if answer.finish in ("stop", "tool_calls") else answer.finish)
+        self._execution = Execution(self, answer.calls)
+        return self._must_stop(answer.calls) or await self._execute(answer)
+
+    async def _ask(self) -> Answer | Ending:
+        """One answer of the model, recorded; an ending if it failed, which is recorded too."""
+        parts = self.parts
+        self.emit(EventKind.ITERATION_START, iteration=self.iteration)
+        await parts.offers.refresh()
+        self.tools = self._offered_tools()
+        request = ModelRequest(parts.results.mask(parts.conversation.messages()), self.tools)
+        self._answering = Answering(self.parts.events.emit, ids(self.missions), self._numbers)
+        try:
+            answer = await self._answering.receive(parts.model, request)
+        except ModelError as error:
+            return self._model_failed(str(error))
+        except Exception as error:
+            _logger.exception("the model has a bug")
+            return self._model_failed(f"{type(error).__name__}: {error}")
+        self._count(self._answering.usage)
+        self._answering = None
+        self.emit(
+            EventKind.ANSWER,
+            text=answer.text,
+            finish=answer.finish,
+            why_cut=answer.why_cut,
+            tool_calls=[call_fields(call.call) for call in answer.calls],
+        )
+        return answer
+
+    def _model_failed(self, why: str) -> Ending:
+        if self._answering is not None:
+            self._count(self._answering.usage)
+            self._answering = None
+        self.emit(EventKind.ERROR, text=f"the model failed: {why}", is_error=True)
+        return Ending("error")
+
+    def _offered_tools(self) -> tuple[ToolSchema, ...]:
+        parts = self.parts
+        schemas = (parts.reviewer.tool(skill) for skill in parts.offers.offered.values() if skill.available)
+        return (*(schema for schema in schemas if schema is not None), *parts.tools.schemas())
+
+    def _count(self, usage: Usage) -> None:
+        cost = self.parts.cost(usage)
+        spent = Spent(requests=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=cost)
+        self._spent += spent
+        for mission in self.missions:
+            mission.spend(spent)
+        self.emit(
+            EventKind.USAGE,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.cached_tokens,
+            cost=cost,
+        )
+
+    def _must_stop(self, asked: tuple[AssembledCall, ...] = ()) -> Ending | None:
+        """Whether budgets or conditions end the missions here."""
+        budget = over_budget(self.missions, self.parts.settings)
+        if budget is not None:
+            return Ending(budget, "the mission has used all it may", ends_missions=True)
+        reason = verdict(self.parts.settings.stop_conditions, self._progress(asked))
+        return Ending(reason, ends_missions=True) if reason else None
+
+    def _progress(self, asked: tuple[AssembledCall, ...]) -> Progress:
+        return Progress(
+            iteration=self.iteration,
+            response=self.text,
+            asked=tuple(call.call.name for call in asked),
+            spent=self._spent,
+            executed=tuple(self._executed),
+            last_results=tuple(self._last_batch()),
+            robot=self.parts.robot(),
+        )
+
+    def _last_batch(self) -> list[ExecutedCall]:
+        return self._executed[-self._batch_size :] if self._batch_size else []
+
+    async def _execute(self, answer: Answer) -> Ending | None:
+        """Run what an answer asks for; None to go on."""
+        assert self._execution is not None
+        self._machine.go(LoopState.EXECUTING)
+        hint = self._look_for_repetition(answer)
+        if isinstance(hint, Ending):
+            return hint
+        results = await self._execution.run()
+        self._execution = None
+        self._note_executed(answer, results)
+        if hint:
+            self.emit(EventKind.NEWS, text=hint, skill="agent")
+        return self._too_many_errors(results) or self._must_stop()
+
+    def _look_for_repetition(self, answer: Answer) -> Ending | str:
+        """What to tell the model, or an ending."""
+        batch = [(call.call.name, call.arguments) for call in answer.calls if call.damage is None]
+        exempt = frozenset(name for name, skill in self.parts.offers.offered.items() if skill.polling)
+        exempt |= self.parts.tools.polling()
+        alarm = self._repetition.observe(batch, exempt) if batch else None
+        if isinstance(alarm, Stop):
+            return Ending(LOOPING, alarm.text)
+        if isinstance(alarm, Warn | Hint):
+            self.emit(EventKind.NOTE, text=alarm.text)
+        return alarm.text if isinstance(alarm, Hint) else ""
+
+    def _note_executed(self, answer: Answer, results: list[CallResult]) -> None:
+        self._batch_size = len(results)
+        self._executed += [
+            ExecutedCall(
+                skill=assembled.call.name, arguments=assembled.arguments, text=result.text, is_error=result.is_error
+            )
+            for assembled, result in zip(answer.calls, results, strict=True)
+        ]
+
+    def _too_many_errors(self, results: list[CallResult]) -> Ending | None:
+        if not all(result.is_error for result in results):
+            self._errors = 0
+        elif all(result.charged for result in results):
+            self._errors += 1
+        if self._errors < self.parts.settings.max_consecutive_errors:
+            return None
+        return Ending("consecutive_errors", f"all calls of {self._errors} answers in a row have failed")
+
+
+def _why(ending: Ending) -> str:
+    words = {"cancelled": "the operator has withdrawn this", "aborted": "the operator has aborted the mission"}
+    return words.get(ending.reason, f"{ending.reason}{f' ({ending.note})' if ending.note else ''}")

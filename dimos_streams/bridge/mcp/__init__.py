@@ -1,0 +1,1 @@
+"""`/mcp`: skills and calls for clients of the Model Context Protocol."""

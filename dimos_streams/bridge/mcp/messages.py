@@ -1,0 +1,58 @@
+"""JSON-RPC 2.0, as far as the Model Context Protocol uses it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = (
+    -32700,
+    -32600,
+    -32601,
+    -32602,
+    -32603,
+)
+
+Id = Annotated[str, Field(max_length=200)] | int
+
+
+class Incoming(BaseModel):
+    """A request (it has an id and a method), a notification (no id) or a response (no method) of a client."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    jsonrpc: Literal["2.0"]
+    id: Id | None = None
+    method: Annotated[str, Field(max_length=200)] | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def progress_token(self) -> str | int | None:
+        """What the client wants progress to be told by, None if it wants none."""
+        meta = self.params.get("_meta")
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
+        return token if isinstance(token, str | int) else None
+
+
+class RpcError(Exception):
+    """A request that can't be answered with a result."""
+
+    def __init__(self, code: int, text: str) -> None:
+        self.code = code
+        super().__init__(text)
+
+
+def result(id: Id | None, value: dict[str, Any]) -> dict[str, Any]:
+    """The response to a request."""
+    return {"jsonrpc": "2.0", "id": id, "result": value}
+
+
+def error(id: Id | None, code: int, text: str) -> dict[str, Any]:
+    """The response to a request that went wrong."""
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}}
+
+
+def notification(method: str, **params: Any) -> dict[str, Any]:
+    """A message that wants no response."""
+    return {"jsonrpc": "2.0", "method": method, "params": params}

@@ -1,0 +1,1 @@
+"""`WS /monitor`: the state of a run for operators, and their commands."""

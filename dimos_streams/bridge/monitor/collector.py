@@ -1,0 +1,80 @@
+"""Puts the state of a run together."""
+
+from __future__ import annotations
+
+from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.calls import CallState
+from dimos_streams.bridge.monitor.reports import Reports
+from dimos_streams.bridge.monitor.robots import Robots
+from dimos_streams.operator.messages import CallLine, ModuleLine, MonitorSnapshot, SkillLine
+from dimos_streams.operator.reporting import MONITOR, shortened
+from dimos_streams.tool_stream.directory import ModuleView
+
+_MAX_CALLS = 200
+_MAX_TEXT = 500
+_MAX_ARGUMENT = 300
+
+
+class Collector:
+    """Reads broker, reports and robots. What does not change costs a comparison."""
+
+    def __init__(self, broker: Broker, reports: Reports, robots: Robots) -> None:
+        self._broker = broker
+        self._reports = reports
+        self._robots = robots
+        self._skills_of: object = None
+        self.skills: tuple[SkillLine, ...] = ()
+        """As of the last snapshot."""
+
+    def snapshot(self, watchers: int) -> MonitorSnapshot:
+        """The state now."""
+        modules = self._broker.directory.modules()
+        self._robots.follow(module.name for module in modules)
+        ledger = self._broker.ledger
+        return MonitorSnapshot(
+            agents=dict(self._reports.snapshots),
+            calls=tuple(_call_line(call) for call in ledger.calls.open[:_MAX_CALLS] if call.caller != MONITOR),
+            leases=ledger.leases.holders(),
+            skills=self._skill_lines(modules),
+            modules=tuple(_module_line(module) for module in modules),
+            robots=self._robots.views(),
+            watchers=watchers,
+        )
+
+    def _skill_lines(self, modules: list[ModuleView]) -> tuple[SkillLine, ...]:
+        key = [(module.name, module.alive, module.skills) for module in modules]
+        if key != self._skills_of:
+            self._skills_of = key
+            self.skills = tuple(
+                SkillLine(
+                    name=info.name,
+                    module=module.name,
+                    description=info.description[:_MAX_TEXT],
+                    available=module.alive,
+                    audience=info.audience,
+                )
+                for module in modules
+                for info in module.skills
+            )
+        return self.skills
+
+
+def _call_line(call: CallState) -> CallLine:
+    return CallLine(
+        call_id=call.call_id,
+        skill=call.skill,
+        module=call.module,
+        caller=call.caller,
+        parent=call.parent,
+        arguments=shortened(dict(call.arguments), _MAX_ARGUMENT),
+        state="open" if call.state == "open" else "requested",
+        text=call.text[:_MAX_TEXT],
+        uses=call.uses,
+        requested_utime=call.requested_utime,
+    )
+
+
+def _module_line(module: ModuleView) -> ModuleLine:
+    # How long it has been silent would make a new state of each moment.
+    health = module.health if module.alive else module.health.partition(":")[0]
+    return ModuleLine(name=module.name, instance=module.instance, pid=module.pid, health=health, alive=module.alive)

@@ -1,0 +1,110 @@
+"""Operators' commands: parsed, carried out as calls, answered."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from dimos_streams.bridge.broker import Broker, UnknownCallError
+from dimos_streams.bridge.monitor.view import message
+from dimos_streams.bridge.problems import log_internal_error
+from dimos_streams.errors import DimosStreamsError, SkillArgumentError, SkillError, SkillUnavailableError
+from dimos_streams.operator.agents import UnknownAgentError, agents_among, call_for, choose_agent
+from dimos_streams.operator.messages import AgentCommand, Cancel, Command, Say
+from dimos_streams.operator.schema import COMMANDS
+
+CALLER = "operator"
+_WAIT_S = 10.0
+
+Problem = Literal["bad-json", "bad-command", "unknown-agent", "unknown-call", "refused", "unavailable", "internal"]
+
+
+class Commands:
+    """Turns text from a client into calls, and what becomes of them into ``reply`` and ``error`` messages."""
+
+    def __init__(self, broker: Broker, *, wait_s: float = _WAIT_S) -> None:
+        """``wait_s`` bounds how long an operator's skill may take."""
+        self._broker = broker
+        self._wait_s = wait_s
+
+    async def carry_out(self, text: str) -> bytes:
+        """The answer to a command, a message without its ``seq``. Whatever the text is, it has one."""
+        try:
+            given = from_json(text, allow_inf_nan=False)
+        except ValueError as error:
+            return _error(None, "bad-json", f"not JSON: {error}")
+        id = _id_of(given)
+        try:
+            command = COMMANDS.validate_python(given)
+        except ValidationError as error:
+            errors = _errors(error)
+            told = "; ".join(f"{field}: {problem}" for field, problem in errors.items())
+            return _error(id, "bad-command", f"not a command: {told}", errors)
+        try:
+            return await self._carry_out(command)
+        except DimosStreamsError as error:
+            return _error(id, _problem(error), str(error), _fields(error))
+        except Exception as error:
+            return _error(id, "internal", f"internal error {log_internal_error(error, command.command)}")
+
+    async def _carry_out(self, command: Command) -> bytes:
+        if isinstance(command, Cancel):
+            await self._broker.cancel(command.call_id, command.reason)
+            return _reply(command, command.call_id, text=f"call {command.call_id} is asked to end")
+        return await self._call(command)
+
+    async def _call(self, command: AgentCommand) -> bytes:
+        agent = choose_agent(agents_among(await self._broker.skills()), command.agent)
+        name, arguments = call_for(command)
+        skill = agent.skill(name)
+        call_id = await self._broker.call(skill, arguments, caller=CALLER)
+        until: Literal["answer", "close"] = "answer" if isinstance(command, Say) else "close"
+        ended = await self._broker.wait(call_id, until, self._wait_s)
+        view = await self._broker.view(call_id)
+        if not ended:
+            raise SkillUnavailableError(f"agent {agent.name!r} has not answered within {self._wait_s:g} s")
+        if view.outcome not in (None, "completed"):
+            raise SkillError(view.text)
+        return _reply(command, call_id, text=view.text, outcome=view.outcome, result=view.result)
+
+
+def _reply(command: Command, call_id: str, *, text: str, outcome: str | None = None, result: Any = None) -> bytes:
+    return message(
+        "reply",
+        id=command.id,
+        command=command.command,
+        call_id=call_id,
+        outcome=outcome,
+        text=text,
+        result=result,
+    )
+
+
+def _error(id: str | int | None, problem: Problem, text: str, errors: dict[str, str] | None = None) -> bytes:
+    return message("error", id=id, problem=problem, text=text, errors=errors or {})
+
+
+def _problem(error: DimosStreamsError) -> Problem:
+    if isinstance(error, UnknownAgentError):
+        return "unknown-agent"
+    if isinstance(error, UnknownCallError):
+        return "unknown-call"
+    return "unavailable" if isinstance(error, SkillUnavailableError) else "refused"
+
+
+def _fields(error: DimosStreamsError) -> dict[str, str]:
+    return error.problems if isinstance(error, SkillArgumentError) else {}
+
+
+def _id_of(given: Any) -> str | int | None:
+    """The id by which a client knows its command, if what came has one."""
+    id = given.get("id") if isinstance(given, dict) else None
+    if isinstance(id, str):
+        return id[:200]
+    return id if isinstance(id, int) and not isinstance(id, bool) else None
+
+
+def _errors(error: ValidationError) -> dict[str, str]:
+    return {".".join(map(str, detail["loc"])) or "command": detail["msg"] for detail in error.errors()}

@@ -1,0 +1,178 @@
+"""The monitor: reads all events once, keeps the state, and tells both to its watchers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dimos_streams import clock
+from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.entry import Entry
+from dimos_streams.bridge.hub import Hub, Reader
+from dimos_streams.bridge.monitor.collector import Collector
+from dimos_streams.bridge.monitor.reports import Reports
+from dimos_streams.bridge.monitor.robots import Robots
+from dimos_streams.bridge.monitor.view import View, message, part_of
+from dimos_streams.bridge.monitor.watcher import Watcher
+from dimos_streams.operator.agents import agents_among
+from dimos_streams.operator.reporting import MONITOR
+
+STATE_EVERY_S = 0.2
+LINGER_S = 2.0
+_TOLD = frozenset({"open", "update", "close"})
+"""Progress is seen in the state; as events of their own it would be too many."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorStatistics:
+    """Watchers now, and counts since the monitor was made."""
+
+    watchers: int
+    gaps: int
+    """Times that a watcher's queue was full."""
+    malformed: int
+    """Reports and robots' messages that could not be read."""
+
+
+class Monitor:
+    """Costs nothing while nobody watches. Use from the bus's loop only.
+
+    A look at the state every 0.2 s: it is told only if it is different. All events that it contains were read before,
+    because a look reads what is there and then looks without letting anything happen in between.
+    """
+
+    def __init__(self, broker: Broker, hub: Hub, *, state_every_s: float = STATE_EVERY_S, linger_s: float = LINGER_S):
+        """Agents are told that nobody watches when nobody has for ``linger_s``."""
+        self._broker = broker
+        self._hub = hub
+        self._state_every_s = state_every_s
+        self._linger_s = linger_s
+        self._reports = Reports(broker, self._look_soon)
+        self._robots = Robots(broker.bus)
+        self._collector = Collector(broker, self._reports, self._robots)
+        self._watchers: dict[Watcher, None] = {}
+        self._views: dict[str | None, View] = {}
+        self._watched_at: dict[str, float] = {}
+        """When somebody last watched an agent, by its name."""
+        self._gaps = 0
+        self._alone_since = 0.0
+        self._due = False
+        """A look is due."""
+        self._nudge: Callable[[], None] = lambda: None
+        self._pump: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    def start(self) -> None:
+        """Begin. Reports that an earlier life of the process has asked for end when nobody comes to watch."""
+        self._alone_since = clock.monotonic()
+        if any(call.caller == MONITOR for call in self._broker.ledger.calls.open):
+            self._run()
+
+    async def stop(self) -> None:
+        """End all watchers, now and in future. Twice is fine."""
+        self._stopped = True
+        for watcher in list(self._watchers):
+            watcher.close()
+        pump, self._pump = self._pump, None
+        if pump is not None:
+            pump.cancel()
+            await asyncio.wait([pump])
+        await self._reports.stop()
+        self._robots.stop()
+
+    def watch(self, agent: str | None = None) -> Watcher:
+        """A watcher of everything or (by its module or namespace) of one agent; close it when done."""
+        watcher = Watcher(agent, look=self._look_soon, forget=self._forget)
+        if self._stopped:
+            watcher.close()
+            return watcher
+        self._watchers[watcher] = None
+        self._run()
+        self._look_soon()
+        return watcher
+
+    def statistics(self) -> MonitorStatistics:
+        """What goes on."""
+        gaps = self._gaps + sum(watcher.gaps for watcher in self._watchers)
+        return MonitorStatistics(len(self._watchers), gaps, self._reports.malformed + self._robots.malformed)
+
+    def _forget(self, watcher: Watcher) -> None:
+        self._gaps += watcher.gaps
+        self._watchers.pop(watcher, None)
+        if not any(other.agent == watcher.agent for other in self._watchers):
+            self._views.pop(watcher.agent, None)
+        self._alone_since = clock.monotonic()
+
+    def _run(self) -> None:
+        """Read events from now on, if that is not done already."""
+        if self._pump is None or self._pump.done():
+            self._pump = asyncio.get_running_loop().create_task(self._read(self._hub.reader()), name="monitor")
+
+    async def _read(self, reader: Reader) -> None:
+        with contextlib.closing(reader):
+            while not (self._is_over() or reader.closed):
+                while reader.lag and not reader.closed:
+                    self._take(await reader.page())
+                self._look()
+                await self._take_for_a_while(reader)
+        if self._is_over():
+            self._reports.want(())
+            self._reports.end_left()
+            self._robots.stop()
+
+    async def _take_for_a_while(self, reader: Reader) -> None:
+        self._due = False
+        self._nudge = reader.nudge
+        timer = asyncio.get_running_loop().call_later(self._state_every_s, self._look_soon)
+        try:
+            while not (self._due or reader.closed):
+                self._take(await reader.page())
+        finally:
+            timer.cancel()
+
+    def _look_soon(self) -> None:
+        self._due = True
+        self._nudge()
+
+    def _is_over(self) -> bool:
+        return not self._watchers and clock.monotonic() - self._alone_since >= self._linger_s
+
+    def _take(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            if entry.type == "gap":
+                continue  # more than the ring holds came at once; what it led to is in the state
+            if entry.caller == MONITOR:
+                event = self._reports.take(entry.event)
+                if event is not None:
+                    self._offer(event.agent, message("event", event=event))
+            elif entry.type in _TOLD:
+                self._offer(entry.caller, b'{"type":"call","event":%b}' % entry.body)
+
+    def _offer(self, agent: str, event: bytes) -> None:
+        for watcher in self._watchers:
+            if watcher.wants(agent):
+                watcher.offer(event)
+
+    def _look(self) -> None:
+        """Take the state as it is now, and show it where it is different."""
+        state = self._collector.snapshot(len(self._watchers))
+        self._want_reports()
+        for agent in dict.fromkeys(watcher.agent for watcher in self._watchers):
+            snapshot = part_of(state, agent)
+            if agent not in self._views or snapshot != self._views[agent].snapshot:
+                self._views[agent] = View(clock.utime(), snapshot)
+        for watcher in self._watchers:
+            watcher.show(self._views[watcher.agent])
+
+    def _want_reports(self) -> None:
+        now = clock.monotonic()
+        agents = agents_among(self._collector.skills)
+        for agent in agents:
+            if any(watcher.wants(agent.name) for watcher in self._watchers):
+                self._watched_at[agent.name] = now
+        self._reports.want(
+            agent for agent in agents if now - self._watched_at.get(agent.name, -math.inf) < self._linger_s
+        )

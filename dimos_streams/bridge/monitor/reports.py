@@ -1,0 +1,110 @@
+"""The ``report`` calls that the monitor holds open while somebody watches, and what agents say in them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.bridge.broker import Broker, UnknownCallError
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.limited_log import LimitedLog
+from dimos_streams.operator.agents import AgentView
+from dimos_streams.operator.messages import AgentEvent, AgentSnapshot
+from dimos_streams.operator.reporting import MONITOR, REPORT, report_of
+from dimos_streams.tool_stream.event import ToolEvent
+
+_RETRY_S = 1.0
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+class Reports:
+    """One ``report`` call for each agent that is watched. For an agent, an open one means that somebody watches."""
+
+    def __init__(self, broker: Broker, on_first: Callable[[], None]) -> None:
+        """``on_first`` is called at an agent's first snapshot."""
+        self.snapshots: dict[str, AgentSnapshot] = {}
+        """The newest of each agent, by its name, as long as it reports."""
+        self.malformed = 0
+        self._broker = broker
+        self._on_first = on_first
+        self._agents: dict[str, str] = {}
+        """By the ids of their calls."""
+        self._opening: set[str] = set()
+        self._retry_at: dict[str, float] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    def want(self, agents: Iterable[AgentView]) -> None:
+        """Have these report, and no others; again and again, because they come and go."""
+        wanted = {agent.name: agent for agent in agents if agent.reports and agent.available}
+        for call_id, name in list(self._agents.items()):
+            if name not in wanted:
+                self.snapshots.pop(self._agents.pop(call_id), None)
+                self._spawn(self._cancel(call_id))
+        for name, agent in wanted.items():
+            known = name in self._opening or name in self._agents.values()
+            if not known and clock.monotonic() >= self._retry_at.get(name, 0.0):
+                self._opening.add(name)
+                self._spawn(self._open(agent))
+
+    def take(self, event: ToolEvent) -> AgentEvent | None:
+        """Take an event of any call; what happened in an agent, if it tells that."""
+        name = self._agents.get(event.call_id)
+        if name is None:
+            return None
+        if event.type == "close":
+            del self._agents[event.call_id]
+            self.snapshots.pop(name, None)
+            return None
+        try:
+            told = report_of(event.data)
+        except ValueError as error:
+            self.malformed += 1
+            _log.warning("report of %r skipped: %s", name, error)
+            return None
+        if isinstance(told, AgentSnapshot):
+            is_first = name not in self.snapshots
+            self.snapshots[name] = told
+            if is_first:
+                self._on_first()
+            return None
+        return told
+
+    def end_left(self, agent: str | None = None) -> None:
+        """End calls that are left of an earlier life of this process, of one agent or of all."""
+        for call in self._broker.ledger.calls.open:
+            if call.caller == MONITOR and call.call_id not in self._agents and agent in (None, call.module):
+                self._spawn(self._cancel(call.call_id))
+
+    async def stop(self) -> None:
+        """Forget about all of them; the calls go on, and the next life of this process finds them. Twice is fine."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _open(self, agent: AgentView) -> None:
+        self._retry_at[agent.name] = clock.monotonic() + _RETRY_S
+        try:
+            call_id = await self._broker.call(agent.skill(REPORT), {}, caller=MONITOR)
+        except DimosStreamsError as error:
+            _log.warning("agent %r does not report: %s", agent.name, error)
+        else:
+            self._agents[call_id] = agent.name
+            # Now, and not before: for the agent somebody has watched all the time.
+            self.end_left(agent.name)
+        finally:
+            self._opening.discard(agent.name)
+
+    async def _cancel(self, call_id: str) -> None:
+        with contextlib.suppress(UnknownCallError):  # it has ended long ago
+            await self._broker.cancel(call_id, "nobody watches any more")
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name="report")
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))

@@ -1,0 +1,123 @@
+"""Where robots are and how full their batteries, read off the bus while somebody watches."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus, Subscription
+from dimos_streams.errors import MessageError
+from dimos_streams.limited_log import LimitedLog
+from dimos_streams.messages.codec import channel_name, decode
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.sensor_msgs import BatteryState
+from dimos_streams.operator.messages import RobotView
+
+FRESH_S = 2.0
+"""A pose that is older counts as unknown."""
+BATTERY_FRESH_S = 60.0
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+@dataclass(slots=True)
+class _Heard:
+    data: bytes
+    at: float
+
+
+class _Newest:
+    """The newest message of a channel, decoded only when somebody asks."""
+
+    def __init__(self, bus: Bus, channel: str) -> None:
+        self.channel = channel
+        self.heard: _Heard | None = None
+        self._subscription: Subscription = bus.subscribe(channel, self._keep, capacity=1)
+
+    def data(self, fresh_s: float) -> bytes | None:
+        """Its bytes, None if it is older."""
+        heard = self.heard
+        return heard.data if heard is not None and clock.monotonic() - heard.at <= fresh_s else None
+
+    def close(self) -> None:
+        self._subscription.close()
+
+    def _keep(self, channel: str, data: bytes) -> None:
+        self.heard = _Heard(data, clock.monotonic())
+
+
+class Robots:
+    """Listens to ``/odom`` and ``/battery`` of each namespace."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.malformed = 0
+        self._bus = bus
+        self._followed: dict[str, tuple[_Newest, _Newest]] = {}
+
+    def follow(self, modules: Iterable[str]) -> None:
+        """Listen to the robots of the namespaces of these modules too."""
+        for module in modules:
+            namespace = module.rpartition("/")[0]
+            if namespace not in self._followed:
+                prefix = f"/{namespace}" if namespace else ""
+                self._followed[namespace] = (
+                    _Newest(self._bus, channel_name(f"{prefix}/odom", Odometry)),
+                    _Newest(self._bus, channel_name(f"{prefix}/battery", BatteryState)),
+                )
+
+    def views(self) -> dict[str, RobotView]:
+        """By namespace, only those that something is known of."""
+        found = {}
+        for namespace, (odom, battery) in self._followed.items():
+            known = {**self._pose(odom), **self._battery(battery)}
+            if known:
+                found[namespace] = RobotView.model_validate(known)
+        return found
+
+    def stop(self) -> None:
+        """Listen no more. Twice is fine."""
+        for newest in self._followed.values():
+            for one in newest:
+                one.close()
+        self._followed.clear()
+
+    def _pose(self, newest: _Newest) -> dict[str, float | str]:
+        data = newest.data(FRESH_S)
+        if data is None:
+            return {}
+        try:
+            odometry = decode(Odometry, data, channel=newest.channel)
+        except MessageError as error:
+            self._skip(newest, error)
+            return {}
+        pose = odometry.pose.pose
+        at, q = pose.position, pose.orientation
+        yaw = math.atan2(2 * (q.w * q.z + q.x * q.y), 1 - 2 * (q.y * q.y + q.z * q.z))
+        if not all(map(math.isfinite, (at.x, at.y, yaw))):
+            return {}
+        # To the millimetre: what a robot at rest measures is noise below it.
+        return {
+            "frame_id": odometry.header.frame_id,
+            "x": round(at.x, 3),
+            "y": round(at.y, 3),
+            "yaw": round(yaw, 3),
+        }
+
+    def _battery(self, newest: _Newest) -> dict[str, float | str]:
+        data = newest.data(BATTERY_FRESH_S)
+        if data is None:
+            return {}
+        try:
+            percentage = decode(BatteryState, data, channel=newest.channel).percentage
+        except MessageError as error:
+            self._skip(newest, error)
+            return {}
+        return {"battery": round(percentage, 3)} if 0 <= percentage <= 1 else {}
+
+    def _skip(self, newest: _Newest, error: MessageError) -> None:
+        self.malformed += 1
+        newest.heard = None
+        _log.warning("skipped: %s", error)

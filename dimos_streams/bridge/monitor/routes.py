@@ -1,0 +1,29 @@
+"""``WS /monitor`` and ``GET /monitor/schema``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import FastAPI, WebSocket
+
+from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.monitor.commands import Commands
+from dimos_streams.bridge.monitor.monitor import Monitor
+from dimos_streams.bridge.monitor.socket import serve
+from dimos_streams.operator.schema import schema
+
+
+def mount_monitor(
+    app: FastAPI, monitor: Monitor, broker: Broker, *, send_timeout_s: float, abort: Callable[[object], None]
+) -> None:
+    """Add the routes to an app."""
+    commands = Commands(broker)
+
+    @app.get("/monitor/schema")
+    async def monitor_schema() -> dict[str, Any]:
+        return schema()
+
+    @app.websocket("/monitor")
+    async def watch(socket: WebSocket) -> None:
+        await serve(socket, monitor, commands, send_timeout_s=send_timeout_s, abort=abort)

@@ -1,0 +1,77 @@
+"""One connection to ``WS /monitor``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import Callable
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from dimos_streams.bridge.monitor.commands import Commands
+from dimos_streams.bridge.monitor.monitor import Monitor
+from dimos_streams.bridge.monitor.view import message, numbered
+from dimos_streams.bridge.monitor.watcher import Watcher
+from dimos_streams.limited_log import LimitedLog
+
+_COMMANDS_AT_A_TIME = 16
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+async def serve(
+    socket: WebSocket,
+    monitor: Monitor,
+    commands: Commands,
+    *,
+    send_timeout_s: float,
+    abort: Callable[[object], None],
+) -> None:
+    """Tell a client what happens and take its commands until either side ends the connection.
+
+    A client that takes nothing for ``send_timeout_s`` is cut off. ``abort`` ends a client's connection at once.
+    """
+    await socket.accept()
+    with monitor.watch(socket.query_params.get("agent") or None) as watcher:
+        reading = asyncio.create_task(_read(socket, watcher, commands), name="monitor client")
+        try:
+            await _write(socket, watcher, send_timeout_s)
+        except TimeoutError:
+            _log.warning("watcher %s reads nothing; it was cut off", socket.client)
+            abort(socket.scope.get("client"))
+        except WebSocketDisconnect:
+            pass  # it has left while we wrote
+        finally:
+            reading.cancel()
+            await asyncio.wait([reading])
+
+
+async def _write(socket: WebSocket, watcher: Watcher, send_timeout_s: float) -> None:
+    for seq in itertools.count(1):
+        told = await watcher.next()
+        if told is None:
+            break
+        async with asyncio.timeout(send_timeout_s):
+            await socket.send_text(numbered(seq, told))
+    with contextlib.suppress(RuntimeError):  # the client has closed it
+        await socket.close(1001)
+
+
+async def _read(socket: WebSocket, watcher: Watcher, commands: Commands) -> None:
+    """Commands are begun in the order in which they come, and do not wait for each other's ends."""
+    slots = asyncio.Semaphore(_COMMANDS_AT_A_TIME)
+    async with asyncio.TaskGroup() as running:
+        while (received := await socket.receive())["type"] == "websocket.receive":
+            await slots.acquire()
+            running.create_task(_answer(received.get("text"), watcher, commands, slots))
+        watcher.close()
+
+
+async def _answer(text: str | None, watcher: Watcher, commands: Commands, slots: asyncio.Semaphore) -> None:
+    if text is None:
+        answer = message("error", id=None, problem="bad-json", text="send commands as text, not as bytes", errors={})
+    else:
+        answer = await commands.carry_out(text)
+    watcher.reply(answer, taken=slots.release)

@@ -1,0 +1,139 @@
+"""The operator's hand on the agents: approvals, approve, reject, pause, resume, step, abort."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from dimos_streams.cli import options
+from dimos_streams.cli.calls import at_bridge
+from dimos_streams.cli.output import note, write, write_json, write_table
+
+Approval = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The approval's id, or its beginning; see `approvals`.", show_default=False),
+]
+Reason = Annotated[str, typer.Option("--reason", help="Told to the agent.", show_default=False)]
+
+
+def approvals(
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the calls that wait for an operator's decision."""
+    from dimos_streams.cli.commanding import approval_row, pending
+
+    found = at_bridge(lambda gateway: pending(gateway, agent), url, port, token)
+    if as_json:
+        write_json([view.model_dump(mode="json") for view in found], indent=2)
+    elif found:
+        write_table(("ID", "AGENT", "SKILL", "ARGUMENTS", "WHY"), [approval_row(view) for view in found])
+    else:
+        note("nothing waits for approval")
+
+
+def approve(
+    approval: Approval,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arg",
+            "-a",
+            metavar="NAME=VALUE",
+            help="Change an argument; the value is YAML. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Let a call begin that waits for approval, as the agent asked for it or with changed arguments."""
+    from dimos_streams.cli.commanding import decide
+
+    write(
+        at_bridge(
+            lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=agent),
+            url,
+            port,
+            token,
+        )
+    )
+
+
+def reject(
+    approval: Approval,
+    reason: Reason = "",
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Refuse a call that waits for approval."""
+    from dimos_streams.cli.commanding import decide
+
+    write(
+        at_bridge(lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=agent), url, port, token)
+    )
+
+
+def pause(
+    reason: Reason = "",
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Hold the robot still and begin nothing new."""
+    _command("pause", {"reason": reason}, agent, url, port, token)
+
+
+def resume(
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Go on after a pause, or leave step mode."""
+    _command("resume", {}, agent, url, port, token)
+
+
+def step(
+    mode: Annotated[
+        Literal["on", "off", "once"],
+        typer.Argument(metavar="[on|off|once]", help="Step mode on or off; once lets one call go that waits."),
+    ] = "once",
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Let the agent's calls begin one by one."""
+    _command("step", {"mode": mode}, agent, url, port, token)
+
+
+def abort(
+    rollback: Annotated[
+        bool, typer.Option("--rollback", help="Take back what was done, newest first, as far as possible.")
+    ] = False,
+    reason: Reason = "",
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """End the agent's missions and their calls."""
+    _command("abort", {"rollback": rollback, "reason": reason}, agent, url, port, token)
+
+
+def _command(
+    name: str, arguments: dict[str, Any], agent: str, url: str | None, port: int | None, token: str | None
+) -> None:
+    from dimos_streams.cli.commanding import command
+
+    write(at_bridge(lambda gateway: command(gateway, name, arguments, agent), url, port, token))

@@ -1,0 +1,106 @@
+"""How agents' events and snapshots travel in the tool stream of a ``report`` call, and the names of operator skills.
+
+The skills of an agent module that operators' tools call (all with ``audience="operator"``; of a namespaced agent
+``robot1_pause`` and so on):
+
+    say(text)                                                its call is open until the mission is over
+    report()                                                 open until cancelled; while one is, somebody watches
+    pause(reason="") · resume() · step(mode="once")          mode: "on", "off", "once"
+    abort(rollback=False, reason="") · undo(count=1)
+    approvals() -> list[ApprovalView]                        those that are pending
+    decide(approval, decision, arguments=None, reason="")    decision: "approve", "reject", "delete"
+    amend(approval, arguments)
+    set_skill(skill, enabled)
+
+Each but ``say`` and ``report`` closes at once with a text for people. What can't be done fails with a
+``SkillError`` that says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from dimos_streams.operator.messages import AgentEvent, AgentSnapshot
+from dimos_streams.tool_stream.event import MAX_PAYLOAD, json_text
+
+REPORT: Final = "report"
+SAY: Final = "say"
+MONITOR: Final = "monitor"
+"""Caller of the monitor's ``report`` calls, which tools do not show among calls."""
+
+MAX_REPORT = MAX_PAYLOAD - 4_000
+"""Bytes of an event's or a snapshot's JSON; the rest is for the update's text."""
+_CUT = "…"
+
+
+def event_data(event: AgentEvent) -> dict[str, Any]:
+    """The data of the update that carries an event: ``await call.update(text, **event_data(event))``.
+
+    What is too long for one update is shortened, and says so.
+    """
+    fields = event.model_dump(mode="json")
+    for limit in (8_000, 1_000, 100):
+        if _size(fields) <= MAX_REPORT:
+            break
+        fields = {**fields, "data": {**shortened(event.data, limit), "shortened": True}}
+    if _size(fields) > MAX_REPORT:
+        fields = {**fields, "missions": fields["missions"][:10], "data": {"shortened": True}}
+    return {"event": fields}
+
+
+def snapshot_data(snapshot: AgentSnapshot) -> dict[str, Any]:
+    """The data of the progress that carries a snapshot: ``call.progress("", **snapshot_data(snapshot))``.
+
+    Of a conversation that is too long the oldest entries are left out, then other long parts.
+    """
+    while _size(snapshot.model_dump(mode="json")) > MAX_REPORT:
+        smaller = _smaller(snapshot)
+        if smaller is None:
+            break
+        snapshot = smaller
+    return {"snapshot": snapshot.model_dump(mode="json")}
+
+
+def report_of(data: Mapping[str, Any]) -> AgentEvent | AgentSnapshot | None:
+    """What the data of a ``report`` call's event carry. Raises ``ValueError`` if it is damaged."""
+    try:
+        if "event" in data:
+            return AgentEvent.model_validate(data["event"])
+        if "snapshot" in data:
+            return AgentSnapshot.model_validate(data["snapshot"])
+    except ValidationError as error:
+        raise ValueError(str(error)) from error
+    return None
+
+
+def _smaller(snapshot: AgentSnapshot) -> AgentSnapshot | None:
+    """The snapshot with about half of its longest expendable part; None if nothing is left to leave out."""
+    if snapshot.conversation:
+        return snapshot.model_copy(
+            update={"conversation": snapshot.conversation[len(snapshot.conversation) // 2 + 1 :]}
+        )
+    if snapshot.plan is not None:
+        return snapshot.model_copy(update={"plan": None})
+    for name in ("missions", "calls", "disabled_skills", "approvals"):
+        parts = getattr(snapshot, name)
+        if len(parts) > 1:
+            return snapshot.model_copy(update={name: parts[: len(parts) // 2]})
+    return None
+
+
+def shortened(value: Any, limit: int) -> Any:
+    """JSON with no text, object or list longer than ``limit``."""
+    if isinstance(value, str):
+        return value if len(value) <= limit else f"{value[:limit]}{_CUT}"
+    if isinstance(value, Mapping):
+        return {key: shortened(part, limit) for key, part in list(value.items())[:limit]}
+    if isinstance(value, list | tuple):
+        return [shortened(part, limit) for part in value[:limit]]
+    return value
+
+
+def _size(fields: Mapping[str, Any]) -> int:
+    return len(json_text(fields).encode())

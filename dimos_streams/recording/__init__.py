@@ -1,0 +1,1 @@
+"""LCM logs: written, read, cut, exported and played back."""

@@ -1,0 +1,109 @@
+"""Copies a part of a log: some channels, some seconds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dimos_streams.errors import MessageError, UserError
+from dimos_streams.messages.codec import decode, split_channel
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.recording.format import LogEvent
+from dimos_streams.recording.metadata import CHANNEL, Metadata
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.selection import EVERYTHING, Selection
+from dimos_streams.recording.writer import LogWriter
+from dimos_streams.tool_stream.event import STATUS
+
+_PROGRESS_EVERY = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Which part of a log is meant. Times are seconds from the first event that is not metadata."""
+
+    selection: Selection = EVERYTHING
+    from_s: float = 0.0
+    to_s: float | None = None
+    remap: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Other names for topics, or for whole channels."""
+
+    def includes(self, after_s: float, channel: str) -> bool:
+        """Whether an event of a channel, so many seconds after the first one, is in the part."""
+        return self.from_s <= after_s and (self.to_s is None or after_s <= self.to_s) and self.selection(channel)
+
+    def channel(self, channel: str) -> str:
+        """What the channel is called in the part."""
+        if not self.remap:
+            return channel
+        topic, type_name = split_channel(channel)
+        renamed = self.remap.get(channel) or self.remap.get(topic)
+        if renamed is None:
+            return channel
+        return f"{renamed}#{type_name}" if type_name and "#" not in renamed else renamed
+
+
+def timed(logs: Iterable[LogReader]) -> Iterator[tuple[float | None, LogEvent]]:
+    """All events, each with its seconds since the first one that is not metadata; None for metadata."""
+    start: int | None = None
+    for log in logs:
+        for event in log.events():
+            if event.channel == CHANNEL:
+                yield None, event
+                continue
+            if start is None:
+                start = event.utime
+            yield (event.utime - start) / 1e6, event
+
+
+def events_of(logs: Iterable[LogReader], part: Part) -> Iterator[LogEvent]:
+    """The events of a part, renamed, without metadata."""
+    for after_s, event in timed(logs):
+        if after_s is not None and part.includes(after_s, event.channel):
+            yield event._replace(channel=part.channel(event.channel)) if part.remap else event
+
+
+def cut(
+    sources: Sequence[LogReader], target: Path, part: Part, on_progress: Callable[[LogReader], None] | None = None
+) -> int:
+    """Copy a part of logs, which are open and count as one, to a new file; the number of events.
+
+    Metadata is kept, and so are the skills that modules offered before the part begins, without which calls can't
+    be replayed. Raises ``UserError``.
+    """
+    if any(target.exists() and target.samefile(source.path) for source in sources):
+        raise UserError(f"{str(target)!r} is the log itself; choose another name")
+    waiting: dict[str, tuple[str, bytes]] = {}
+    """What belongs before the part's first event."""
+    with LogWriter(target) as writer:
+        for number, (after_s, event) in enumerate(timed(sources)):
+            if after_s is None:
+                waiting[CHANNEL] = CHANNEL, _narrowed(event.data, part.selection)
+            elif part.includes(after_s, event.channel):
+                for channel, data in waiting.values():
+                    writer.write(event.utime, channel, data)
+                waiting.clear()
+                writer.write(event.utime, part.channel(event.channel), event.data)
+            elif event.channel == STATUS and after_s < part.from_s and part.selection(STATUS):
+                _remember(waiting, part.channel(STATUS), event)
+            if on_progress is not None and number % _PROGRESS_EVERY == 0:
+                on_progress(next(log for log in sources if log.position < log.size or log is sources[-1]))
+        return writer.written
+
+
+def _narrowed(data: bytes, selection: Selection) -> bytes:
+    try:
+        return Metadata.decoded(data).narrowed(selection).encoded()
+    except MessageError:  # of another version, or somebody else's channel of that name
+        return data
+
+
+def _remember(waiting: dict[str, tuple[str, bytes]], channel: str, event: LogEvent) -> None:
+    try:
+        status = decode(ModuleStatus, event.data, STATUS)
+    except MessageError:  # not a heartbeat; whoever reads the log is told
+        return
+    if status.skills_json:
+        waiting[status.module] = channel, event.data

@@ -1,0 +1,93 @@
+"""A log as an MCAP file: JSON messages with JSON schemas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dimos_streams.errors import MessageError, UserError
+from dimos_streams.messages.codec import decode, split_channel, type_named
+from dimos_streams.recording.cut import Part, timed
+from dimos_streams.recording.format import LogEvent
+from dimos_streams.recording.foxglove import schema_named, views_of
+from dimos_streams.recording.metadata import Metadata
+from dimos_streams.recording.reader import LogReader
+
+if TYPE_CHECKING:
+    from mcap.writer import Writer
+
+_PROGRESS_EVERY = 512
+
+
+@dataclass(slots=True)
+class Exported:
+    """What went into the file."""
+
+    messages: int = 0
+    channels: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Messages of unknown types, or damaged ones, by channel."""
+
+
+def export_mcap(
+    log: LogReader, target: Path, part: Part, on_progress: Callable[[LogReader], None] | None = None
+) -> Exported:
+    """Write a part of a log, which is open. Raises ``UserError`` without the extra ``mcap``, or if the file can't be
+    written."""
+    try:
+        from mcap.writer import Writer
+    except ImportError as error:
+        raise UserError("MCAP files need mcap: pip install 'dimos-streams[mcap]'") from error
+    done = Exported()
+    schemas: dict[str, int] = {}
+    channels: dict[tuple[str, str], int] = {}
+    try:
+        with open(target, "wb") as file:
+            writer = Writer(file)
+            writer.start(profile="", library="dimos-streams")
+            for number, (after_s, event) in enumerate(timed([log])):
+                if on_progress is not None and number % _PROGRESS_EVERY == 0:
+                    on_progress(log)
+                if after_s is None:
+                    _add_metadata(writer.add_metadata, event)
+                elif part.includes(after_s, event.channel):
+                    _add(writer, event, schemas, channels, done)
+            writer.finish()  # type: ignore[no-untyped-call]
+    except OSError as error:
+        raise UserError(f"{str(target)!r} can't be written: {error.strerror}") from error
+    done.channels = len(channels)
+    return done
+
+
+def _add(
+    writer: Writer, event: LogEvent, schemas: dict[str, int], channels: dict[tuple[str, str], int], done: Exported
+) -> None:
+    topic, type_name = split_channel(event.channel)
+    try:
+        message = decode(type_named(type_name, event.channel), event.data, event.channel)
+    except MessageError:
+        done.left_out[event.channel] = done.left_out.get(event.channel, 0) + 1
+        return
+    for view in views_of(message):
+        name, key = topic + view.suffix, (topic + view.suffix, view.schema)
+        if view.schema not in schemas:
+            schema = json.dumps(schema_named(view.schema)).encode()
+            schemas[view.schema] = writer.register_schema(view.schema, "jsonschema", schema)
+        if key not in channels:
+            channels[key] = writer.register_channel(name, "json", schemas[view.schema])
+        data = json.dumps(view.value, separators=(",", ":"), allow_nan=False).encode()
+        nanoseconds = event.utime * 1000
+        writer.add_message(channels[key], nanoseconds, data, nanoseconds, sequence=event.number & 0xFFFF_FFFF)
+    done.messages += 1
+
+
+def _add_metadata(add: Callable[[str, dict[str, str]], object], event: LogEvent) -> None:
+    try:
+        metadata = Metadata.decoded(event.data).model_dump(mode="json", exclude={"messages"})
+    except MessageError:  # of another version, or somebody else's channel of that name
+        return
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in metadata.items()}
+    add("recording", texts)

@@ -1,0 +1,39 @@
+"""The LCM log format: events one after another, each a header, a channel and data. There is no index, no checksum."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+SYNC = 0xEDA1DA01
+SYNC_BYTES = SYNC.to_bytes(4, "big")
+HEADER = struct.Struct(">Iqqii")
+"""Sync word, event number, µs since the Unix epoch, lengths of channel and data."""
+LONGEST_CHANNEL = 999
+"""LCM's own reader takes no longer names."""
+
+
+class LogEvent(NamedTuple):
+    """One message of a log."""
+
+    number: int
+    """Counts the log's events from 0."""
+    utime: int
+    """When it was recorded, µs since the Unix epoch."""
+    channel: str
+    data: bytes
+    offset: int
+    """Where its header begins in the file."""
+
+
+def pack(number: int, utime: int, channel: str, data: bytes) -> bytes:
+    """An event as it stands in a log. Raises ``ValueError`` for a channel name that no reader takes."""
+    name = channel.encode()
+    if not 0 < len(name) <= LONGEST_CHANNEL:
+        raise ValueError(f"a log's channel name has 1 to {LONGEST_CHANNEL} bytes, not {len(name)}: {channel[:80]!r}")
+    return b"".join((HEADER.pack(SYNC, number, utime, len(name), len(data)), name, data))
+
+
+def successor(number: int) -> bytes:
+    """How the event after number ``number`` begins."""
+    return SYNC_BYTES + ((number + 1) & 0xFFFF_FFFF_FFFF_FFFF).to_bytes(8, "big")

@@ -1,0 +1,123 @@
+"""What a recording says of itself, on a channel of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.base import fields_of
+from dimos_streams.messages.codec import channel_name, decode, encode, type_named
+from dimos_streams.messages.index import TYPE_NAMES
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.recording.selection import EVERYTHING, Selection
+
+CHANNEL = channel_name("/recording_metadata", String)
+_SECRET = ("token", "password", "api_key")
+
+
+class Choice(BaseModel):
+    """Patterns of channels, see ``Selection``."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, selection: Selection) -> Choice:
+        """The patterns of a selection."""
+        return cls(include=selection.include, exclude=selection.exclude)
+
+
+class Metadata(BaseModel):
+    """Where a recording comes from. The same run gives the same metadata: there is no time and no path in it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    format: int = 1
+    version: str = ""
+    """Of this package."""
+    blueprint: dict[str, Any] | None = None
+    """As plain data, with the settings of the run; secrets left out."""
+    seed: int = 0
+    mode: str = ""
+    """``live``, ``in-process`` or ``virtual``."""
+    said: tuple[str, ...] = ()
+    """What the operator told the agent when all was ready."""
+    channels: tuple[Choice, ...] = ()
+    """What was chosen; a channel that one of the choices leaves out can't be in the recording."""
+    environment: dict[str, str] = {}
+    """What the bytes of a virtual run depend on besides: Python, packages, processor."""
+    messages: dict[str, Any] = {}
+    """Of each message type its fingerprint and its fields: name, type, size of the array."""
+
+    def selected(self) -> Callable[[str], bool]:
+        """Whether a channel could get into the recording."""
+        choices = [Selection(choice.include, choice.exclude) for choice in self.channels]
+        return lambda channel: all(choice(channel) for choice in choices)
+
+    def narrowed(self, selection: Selection) -> Metadata:
+        """Of a part of the recording."""
+        if not (selection.include or selection.exclude):
+            return self
+        return self.model_copy(update={"channels": (*self.channels, Choice.of(selection))})
+
+    def encoded(self) -> bytes:
+        """As a message for ``CHANNEL``."""
+        return encode(String(data=json.dumps(self.model_dump(mode="json"), separators=(",", ":"))))
+
+    @classmethod
+    def decoded(cls, data: bytes) -> Metadata:
+        """The inverse. Raises ``MessageError``."""
+        try:
+            return cls.model_validate_json(decode(String, data, CHANNEL).data)
+        except ValidationError as error:
+            raise MessageError(CHANNEL, String.msg_name, f"no metadata: {error.errors()[0]['msg']}") from error
+
+
+def describe(
+    *,
+    blueprint: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    mode: str = "",
+    said: Iterable[str] = (),
+    selection: Selection = EVERYTHING,
+    environment: Mapping[str, str] | None = None,
+) -> Metadata:
+    """The metadata of a recording that is made by this process; ``environment`` is what its bytes depend on."""
+    from dimos_streams import __version__
+
+    return Metadata(
+        version=__version__,
+        blueprint=None if blueprint is None else without_secrets(blueprint),
+        seed=seed,
+        mode=mode,
+        said=tuple(said),
+        channels=(Choice.of(selection),) if selection.include or selection.exclude else (),
+        environment=dict(environment or {}),
+        messages={name: definition(name) for name in sorted(TYPE_NAMES)},
+    )
+
+
+def definition(type_name: str) -> dict[str, Any]:
+    """A message type: its fingerprint and its fields in the order of the wire."""
+    cls = type_named(type_name)
+    fields = [[field.name, field.type, field.size] for field in fields_of(cls)]
+    return {"fingerprint": cls._get_packed_fingerprint().hex(), "fields": fields}
+
+
+def without_secrets(value: Any) -> Any:
+    """Plain data without the values of keys that name secrets."""
+    if isinstance(value, Mapping):
+        return {
+            str(key): without_secrets(item)
+            for key, item in value.items()
+            if not any(word in str(key).lower() for word in _SECRET)
+        }
+    if isinstance(value, (list, tuple)):
+        return [without_secrets(item) for item in value]
+    return value

@@ -1,0 +1,75 @@
+"""The recorder as a module of a blueprint."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from dimos_streams.bus import Bus
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.recording.metadata import Metadata, describe
+from dimos_streams.recording.recorder import Recorder, RecordingOptions
+from dimos_streams.recording.selection import Selection
+
+
+class RecorderConfig(ModuleConfig):
+    """What is recorded, and where."""
+
+    path: Path
+    """A log that is there already is appended to, so that a recorder that is started again loses nothing of it."""
+    channels: tuple[str, ...] = ()
+    """Patterns of topics (``/odom``, ``/robot1/*``) or channels (``*#sensor_msgs.Image``); without any, all."""
+    without: tuple[str, ...] = ()
+    """Patterns of what is left out."""
+    split_mb: float | None = Field(None, gt=0)
+    """A file that has reached the size is followed by another: ``a.lcmlog``, ``a.1.lcmlog``, …"""
+    metadata: dict[str, Any] | None = None
+    """What the recording says of itself; by default versions, seed and message types."""
+
+
+class RecorderModule(Module):
+    """Writes what the bus carries into an LCM log. Put it first: then it is stopped last."""
+
+    config: RecorderConfig
+
+    async def start(self) -> None:
+        """See ``Module``. Raises ``UserError`` if the file can't be written."""
+        bus = self.context.services.get(Bus)  # type: ignore[type-abstract]
+        if bus is None:
+            raise DimosStreamsError(f"module {self.name!r}: nobody offers a Bus in this process")
+        config = self.config
+        given = config.metadata
+        metadata = describe(seed=self.context.seed) if given is None else Metadata.model_validate(given)
+        options = RecordingOptions(
+            path=config.path,
+            selection=Selection(config.channels, config.without),
+            split_bytes=None if config.split_mb is None else int(config.split_mb * 1e6),
+            append=True,
+            metadata=metadata,
+        )
+        self._recorder = Recorder(bus, options)
+        self._recorder.start()
+
+    async def run(self) -> None:
+        """See ``Module``."""
+        tending = asyncio.ensure_future(self._recorder.tend())
+        try:
+            while not tending.done():
+                if lost := self._recorder.lost:
+                    self.health = f"{lost} messages came too fast to be recorded"
+                await asyncio.wait([tending], timeout=1.0)
+            tending.result()
+        finally:
+            tending.cancel()
+            with contextlib.suppress(asyncio.CancelledError, DimosStreamsError):
+                await tending
+
+    async def stop(self) -> None:
+        """See ``Module``. What the bus has brought is in the file then."""
+        if hasattr(self, "_recorder"):
+            self._recorder.stop()

@@ -1,0 +1,75 @@
+"""Publishes what a log has onto a bus, at the pace at which it was recorded or another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus
+from dimos_streams.errors import UserError
+from dimos_streams.messages.codec import split_channel
+from dimos_streams.messages.index import TYPE_NAMES
+from dimos_streams.recording.cut import Part, events_of
+from dimos_streams.recording.reader import LogReader
+
+_TURN = 64
+"""Messages that are published in one go at most."""
+_PAUSE_S = 0.001
+"""Shorter waits are not worth it."""
+_LONGEST_CHANNEL = 63
+
+
+class Player:
+    """Plays a part of logs, which are open and count as one."""
+
+    def __init__(self, logs: Sequence[LogReader], part: Part, *, speed: float = 1.0) -> None:
+        """``speed`` is a factor; raises ``UserError`` unless it is above 0."""
+        if not speed > 0:
+            raise UserError(f"speed is a factor above 0, not {speed!r}")
+        self._logs = logs
+        self._part = part
+        self._speed = speed
+        self.published = 0
+        """Messages so far."""
+        self.after_s = 0.0
+        """How far the newest of them is from the first, by the log's time."""
+        self.channels: dict[str, None] = {}
+        """What was published on."""
+        self.untyped: dict[str, int] = {}
+        """Messages of types that are not known here, by channel: they are passed on as they are."""
+        self.unpublishable: dict[str, int] = {}
+        """Messages that a bus can't carry, by channel: LCM's names have 63 bytes at most."""
+
+    async def play(self, bus: Bus, on_progress: Callable[[Player], None] | None = None) -> int:
+        """Play once from the beginning; the number of messages."""
+        start_utime: int | None = None
+        began = clock.monotonic()
+        before = self.published
+        in_a_row = 0
+        for event in events_of(self._logs, self._part):
+            if start_utime is None:
+                start_utime = event.utime
+            self.after_s = (event.utime - start_utime) / 1e6
+            ahead_s = began + self.after_s / self._speed - clock.monotonic()
+            in_a_row += 1
+            if ahead_s >= _PAUSE_S or in_a_row >= _TURN:
+                in_a_row = 0
+                await asyncio.sleep(max(0.0, ahead_s))
+            if len(event.channel.encode()) > _LONGEST_CHANNEL:
+                self.unpublishable[event.channel] = self.unpublishable.get(event.channel, 0) + 1
+                continue
+            bus.publish(event.channel, event.data)
+            self.published += 1
+            self._note(event.channel)
+            if on_progress is not None and in_a_row == 0:
+                on_progress(self)
+        return self.published - before
+
+    def _note(self, channel: str) -> None:
+        if channel in self.untyped:
+            self.untyped[channel] += 1
+        elif channel not in self.channels:
+            self.channels[channel] = None
+            if split_channel(channel)[1] not in TYPE_NAMES:
+                self.untyped[channel] = 1

@@ -1,0 +1,196 @@
+"""Reads LCM logs, whole or damaged, in memory that does not grow with the file.
+
+Where an event's header is damaged, or garbage lies between events, the reader goes on at the next event and notes
+what it left out. An event whose length leads to no other event is searched for one inside: then it was the length
+that was damaged, and no intact event is swallowed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dimos_streams.errors import UserError
+from dimos_streams.recording.format import HEADER, LONGEST_CHANNEL, SYNC, SYNC_BYTES, LogEvent, successor
+
+_CHUNK = 1 << 20
+_PEEK = 12
+"""Of the following event: its sync word and its number."""
+_MAX_DAMAGES = 1000
+_MAX_NAMES = 10_000
+UNFINISHED = "the log ends inside an event"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes of a log that were left out."""
+
+    offset: int
+    length: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.length} bytes at {self.offset}: {self.why}"
+
+
+class LogReader:
+    """One log file. Use with ``with``; each ``events()`` begins at the beginning."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.size = 0
+        self.position = 0
+        """Behind the newest event that ``events`` gave, for progress bars."""
+        self.end = 0
+        """Behind the newest intact event."""
+        self.damages: list[Damage] = []
+        """What the newest ``events`` left out so far, bounded."""
+        self.damaged_bytes = 0
+        self._fd = -1
+
+    def open(self) -> LogReader:
+        """Raises ``UserError`` if the file can't be read."""
+        try:
+            self._fd = os.open(self.path, os.O_RDONLY)
+            self.size = os.fstat(self._fd).st_size
+            os.pread(self._fd, 1, 0)
+        except OSError as error:
+            self.close()
+            raise UserError(f"log {str(self.path)!r}: {error.strerror}") from error
+        return self
+
+    def close(self) -> None:
+        """Twice is fine."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> LogReader:
+        return self.open()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def events(self) -> Iterator[LogEvent]:
+        """All events, in the order of the file. Never raises for what the file contains."""
+        self.damages, self.damaged_bytes, self.end = [], 0, 0
+        unpack, header_size, size = HEADER.unpack_from, HEADER.size, self.size
+        names: dict[bytes, str] = {}
+        window, base, at = b"", 0, 0
+        while at < size:
+            i = at - base
+            if i + header_size > len(window):
+                window, base, i = self._read(at, _CHUNK), at, 0
+                if len(window) < header_size:
+                    at = self._skip(at, size, UNFINISHED)
+                    continue
+            sync, number, utime, channel_length, data_length = unpack(window, i)
+            if sync != SYNC or not 0 < channel_length <= LONGEST_CHANNEL or data_length < 0:
+                at = self._skip(at, self._find_event(at + 1, size), "no event begins here")
+                continue
+            length = header_size + channel_length + data_length
+            if at + length > size:
+                following = self._find_event(at + 1, size)
+                at = self._skip(at, following, UNFINISHED if following == size else "an event of impossible length")
+                continue
+            if i + length + _PEEK > len(window):
+                window, base, i = self._read(at, max(_CHUNK, length + _PEEK)), at, 0
+                if len(window) < length:  # the file has become shorter since it was opened
+                    at = self._skip(at, size, UNFINISHED)
+                    continue
+            stop = i + length
+            if window[stop : stop + _PEEK] != successor(number):
+                inside = self._swallowed(at, length, number, window[stop : stop + 4])
+                if inside is not None:
+                    at = self._skip(at, inside, "an event with a damaged length")
+                    continue
+            begin = i + header_size
+            raw = window[begin : begin + channel_length]
+            channel = names.get(raw)
+            if channel is None:
+                channel = _decoded(raw)
+                if channel is None:
+                    at = self._skip(at, at + length, "an event whose channel name is not text")
+                    continue
+                if len(names) >= _MAX_NAMES:
+                    names.clear()
+                names[raw] = channel
+            event = LogEvent(number, utime, channel, window[begin + channel_length : stop], at)
+            at += length
+            self.position = self.end = at
+            yield event
+        self.position = size
+
+    def _swallowed(self, at: int, length: int, number: int, following: bytes) -> int | None:
+        """Where an event begins inside the one at ``at``, whose successor is not where it should be; None if the
+        event is whole and only what follows it is odd."""
+        begin, end = at + 1, at + length  # what looks like a header may be garbage that an event follows
+        found = self._find(successor(number), begin, end)
+        if found is not None and self._plausible(found):
+            return found
+        if end == self.size or following == SYNC_BYTES:
+            return None
+        inside = self._find_event(begin, end)
+        return inside if inside < end else None
+
+    def _find_event(self, start: int, stop: int) -> int:
+        """Where the first event from ``start`` on seems to begin, or ``stop``."""
+        at = start
+        while (found := self._find(SYNC_BYTES, at, stop)) is not None:
+            if self._plausible(found):
+                return found
+            at = found + 1
+        return stop
+
+    def _plausible(self, at: int) -> bool:
+        """Whether an event may begin here: its lengths are possible and its channel is a name."""
+        head = self._read(at, HEADER.size + LONGEST_CHANNEL)
+        if len(head) < HEADER.size:
+            return False
+        _, _, _, channel_length, data_length = HEADER.unpack_from(head)
+        if not 0 < channel_length <= LONGEST_CHANNEL or data_length < 0:
+            return False
+        end = at + HEADER.size + channel_length + data_length
+        return end <= self.size and _decoded(head[HEADER.size : HEADER.size + channel_length]) is not None
+
+    def _find(self, pattern: bytes, start: int, stop: int) -> int | None:
+        """Where ``pattern`` begins, from ``start`` on and before ``stop``."""
+        at, overlap = start, len(pattern) - 1
+        while at < stop:
+            chunk = self._read(at, min(_CHUNK, stop - at) + overlap)
+            found = chunk.find(pattern)
+            if found >= 0:
+                return at + found if at + found < stop else None
+            at += _CHUNK
+        return None
+
+    def _skip(self, at: int, to: int, why: str) -> int:
+        """Note what lies between; adjacent damages become one."""
+        self.damaged_bytes += to - at
+        last = self.damages[-1] if self.damages else None
+        if last is not None and last.offset + last.length == at:
+            self.damages[-1] = Damage(last.offset, last.length + to - at, last.why)
+        elif len(self.damages) < _MAX_DAMAGES:
+            self.damages.append(Damage(at, to - at, why))
+        self.position = to
+        return to
+
+    def _read(self, offset: int, length: int) -> bytes:
+        """Fewer bytes only at the file's end."""
+        data = os.pread(self._fd, length, offset)
+        while 0 < len(data) < min(length, self.size - offset):
+            more = os.pread(self._fd, length - len(data), offset + len(data))
+            if not more:  # the file has become shorter since it was opened
+                break
+            data += more
+        return data
+
+
+def _decoded(name: bytes) -> str | None:
+    try:
+        text = name.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if "\0" not in text else None

@@ -1,0 +1,126 @@
+"""Writes what a bus carries into a log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus, Subscription
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.recording.metadata import CHANNEL, Metadata
+from dimos_streams.recording.selection import EVERYTHING, Selection
+from dimos_streams.recording.writer import FLUSH_US, LogWriter
+
+CAPACITY = 65_536
+"""Messages that wait to be written, while the loop does something else."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordingOptions:
+    """Where a recording goes and what is in it."""
+
+    path: Path
+    selection: Selection = EVERYTHING
+    """Channels that are recorded count as wanted: their publishers go to the trouble of making the messages."""
+    split_bytes: int | None = None
+    """A file that has reached the size is followed by another."""
+    append: bool = False
+    metadata: Metadata | None = None
+
+
+class Recorder:
+    """Records from ``start`` to ``stop``, in the order of publication, with the times of ``clock``."""
+
+    def __init__(self, bus: Bus, options: RecordingOptions) -> None:
+        preamble = (CHANNEL, options.metadata.encoded()) if options.metadata is not None else None
+        self.writer = LogWriter(
+            options.path, append=options.append, split_bytes=options.split_bytes, preamble=preamble
+        )
+        self._bus = bus
+        self._selection = options.selection
+        self._subscription: Subscription | None = None
+        self._failure: OSError | None = None
+        self._failed = asyncio.Event()
+
+    @property
+    def lost(self) -> int:
+        """Messages that came faster than they could be written."""
+        return self._subscription.statistics().dropped if self._subscription is not None else 0
+
+    def start(self) -> None:
+        """Begin. The bus must be open. Raises ``UserError`` if the file can't be written."""
+        self.writer.open()
+        self._subscription = self._bus.subscribe_all(self._on_message, capacity=CAPACITY, wants=self._selection)
+
+    def stop(self) -> None:
+        """End, with all in the file that was handled. Twice is fine."""
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            dropped = subscription.statistics().dropped
+            subscription.close()
+            if dropped:
+                _logger.warning("%s: %d messages came too fast to be recorded", self.writer.path, dropped)
+        try:
+            self.writer.close()
+        except OSError as error:
+            self._fail(error)
+
+    def check(self) -> None:
+        """Raises ``DimosStreamsError`` if the file could not be written."""
+        if self._failure is not None:
+            why = f"{self.writer.part} can't be written: {self._failure.strerror}"
+            raise DimosStreamsError(why) from self._failure
+
+    async def tend(self) -> None:
+        """Keep the file up to date while nothing comes. Raises ``DimosStreamsError`` when it can't be written."""
+        while True:
+            try:
+                async with asyncio.timeout(FLUSH_US / 1e6):
+                    await self._failed.wait()
+            except TimeoutError:
+                self._flush()
+            self.check()
+
+    def _flush(self) -> None:
+        try:
+            self.writer.flush()
+        except OSError as error:
+            self._fail(error)
+
+    def _on_message(self, channel: str, data: bytes) -> None:
+        if self._failure is not None:
+            return
+        try:
+            self.writer.write(clock.utime(), channel, data)
+        except OSError as error:
+            self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        self._failure = error
+        self._failed.set()
+
+
+@asynccontextmanager
+async def recording(bus: Bus, options: RecordingOptions) -> AsyncIterator[Recorder]:
+    """Record what the bus carries inside the block. A file that can't be written any more is told at the end.
+
+    In virtual time nothing waits for the disk: a run with a recording takes the steps that one without takes.
+    """
+    recorder = Recorder(bus, options)
+    recorder.start()
+    tending = None if clock.is_virtual() else asyncio.create_task(recorder.tend(), name="recording")
+    try:
+        yield recorder
+    finally:
+        recorder.stop()
+        if tending is not None:
+            tending.cancel()
+            await asyncio.gather(tending, return_exceptions=True)
+    recorder.check()

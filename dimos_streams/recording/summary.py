@@ -1,0 +1,159 @@
+"""What is in a log: channels, types, rates, span, gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.codec import split_channel, type_named
+from dimos_streams.messages.index import TYPE_NAMES
+from dimos_streams.recording.format import LogEvent
+from dimos_streams.recording.metadata import CHANNEL, Metadata
+from dimos_streams.recording.reader import LogReader
+
+GAP_S = 1.0
+"""A channel that is silent for longer, and for longer than usual, has a gap."""
+_UNUSUAL = 5.0
+_MAX_GAPS = 100
+_PROGRESS_EVERY = 8192
+
+
+@dataclass(slots=True)
+class ChannelSummary:
+    """The events of one channel. Times are µs."""
+
+    channel: str
+    count: int = 0
+    size: int = 0
+    """Bytes of its messages."""
+    first: int = 0
+    last: int = 0
+    longest: int = 0
+    """The longest time between two."""
+    longest_at: int = 0
+    """When that began."""
+    backwards: int = 0
+    """Events that are older than the one before."""
+    fingerprint: bytes = b""
+
+    @property
+    def topic(self) -> str:
+        """The channel without its type."""
+        return split_channel(self.channel)[0]
+
+    @property
+    def type_name(self) -> str:
+        """Of the channel's name, or by the fingerprint of its first message; empty if that is not known either."""
+        return split_channel(self.channel)[1] or _type_of(self.fingerprint)
+
+    @property
+    def rate_hz(self) -> float | None:
+        """Messages a second between the first and the last."""
+        return (self.count - 1) * 1e6 / (self.last - self.first) if self.last > self.first else None
+
+    @property
+    def gap_s(self) -> float | None:
+        """The longest silence if it is a gap."""
+        usual = (self.last - self.first - self.longest) / max(1, self.count - 2)
+        return self.longest / 1e6 if self.longest > max(GAP_S * 1e6, _UNUSUAL * usual) else None
+
+    def to_dict(self, start: int) -> dict[str, Any]:
+        """For JSON; times are seconds from ``start``."""
+        gap = {"seconds": self.gap_s, "at_s": (self.longest_at - start) / 1e6} if self.gap_s is not None else None
+        return {
+            "channel": self.channel,
+            "type": self.type_name,
+            "known": self.type_name in TYPE_NAMES,
+            "messages": self.count,
+            "bytes": self.size,
+            "rate_hz": None if self.rate_hz is None else round(self.rate_hz, 3),
+            "first_s": (self.first - start) / 1e6,
+            "last_s": (self.last - start) / 1e6,
+            "longest_gap": gap,
+            "backwards": self.backwards,
+        }
+
+
+@dataclass(slots=True)
+class LogSummary:
+    """All of a log."""
+
+    channels: dict[str, ChannelSummary] = field(default_factory=dict)
+    events: int = 0
+    first: int = 0
+    """µs since the Unix epoch."""
+    last: int = 0
+    metadata: Metadata | None = None
+    """The first that the log has; None for logs of other programs."""
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    """Where nothing at all was recorded for over a second: beginning and length, µs; bounded."""
+
+    @property
+    def span_s(self) -> float:
+        """From the earliest event to the latest."""
+        return (self.last - self.first) / 1e6
+
+
+def summarize(logs: Iterable[LogReader], on_progress: Callable[[LogReader], None] | None = None) -> LogSummary:
+    """Read logs, which are open, as one. ``on_progress`` is called now and then with the log that is being read."""
+    summary = LogSummary()
+    newest = 0
+    for log in logs:
+        for count, event in enumerate(log.events()):
+            if event.channel == CHANNEL:
+                summary.metadata = summary.metadata or _metadata(event)
+                continue
+            utime = event.utime
+            if not summary.events:
+                summary.first = newest = utime
+            summary.events += 1
+            if utime - newest > GAP_S * 1e6 and len(summary.gaps) < _MAX_GAPS:
+                summary.gaps.append((newest, utime - newest))
+            if utime > newest:
+                newest = utime
+            elif utime < summary.first:
+                summary.first = utime
+            channel = summary.channels.get(event.channel)
+            if channel is None:
+                channel = summary.channels[event.channel] = ChannelSummary(
+                    event.channel, first=utime, last=utime, fingerprint=event.data[:8]
+                )
+            channel.count += 1
+            channel.size += len(event.data)
+            interval = utime - channel.last
+            if interval > channel.longest:
+                channel.longest, channel.longest_at = interval, channel.last
+            if interval >= 0:
+                channel.last = utime
+            else:
+                channel.backwards += 1
+                channel.first = min(channel.first, utime)
+            if on_progress is not None and count % _PROGRESS_EVERY == 0:
+                on_progress(log)
+        if on_progress is not None:
+            on_progress(log)
+    summary.last = newest
+    return summary
+
+
+def first_metadata(log: LogReader) -> Metadata | None:
+    """The metadata at the beginning of a log, None if it has none there."""
+    for event in log.events():
+        return _metadata(event) if event.channel == CHANNEL else None
+    return None
+
+
+def _metadata(event: LogEvent) -> Metadata | None:
+    try:
+        return Metadata.decoded(event.data)
+    except MessageError:  # somebody else's channel of that name
+        return None
+
+
+def _type_of(fingerprint: bytes) -> str:
+    for name in TYPE_NAMES:
+        if type_named(name)._get_packed_fingerprint() == fingerprint:
+            return name
+    return ""

@@ -1,0 +1,132 @@
+"""Writes LCM logs: new ones, or on at the end of one that may have been cut off by a crash."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from dimos_streams.errors import UserError
+from dimos_streams.recording.format import pack
+from dimos_streams.recording.reader import LogReader
+
+FLUSH_US = 500_000
+"""Events are on their way to the disk when later ones are written so much later."""
+_BUFFER = 1 << 17
+
+_logger = logging.getLogger(__name__)
+
+
+class LogWriter:
+    """One log, or several parts of it: ``a.lcmlog``, ``a.1.lcmlog``, ``a.2.lcmlog``, … Use with ``with``."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        append: bool = False,
+        split_bytes: int | None = None,
+        preamble: tuple[str, bytes] | None = None,
+    ) -> None:
+        """With ``split_bytes`` a part that has reached the size is followed by another. ``preamble`` is a channel
+        and data that come first in each part, with the time of the event that follows, and again where the log is
+        appended to."""
+        self.path = Path(path)
+        self.written = 0
+        """Events, without the preambles."""
+        self._append = append
+        self._split_bytes = split_bytes
+        self._preamble = preamble
+        self._part = 0
+        self._file: BinaryIO | None = None
+        self._number = 0
+        self._size = 0
+        self._flushed_utime = 0
+        self._introduced = False
+
+    def open(self) -> LogWriter:
+        """Raises ``UserError`` if the file can't be written, or is to be appended to and is no log."""
+        if self._append:
+            while part_path(self.path, self._part + 1).exists():
+                self._part += 1
+        self._open_part(append=self._append)
+        return self
+
+    def close(self) -> None:
+        """Write what is left. Twice is fine."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def __enter__(self) -> LogWriter:
+        return self.open()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    @property
+    def part(self) -> Path:
+        """The file that is written now."""
+        return part_path(self.path, self._part)
+
+    def write(self, utime: int, channel: str, data: bytes) -> None:
+        """Write one event. Raises ``OSError``, and ``ValueError`` for a channel that a log can't hold."""
+        if not self._introduced:
+            self._introduced = True
+            if self._preamble is not None:
+                self._write(utime, *self._preamble)
+        self._write(utime, channel, data)
+        self.written += 1
+        if not 0 <= utime - self._flushed_utime < FLUSH_US:
+            self._flushed_utime = utime
+            self.flush()
+        if self._split_bytes is not None and self._size >= self._split_bytes:
+            self.close()
+            self._part += 1
+            self._open_part(append=False)
+
+    def flush(self) -> None:
+        """Hand what was written to the system, which keeps it whatever happens to this process."""
+        if self._file is not None:
+            self._file.flush()
+
+    def _write(self, utime: int, channel: str, data: bytes) -> None:
+        assert self._file is not None, "open() first"
+        event = pack(self._number, utime, channel, data)
+        self._file.write(event)
+        self._number += 1
+        self._size += len(event)
+
+    def _open_part(self, *, append: bool) -> None:
+        path = self.part
+        self._number, self._size, self._introduced = 0, 0, False
+        try:
+            if append and path.exists():
+                self._number, self._size = repair(path)
+            self._file = open(path, "ab" if append else "wb", buffering=_BUFFER)  # noqa: SIM115
+        except OSError as error:
+            raise UserError(f"log {str(path)!r} can't be written: {error.strerror}") from error
+
+
+def part_path(path: Path, part: int) -> Path:
+    """The file of a log's part; 0 is the path itself."""
+    return path if part == 0 else path.with_name(f"{path.stem}.{part}{path.suffix}")
+
+
+def repair(path: Path) -> tuple[int, int]:
+    """Cut what follows the last intact event of a log; the number for the next event, and the size of the file.
+
+    Says so with one warning. Raises ``UserError`` if the file has something in it but no event.
+    """
+    number, end = -1, 0
+    with LogReader(path) as reader:
+        for event in reader.events():
+            number = event.number
+        end = reader.end
+        if not end and reader.size:
+            raise UserError(f"{str(path)!r} is no LCM log; nothing is appended to it")
+        if end < reader.size:
+            _logger.warning("%s ended inside an event; its last %d bytes were cut off", path, reader.size - end)
+            os.truncate(path, end)
+    return number + 1, end

@@ -1,0 +1,179 @@
+"""Compares what modules gave in a recording with what they give now: messages by channel, tool events by call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.codec import decode, split_channel, type_named
+from dimos_streams.regression.differences import (
+    FieldDifference,
+    message_differences,
+    numbers_of,
+    value_differences,
+)
+from dimos_streams.regression.matching import Matcher, Output, StreamResult
+from dimos_streams.regression.tolerances import Tolerances
+from dimos_streams.tool_stream.event import EVENTS, ToolEvent
+from dimos_streams.tool_stream.wire import unpack_event
+
+_SHOWN = 160
+
+Points = list[tuple[int, float]]
+
+
+@dataclass(slots=True)
+class Series:
+    """Numbers of one field over time, for pictures."""
+
+    recorded: Points = field(default_factory=list)
+    replayed: Points = field(default_factory=list)
+
+
+class Comparison:
+    """Both sides must be told in the order of their times, the recorded one never later than the replayed one."""
+
+    def __init__(
+        self,
+        tolerances: Tolerances,
+        *,
+        with_series: bool = False,
+        on_left: Callable[[str, Output[bytes]], None] | None = None,
+    ) -> None:
+        """``with_series`` keeps all numbers in memory. ``on_left`` is told of recorded messages that must have come
+        from other modules, since nothing replayed agrees with them."""
+        self.series: dict[tuple[str, str], Series] = {}
+        self._allow = tolerances
+        self._window_us = round(tolerances.time_s * 1e6)
+        self._with_series = with_series
+        self._on_left = on_left
+        self._channels: dict[str, Matcher[bytes]] = {}
+        self._calls: dict[str, Matcher[ToolEvent]] = {}
+        self._recorded_order, self._replayed_order = _Order(), _Order()
+
+    def recorded(self, channel: str, data: bytes, utime: int, *, optional: bool) -> None:
+        """An output of the log; ``optional`` if another module may have given it."""
+        if channel == EVENTS:
+            for when, event in self._recorded_order.take(data, utime):
+                self._of_call(event).recorded(Output(when, event))
+            return
+        self._of_channel(channel).recorded(Output(utime, data, optional))
+        if self._with_series:
+            self._note_numbers(channel, data, utime, replayed=False)
+
+    def replayed(self, channel: str, data: bytes, utime: int, *, optional: bool) -> None:
+        """An output of the replay; ``optional`` if it came after the time of the log's last event."""
+        if channel == EVENTS:
+            for when, event in self._replayed_order.take(data, utime):
+                self._of_call(event).replayed(Output(when, event, optional))
+            return
+        self._of_channel(channel).replayed(Output(utime, data, optional))
+        if self._with_series:
+            self._note_numbers(channel, data, utime, replayed=True)
+
+    def settle(self, now: int) -> None:
+        """The replay's time has come so far."""
+        for messages in self._channels.values():
+            messages.settle(now)
+        for events in self._calls.values():
+            events.settle(now)
+
+    def finish(self) -> list[StreamResult]:
+        """The results: channels by name, then calls in their order."""
+        for when, event in self._recorded_order.rest():
+            self._of_call(event).recorded(Output(when, event))
+        channels = [self._channels[channel].finish() for channel in sorted(self._channels)]
+        return channels + [matcher.finish() for matcher in self._calls.values()]
+
+    def _of_channel(self, channel: str) -> Matcher[bytes]:
+        matcher = self._channels.get(channel)
+        if matcher is None:
+
+            def compare(recorded: bytes, replayed: bytes) -> list[FieldDifference]:
+                return message_differences(channel, recorded, replayed, self._allow)
+
+            def left(output: Output[bytes]) -> None:
+                if self._on_left is not None:
+                    self._on_left(channel, output)
+
+            matcher = self._channels[channel] = Matcher(
+                channel,
+                compare,
+                lambda data: _described(channel, data),
+                window_us=self._window_us,
+                in_order=False,
+                on_left=left,
+            )
+        return matcher
+
+    def _of_call(self, event: ToolEvent) -> Matcher[ToolEvent]:
+        """A call's progress comes as often as it likes; all its other events one after another."""
+        is_progress = event.type == "progress"
+        name = f"{event.skill} [{event.call_id}]" + (" progress" if is_progress else "")
+        matcher = self._calls.get(name)
+        if matcher is None:
+            matcher = self._calls[name] = Matcher(
+                name, self._event_differences, _described_event, window_us=self._window_us, in_order=not is_progress
+            )
+        return matcher
+
+    def _event_differences(self, recorded: ToolEvent, replayed: ToolEvent) -> list[FieldDifference]:
+        allow = self._allow
+        first = {"type": recorded.type, "text": recorded.text, "data": dict(recorded.data)}
+        second = {"type": replayed.type, "text": replayed.text, "data": dict(replayed.data)}
+        found: list[FieldDifference] = []
+        for name, value in first.items():
+            found += value_differences(EVENTS, name, value, second[name], allow)
+        return found
+
+    def _note_numbers(self, channel: str, data: bytes, utime: int, *, replayed: bool) -> None:
+        try:
+            message = decode(type_named(split_channel(channel)[1], channel), data, channel)
+        except MessageError:  # compared as bytes; there is nothing to draw
+            return
+        for path, value in numbers_of(message):
+            series = self.series.setdefault((channel, path), Series())
+            (series.replayed if replayed else series.recorded).append((utime, value))
+
+
+class _Order:
+    """Puts each call's events in order, once each, as far as they have come."""
+
+    def __init__(self) -> None:
+        self._delivered: dict[str, int] = {}
+        self._ahead: dict[str, dict[int, tuple[int, ToolEvent]]] = {}
+
+    def take(self, data: bytes, utime: int) -> list[tuple[int, ToolEvent]]:
+        """The events that can be told now that this one has come."""
+        try:
+            event = unpack_event(data)
+        except MessageError:  # whoever reads tool streams skips and counts it
+            return []
+        call, delivered = event.call_id, self._delivered.get(event.call_id, 0)
+        if event.seq <= delivered:
+            return []
+        ahead = self._ahead.setdefault(call, {})
+        ahead.setdefault(event.seq, (utime, event))
+        ready = []
+        while delivered + 1 in ahead:
+            delivered += 1
+            ready.append(ahead.pop(delivered))
+        self._delivered[call] = delivered
+        return ready
+
+    def rest(self) -> list[tuple[int, ToolEvent]]:
+        """What came behind an event that never did."""
+        return [ahead[seq] for ahead in self._ahead.values() for seq in sorted(ahead)]
+
+
+def _described(channel: str, data: bytes) -> str:
+    try:
+        text = repr(decode(type_named(split_channel(channel)[1], channel), data, channel))
+    except MessageError:
+        text = f"<{len(data)} bytes>"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _described_event(event: ToolEvent) -> str:
+    return f"{event.type} {event.text[:_SHOWN]!r}"

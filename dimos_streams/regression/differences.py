@@ -1,0 +1,144 @@
+"""Where two messages or two events differ by more than the tolerances allow."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.base import Message, fields_of
+from dimos_streams.messages.codec import decode, split_channel, type_named
+from dimos_streams.regression.tolerances import Tolerances
+
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_TIMES = {"std_msgs.Time", "builtin_interfaces.Time"}
+_SHOWN = 120
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDifference:
+    """One field of two messages. Texts are shortened."""
+
+    field: str
+    recorded: str
+    replayed: str
+    amount: float | None = None
+    """Between numbers."""
+
+    def __str__(self) -> str:
+        return f"{self.field}: recorded {self.recorded}, replayed {self.replayed}"
+
+
+def message_differences(channel: str, recorded: bytes, replayed: bytes, allow: Tolerances) -> list[FieldDifference]:
+    """Of two messages of a channel, field by field; of bytes that are no known message, as a whole."""
+    if recorded == replayed:
+        return []
+    try:
+        kind = type_named(split_channel(channel)[1], channel)
+        first, second = decode(kind, recorded, channel), decode(kind, replayed, channel)
+    except MessageError:
+        return [FieldDifference("bytes", _shown(recorded), _shown(replayed))]
+    return list(_of_messages(channel, "", first, second, allow))
+
+
+def value_differences(
+    channel: str, path: str, recorded: Any, replayed: Any, allow: Tolerances
+) -> list[FieldDifference]:
+    """Of two values as JSON has them."""
+    return list(_of_values(channel, path, recorded, replayed, allow))
+
+
+def numbers_of(message: Message, prefix: str = "") -> Iterator[tuple[str, float]]:
+    """All single numbers of a message with their paths; arrays are left out."""
+    for field in fields_of(type(message)):
+        value = getattr(message, field.name)
+        if isinstance(value, Message):
+            yield from numbers_of(value, f"{prefix}{field.name}.")
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield f"{prefix}{field.name}", float(value)
+
+
+def _of_messages(
+    channel: str, prefix: str, recorded: Message, replayed: Message, allow: Tolerances
+) -> Iterator[FieldDifference]:
+    if recorded.msg_name in _TIMES:
+        yield from _of_stamps(prefix.removesuffix("."), recorded, replayed, allow)
+        return
+    for field in fields_of(type(recorded)):
+        path = prefix + field.name
+        first, second = getattr(recorded, field.name), getattr(replayed, field.name)
+        if path == "utime":
+            yield from _of_times(path, first / 1e6, second / 1e6, allow)
+        else:
+            yield from _of_values(channel, path, first, second, allow)
+
+
+def _of_values(channel: str, path: str, first: Any, second: Any, allow: Tolerances) -> Iterator[FieldDifference]:
+    if isinstance(first, Message) and isinstance(second, Message):
+        yield from _of_messages(channel, f"{path}.", first, second, allow)
+    elif _is_number(first) and _is_number(second):
+        yield from _of_numbers(channel, path, first, second, allow)
+    elif isinstance(first, str) and isinstance(second, str):
+        yield from _of_texts(channel, path, first, second, allow)
+    elif isinstance(first, Mapping) and isinstance(second, Mapping):
+        for key in dict.fromkeys((*first, *second)):
+            yield from _of_values(channel, f"{path}.{key}", first.get(key), second.get(key), allow)
+    elif isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
+        if len(first) != len(second):
+            yield FieldDifference(path, f"{len(first)} entries", f"{len(second)} entries")
+            return
+        if first == second:
+            return
+        for index, pair in enumerate(zip(first, second, strict=True)):
+            yield from _of_values(channel, f"{path}[{index}]", *pair, allow)
+    elif first != second:
+        yield FieldDifference(path, _shown(first), _shown(second))
+
+
+def _of_numbers(channel: str, path: str, first: float, second: float, allow: Tolerances) -> Iterator[FieldDifference]:
+    if first == second or (math.isnan(first) and math.isnan(second)):
+        return
+    amount = abs(first - second)
+    if not amount <= allow.allowed(channel, path, first):
+        yield FieldDifference(path, _shown(first), _shown(second), amount)
+
+
+def _of_texts(channel: str, path: str, first: str, second: str, allow: Tolerances) -> Iterator[FieldDifference]:
+    """Texts are equal if they differ in numbers only, and these are within the tolerance."""
+    if first == second:
+        return
+    numbers = [list(map(float, _NUMBER.findall(text))) for text in (first, second)]
+    same_words = _NUMBER.split(first) == _NUMBER.split(second) and len(numbers[0]) == len(numbers[1])
+    close = same_words and all(abs(a - b) <= allow.allowed(channel, path, a) for a, b in zip(*numbers, strict=True))
+    if not close:
+        yield FieldDifference(path, _shown(first), _shown(second))
+
+
+def _of_stamps(path: str, recorded: Any, replayed: Any, allow: Tolerances) -> Iterator[FieldDifference]:
+    yield from _of_times(path, _seconds(recorded), _seconds(replayed), allow)
+
+
+def _seconds(stamp: Any) -> float:
+    fraction = stamp.nsec if hasattr(stamp, "nsec") else stamp.nanosec
+    return float(stamp.sec) + float(fraction) / 1e9
+
+
+def _of_times(path: str, first_s: float, second_s: float, allow: Tolerances) -> Iterator[FieldDifference]:
+    amount = abs(first_s - second_s)
+    # Floats of today hold a quarter of a microsecond.
+    if amount > allow.time_s + 1e-6 * bool(allow.time_s):
+        yield FieldDifference(path, f"{first_s:.6f}", f"{second_s:.6f}", amount)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (bytes, bytearray)):
+        return f"<{len(value)} bytes>"
+    text = f"{value:.9g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

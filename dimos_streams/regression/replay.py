@@ -1,0 +1,262 @@
+"""Replays a log through the modules under test, in virtual time, and compares what they say and send."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.blueprint.classes import instantiate
+from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.errors import ModuleFailedError, UserError
+from dimos_streams.messages.codec import decode, split_channel
+from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.messages.index import TYPE_NAMES
+from dimos_streams.module import RunContext, Services
+from dimos_streams.recording.format import LogEvent
+from dimos_streams.recording.metadata import CHANNEL, Metadata
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.summary import first_metadata
+from dimos_streams.regression.comparison import Comparison
+from dimos_streams.regression.feed import Feed, ReplayLoop, run_with_feed
+from dimos_streams.regression.matching import Output
+from dimos_streams.regression.report import Report
+from dimos_streams.regression.rewrite import Rewriter
+from dimos_streams.regression.scope import Scope, call_of, scope_of
+from dimos_streams.regression.tolerances import EXACT, LIVE, Tolerances
+from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.tool_stream.event import CALLS, EVENTS
+from dimos_streams.tool_stream.wire import unpack_event
+
+_SHOWN_CHANNELS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions:
+    """What is tested, and how strictly."""
+
+    modules: tuple[str, ...]
+    blueprint: Blueprint | None = None
+    """None takes the recording's own."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Config values that are changed: ``{"follow.distance_gain": 1.3}``."""
+    tolerances: Tolerances | None = None
+    """None: everything must be equal for recordings of virtual runs, ``LIVE`` for others."""
+    seed: int | None = None
+    """None takes the recording's own."""
+    update: bool = False
+    """Write what the modules give now into the log, in place of what it has."""
+    with_series: bool = False
+
+
+def replay(path: Path, options: ReplayOptions, on_progress: Callable[[LogReader], None] | None = None) -> Report:
+    """Replay one log. Raises ``UserError`` for what a person can mend; differences are in the report.
+
+    Runs a loop of its own, so it can't be called from a coroutine.
+    """
+    with LogReader(path) as log:
+        metadata = first_metadata(log)
+        blueprint = options.blueprint or _own_blueprint(path, metadata)
+        blueprint = blueprint.configured(dict(options.settings), source="replay")
+        virtual = metadata is not None and metadata.mode == "virtual"
+        first = next((event.utime for event in log.events() if event.channel != CHANNEL), None)
+        if first is None:
+            raise UserError(f"log {str(path)!r} has no events")
+        # Sums of floats depend on where they begin, so virtual recordings are replayed from their own beginning.
+        start = clock.VIRTUAL_EPOCH_US if virtual and first >= clock.VIRTUAL_EPOCH_US else first
+        tolerances = options.tolerances or (EXACT if virtual else LIVE)
+        seed = options.seed if options.seed is not None else metadata.seed if metadata else 0
+        recorded = metadata.selected() if metadata is not None else _all_that_is_in(log)
+        scope = scope_of(blueprint, options.modules, recorded)
+        run = _Replay(log, scope, tolerances, options, seed, on_progress)
+        report: Report = run_with_feed(run.run, start)
+        return report
+
+
+def _all_that_is_in(log: LogReader) -> Callable[[str], bool]:
+    """For logs that don't say what was recorded: what they have."""
+    return {event.channel for event in log.events()}.__contains__
+
+
+def recorded_blueprint(path: Path) -> Blueprint:
+    """The blueprint of the run that a log is from. Raises ``UserError`` if the log does not tell."""
+    with LogReader(path) as log:
+        return _own_blueprint(path, first_metadata(log))
+
+
+def _own_blueprint(path: Path, metadata: Metadata | None) -> Blueprint:
+    if metadata is None or metadata.blueprint is None:
+        raise UserError(f"log {str(path)!r} does not say which blueprint ran; name it with --blueprint")
+    return Blueprint.model_validate(metadata.blueprint)
+
+
+class _Replay:
+    def __init__(
+        self,
+        log: LogReader,
+        scope: Scope,
+        tolerances: Tolerances,
+        options: ReplayOptions,
+        seed: int,
+        on_progress: Callable[[LogReader], None] | None,
+    ) -> None:
+        self._log = log
+        self._scope = scope
+        self._options = options
+        self._seed = seed
+        self._tolerances = tolerances
+        self._on_progress = on_progress or (lambda log: None)
+        self._rewriter = Rewriter(log.path, tolerances) if options.update else None
+        self._comparison = Comparison(tolerances, with_series=options.with_series, on_left=self._on_left)
+        self._bus: Bus = create_bus("memq://")
+        self._made_up: dict[int, bytes] = {}
+        self._counts: dict[str, int] = {}
+        self._untyped: dict[str, int] = {}
+        self._inputs = self._late_calls = self._outputs = 0
+        self._first_utime = self._last_utime = 0
+        self._feed: Feed | None = None
+        self._over = False
+
+    async def run(self, loop: ReplayLoop) -> Report:
+        """Start the modules, feed them, stop them; the report."""
+        await self._bus.open()
+        self._bus.subscribe_all(self._on_message, capacity=1 << 20, wants=self._scope.may_be_output)
+        host = ModuleHost(self._bus)
+        feed = self._feed = loop.feed = Feed(self._log.events(), self._judge, self._publish)
+        problem = ""
+        try:
+            context = RunContext(seed=self._seed, services=Services())
+            for plan in self._scope.plans:
+                await host.start(instantiate(plan.spec, context), plan.topics)
+            problem = await self._until_over(host, feed)
+        finally:
+            self._over = True
+            await host.stop()
+            await asyncio.sleep(0.001)  # what was published last is handled when time passes
+            await self._bus.close()
+        return self._report(problem)
+
+    async def _until_over(self, host: ModuleHost, feed: Feed) -> str:
+        failing = asyncio.ensure_future(host.wait_for_failure())
+        either: list[asyncio.Future[None]] = [failing, feed.done]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if failing.done():
+                failing.result()
+            return ""
+        except ModuleFailedError as error:
+            return str(error)
+        finally:
+            failing.cancel()
+            with contextlib.suppress(asyncio.CancelledError, ModuleFailedError):
+                await failing
+
+    def _judge(self, event: LogEvent) -> bool | None:
+        """See ``Feed``."""
+        channel, data, utime = event.channel, event.data, event.utime
+        if channel == CHANNEL:
+            self._keep(event)
+            return False
+        self._first_utime = self._first_utime or utime
+        self._last_utime = max(self._last_utime, utime)
+        count = self._counts[channel] = self._counts.get(channel, 0) + 1
+        if split_channel(channel)[1] not in TYPE_NAMES:
+            self._untyped[channel] = count
+        role = self._scope.role(channel, data)
+        if channel == EVENTS:
+            self._scope.watch(event)
+        if role == "output":
+            optional = self._scope.may_be_of_others(channel, utime)
+            self._comparison.recorded(channel, data, utime, optional=optional)
+            self._outputs += 1
+            return True if channel == EVENTS and self._make_up_call(event) else None
+        self._keep(event)
+        if role == "input" and channel == CALLS:
+            self._scope.calls.add(decode(SkillCall, data, CALLS).call_id)
+        return role == "input"
+
+    def _make_up_call(self, event: LogEvent) -> bool:
+        """Whether a call begins here of which the log does not have the request; then it is made up."""
+        said = unpack_event(event.data)
+        if said.call_id in self._scope.calls:
+            return False
+        self._scope.calls.add(said.call_id)
+        if said.type != "open":
+            self._late_calls += 1
+            return False
+        self._made_up[event.offset] = call_of(said)
+        return True
+
+    def _publish(self, event: LogEvent) -> None:
+        now = clock.utime()
+        self._comparison.settle(now)
+        if self._rewriter is not None:
+            self._rewriter.flush(now)
+        made_up = self._made_up.pop(event.offset, None)
+        if made_up is not None:
+            self._bus.publish(CALLS, made_up)
+        else:
+            self._bus.publish(event.channel, event.data)
+        self._inputs += 1
+        if self._inputs % 64 == 0:
+            self._on_progress(self._log)
+
+    def _on_message(self, channel: str, data: bytes) -> None:
+        if self._scope.role(channel, data) != "output":
+            return
+        utime = clock.utime()
+        optional = self._over or (self._feed is not None and self._feed.is_over(utime))
+        self._comparison.replayed(channel, data, utime, optional=optional)
+        if self._rewriter is not None and utime <= self._last_utime:
+            self._rewriter.add(utime, channel, data)
+
+    def _keep(self, event: LogEvent) -> None:
+        if self._rewriter is not None:
+            self._rewriter.add(event.utime, event.channel, event.data)
+
+    def _on_left(self, channel: str, output: Output[bytes]) -> None:
+        if self._rewriter is not None:
+            self._rewriter.add(output.utime, channel, output.value)
+
+    def _report(self, problem: str) -> Report:
+        streams = self._comparison.finish()
+        if not problem and not self._outputs:
+            problem = f"the log has nothing that {' or '.join(sorted(self._scope.names))} sent or said"
+        report = Report(
+            log=str(self._log.path),
+            modules=tuple(plan.spec.name for plan in self._scope.plans),
+            tolerances=self._tolerances,
+            streams=streams,
+            start_utime=self._first_utime,
+            span_s=(self._last_utime - self._first_utime) / 1e6,
+            calls=len(self._scope.calls) - self._late_calls,
+            inputs=self._inputs,
+            remarks=tuple(self._remarks()),
+            problem=problem,
+            updated=self._rewriter is not None and not problem,
+            series=self._comparison.series,
+        )
+        if self._rewriter is not None:
+            self._rewriter.finish(keep=report.updated)
+        return report
+
+    def _remarks(self) -> list[str]:
+        remarks = [
+            f"nothing was recorded on {channel}, which the modules read"
+            for channel in sorted(self._scope.required - self._counts.keys())
+        ]
+        if self._scope.left_out:
+            remarks.append(f"not recorded, so not compared: {', '.join(sorted(self._scope.left_out))}")
+        if self._late_calls:
+            remarks.append(f"{self._late_calls} calls began before the log and were not made again")
+        if self._untyped:
+            shown = ", ".join(f"{name} ({count})" for name, count in list(self._untyped.items())[:_SHOWN_CHANNELS])
+            remarks.append(f"channels of types that are not known here: {shown}")
+        if self._log.damaged_bytes:
+            remarks.append(f"{self._log.damaged_bytes} bytes of the log are damaged, first {self._log.damages[0]}")
+        return remarks

@@ -1,0 +1,186 @@
+"""What of a log goes into the modules under test, what came out of them, and what is none of their business."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.wiring import ports_of
+from dimos_streams.errors import MessageError, UserError, suggest
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
+from dimos_streams.recording.format import LogEvent
+from dimos_streams.runtime.plan import ModulePlan, plan_modules
+from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, ToolEvent, json_text
+from dimos_streams.tool_stream.wire import unpack_event
+
+Role = Literal["input", "output", "other"]
+_NOT_OVER_THE_BUS = {
+    "dimos_streams.agent.module:Agent",
+    "dimos_streams.bridge.module:Bridge",
+    "dimos_streams.recording.module:RecorderModule",
+}
+_MARGIN_US = 100_000
+"""A module may send something a little after the close of its call has been recorded."""
+
+
+@dataclass(slots=True)
+class Scope:
+    """The modules under test, and which channels are theirs. Made by ``scope_of``."""
+
+    plans: Sequence[ModulePlan]
+    names: frozenset[str]
+    inputs: frozenset[str]
+    """Channels that they read and don't write."""
+    required: frozenset[str]
+    """Of these the ones without which a module can't work."""
+    outputs: frozenset[str]
+    """Channels that they write and that are compared."""
+    left_out: frozenset[str]
+    """Channels that they write and that were not recorded."""
+    sharers: dict[str, frozenset[str]]
+    """Outputs that other modules write too, with these modules."""
+    _busy: dict[str, dict[str, int]] = field(default_factory=dict)
+    _free_since: dict[str, int] = field(default_factory=dict)
+    _quiet: frozenset[str] = frozenset()
+
+    def may_be_output(self, channel: str) -> bool:
+        """Whether there may be outputs on a channel."""
+        return channel in self.outputs or channel in (EVENTS, CALLS)
+
+    def role(self, channel: str, data: bytes) -> Role:
+        """Of a message, whoever published it."""
+        if channel in self.outputs:
+            return "output"
+        if channel in self.inputs or channel == REQUESTS:
+            return "input"
+        try:
+            return self._role_of_talk(channel, data)
+        except MessageError:  # damaged; the modules would skip it too
+            return "other"
+
+    def watch(self, event: LogEvent) -> None:
+        """Learn from the log who is busy with calls; to be told of every event on ``EVENTS``."""
+        try:
+            said = unpack_event(event.data)
+        except MessageError:  # counted nowhere: ``role`` leaves it out
+            return
+        calls = self._busy.setdefault(said.module, {})
+        if said.type == "close":
+            calls.pop(said.call_id, None)
+            self._free_since[said.module] = event.utime
+        else:
+            calls[said.call_id] = event.utime
+
+    def may_be_of_others(self, channel: str, utime: int) -> bool:
+        """Whether a recorded output may have come from a module that is not under test: one that shares the channel
+        and either has no skills or was busy with a call."""
+        return any(self._may_have_sent(module, utime) for module in self.sharers.get(channel, ()))
+
+    def _may_have_sent(self, module: str, utime: int) -> bool:
+        if module in self._quiet:
+            busy = bool(self._busy.get(module))
+            return busy or utime <= self._free_since.get(module, 0) + _MARGIN_US
+        return True
+
+    def _role_of_talk(self, channel: str, data: bytes) -> Role:
+        if channel == EVENTS:
+            return "output" if unpack_event(data).module in self.names else "input"
+        if channel == STATUS:
+            return "other" if decode(ModuleStatus, data, channel).module in self.names else "input"
+        if channel == CALLS:
+            call = decode(SkillCall, data, channel)
+            if call.module in self.names:
+                return "input"
+            return "output" if not call.module and self._is_own(call.parent) else "other"
+        if channel == CANCELS:
+            return "input" if self._is_own(decode(SkillCancel, data, channel).call_id) else "other"
+        return "other"
+
+    def _is_own(self, call_id: str) -> bool:
+        return call_id in self.calls
+
+    calls: set[str] = field(default_factory=set)
+    """Ids of the calls that the modules were asked to run."""
+
+
+def scope_of(blueprint: Blueprint, modules: Sequence[str], recorded: Callable[[str], bool]) -> Scope:
+    """``recorded`` tells whether a channel could get into the log; others are not compared.
+
+    Raises ``UserError`` for modules that are unknown or can't be tested alone.
+    """
+    if not modules:
+        raise UserError(f"which modules are to be tested? {blueprint.name!r} has {', '.join(blueprint.modules)}")
+    for name in modules:
+        if name not in blueprint.modules:
+            raise UserError(f"blueprint {blueprint.name!r} has no module {name!r}{suggest(name, blueprint.modules)}")
+        _check(blueprint, name)
+    chosen = frozenset(modules)
+    writers: dict[str, set[str]] = {}
+    skilled = set()
+    for plan in plan_modules(blueprint):
+        for port in ports_of(plan.spec, module_class(plan.spec)):
+            if port.stream.direction == "out" and port.stream.name in plan.topics:
+                writers.setdefault(port.channel, set()).add(plan.spec.name)
+        if _speaks_only_in_calls(blueprint, plan.spec.name):
+            skilled.add(plan.spec.name)
+    plans = [plan for plan in plan_modules(blueprint) if plan.spec.name in chosen]
+    read, required = _read_channels(plans)
+    written = {channel for channel, names in writers.items() if names & chosen}
+    outputs = frozenset(channel for channel in written if recorded(channel))
+    sharers = {channel: frozenset(writers[channel] - chosen) for channel in written if writers[channel] - chosen}
+    for channel in sorted(read & sharers.keys()):
+        others = ", ".join(sorted(sharers[channel]))
+        raise UserError(f"{channel} is read by a module under test, and written by others too: test {others} as well")
+    return Scope(
+        plans=plans,
+        names=chosen,
+        inputs=frozenset(read - written),
+        required=frozenset(required - written),
+        left_out=frozenset(written - outputs),
+        outputs=outputs,
+        sharers=sharers,
+        _quiet=frozenset(skilled),
+    )
+
+
+def call_of(opened: ToolEvent) -> bytes:
+    """The call that an ``open`` event tells of, for logs without it."""
+    message = SkillCall(
+        utime=opened.utime,
+        call_id=opened.call_id,
+        module=opened.module,
+        skill=opened.skill,
+        caller=opened.caller,
+        parent=str(opened.data.get("parent") or ""),
+        arguments_json=json_text(opened.data.get("arguments") or {}),
+    )
+    return encode(message)
+
+
+def _check(blueprint: Blueprint, name: str) -> None:
+    bases = {f"{base.__module__}:{base.__qualname__}" for base in module_class(blueprint.modules[name]).__mro__}
+    if bases & _NOT_OVER_THE_BUS:
+        raise UserError(f"module {name!r} can't be replayed alone: what it works with does not travel over the bus")
+
+
+def _read_channels(plans: Sequence[ModulePlan]) -> tuple[set[str], set[str]]:
+    """All channels that modules read, and those that they require."""
+    read, required = set(), set()
+    for plan in plans:
+        for port in ports_of(plan.spec, module_class(plan.spec)):
+            if port.stream.direction == "in" and port.stream.name in plan.topics:
+                read.add(port.channel)
+                if port.stream.required:
+                    required.add(port.channel)
+    return read, required
+
+
+def _speaks_only_in_calls(blueprint: Blueprint, name: str) -> bool:
+    """Whether a module has skills; then what it writes on shared channels comes from them."""
+    from dimos_streams.skill import skills_of
+
+    return bool(skills_of(module_class(blueprint.modules[name])))

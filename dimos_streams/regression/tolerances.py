@@ -1,0 +1,97 @@
+"""How much a replay may differ from its recording."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dimos_streams.errors import UserError
+from dimos_streams.messages.codec import split_channel
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+class Tolerances(BaseModel):
+    """Without any, everything must be equal. NaN equals NaN."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    time_s: float = Field(default=0.0, ge=0.0)
+    """By how much an output may come earlier or later than its counterpart, and how much stamps may differ."""
+    absolute: float = Field(default=0.0, ge=0.0)
+    """Of every number, those in texts included."""
+    relative: float = Field(default=0.0, ge=0.0)
+    """Of every number, as a share of it; the larger one of the two tolerances counts."""
+    unmatched: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Share of a channel's messages, or of a call's progress, that may have no counterpart that agrees; above 0 it is
+    one at least. A call's other events must all have one."""
+    fields: Mapping[str, float] = {}
+    """Absolute tolerances of fields: ``linear.x``, or of one topic: ``/skill_vel:linear.x``. ``poses.x`` means the
+    field in each entry of an array. A field inside of one that is named counts too."""
+
+    def allowed(self, channel: str, path: str, value: float) -> float:
+        """The greatest difference to ``value`` that counts as equal."""
+        named = self._named(channel, path) if self.fields else None
+        if named is not None:
+            return named
+        return max(self.absolute, self.relative * abs(value)) if math.isfinite(value) else 0.0
+
+    def _named(self, channel: str, path: str) -> float | None:
+        topic = split_channel(channel)[0]
+        names = _INDEX.sub("", path).split(".")
+        for length in range(len(names), 0, -1):
+            field = ".".join(names[:length])
+            for key in (f"{topic}:{field}", field):
+                if key in self.fields:
+                    return self.fields[key]
+        return None
+
+
+EXACT = Tolerances()
+LIVE = Tolerances(time_s=0.25, absolute=0.1, relative=0.05, unmatched=0.1, fields={"data.bearing_deg": 6.0})
+"""For logs of live runs: a recorder does not know what a module had seen at the moment when it acted. On a machine
+that is not busy a fifth of it is enough."""
+
+
+def load_tolerances(path: Path) -> Tolerances:
+    """Tolerances from YAML. Raises ``UserError``."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return Tolerances.model_validate(YAML(typ="safe", pure=True).load(path) or {})
+    except OSError as error:
+        raise UserError(f"tolerances {str(path)!r}: {error.strerror}") from error
+    except (YAMLError, UnicodeError) as error:
+        raise UserError(f"tolerances {str(path)!r} are not YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise UserError(f"tolerances {str(path)!r}: {where}: {first['msg']}") from error
+
+
+def with_settings(tolerances: Tolerances, settings: Iterable[str], time_s: float | None = None) -> Tolerances:
+    """With what the command line says: ``0.01`` for all numbers, ``FIELD=0.01`` for a field. Raises ``UserError``."""
+    fields, absolute = dict(tolerances.fields), tolerances.absolute
+    for setting in settings:
+        name, equals, text = setting.rpartition("=")
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not value >= 0 or bool(equals) != bool(name):
+            raise UserError(
+                f"tolerance {setting!r}: expected a number, or FIELD=NUMBER as in linear.x=0.01 or /odom:pose=0.1"
+            )
+        if name:
+            fields[name] = value
+        else:
+            absolute = value
+    update: dict[str, object] = {"fields": fields, "absolute": absolute}
+    if time_s is not None:
+        update["time_s"] = time_s
+    return tolerances.model_copy(update=update)

@@ -1,0 +1,341 @@
+"""A blueprint in virtual time, driven and looked at by a test.
+
+    async with MissionRun("follow-person", seed=7) as run:
+        await run.say("follow the person in the red shirt")
+        await run.until(event("update", skill="follow_person", text="Following"))
+        assert run.distance("base_link", "person_red") < 4.0
+
+Everything that is published, but for pictures, goes into a recording.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dimos_streams import clock
+from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.bus import Bus
+from dimos_streams.errors import UserError, suggest
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.codec import decode, encode, split_channel, type_named
+from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
+from dimos_streams.messages.tf2_msgs import TFMessage
+from dimos_streams.module import Module
+from dimos_streams.recording.metadata import describe
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.recorder import Recorder, RecordingOptions, recording
+from dimos_streams.recording.selection import Selection
+from dimos_streams.runtime.facts import run_facts
+from dimos_streams.runtime.in_process import Attachment, InProcessRun
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.skill import skills_of
+from dimos_streams.testing.harness import HarnessCall
+from dimos_streams.testing.patterns import EventPattern
+from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, ToolEvent, json_text
+from dimos_streams.tool_stream.gateway import SkillGateway
+from dimos_streams.tool_stream.wire import unpack_event
+
+if TYPE_CHECKING:
+    from dimos_streams.agent.conversation import Conversation, Entry
+
+CALLER = "test"
+NO_PICTURES = ("*#sensor_msgs.Image",)
+_LOOK_EVERY_S = 0.02
+_SHOWN_EVENTS = 8
+
+
+class Topic:
+    """What has come on one topic."""
+
+    def __init__(self, channel: str, recording: Path, flush: Callable[[], None]) -> None:
+        self.channel = channel
+        self.count = 0
+        self._data: bytes | None = None
+        self._recording = recording
+        self._flush = flush
+
+    @property
+    def last(self) -> Any:
+        """The newest message, None before the first."""
+        return None if self._data is None else self._decoded(self._data)
+
+    @property
+    def messages(self) -> list[Any]:
+        """All messages so far, read from the recording; pictures are not in it."""
+        self._flush()
+        with LogReader(self._recording) as log:
+            return [self._decoded(event.data) for event in log.events() if event.channel == self.channel]
+
+    def take(self, data: bytes) -> None:
+        """Note a message; for the run."""
+        self.count += 1
+        self._data = data
+
+    def _decoded(self, data: bytes) -> Message:
+        return decode(type_named(split_channel(self.channel)[1], self.channel), data, self.channel)
+
+
+class Transcript:
+    """What an agent's conversation says."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Its entries, oldest first."""
+        return self._conversation.entries
+
+    @property
+    def text(self) -> str:
+        """All of it, a line an entry."""
+        return "\n".join(_line(entry) for entry in self.entries)
+
+    def contains(self, text: str, *, role: str | None = None) -> bool:
+        """Whether an entry has a text, or calls a skill of that name; ``role`` is ``operator``, ``assistant``, …"""
+        return any(text in _line(entry) for entry in self.entries if role in (None, entry.role))
+
+
+class MissionRun:
+    """One run. Use with ``async with``, in virtual time: ``dimos_streams.clock.run_virtual``."""
+
+    def __init__(
+        self,
+        blueprint: str | Blueprint,
+        *,
+        record: Path,
+        seed: int = 0,
+        settings: Mapping[str, Any] | None = None,
+        faults: Callable[[Bus, str], Bus] | None = None,
+        without: tuple[str, ...] = NO_PICTURES,
+    ) -> None:
+        """``record`` is where the recording goes; ``without`` are patterns of channels that are neither recorded nor,
+        for the recording's sake, made. ``faults`` wraps the bus, see ``FaultInjection``."""
+        described = resolve(blueprint) if isinstance(blueprint, str) else blueprint
+        self.blueprint = described.configured(settings or {}, source="test")
+        self.recording = record
+        self.events: list[ToolEvent] = []
+        """Of all calls, each call's in order."""
+        self._selection = Selection(exclude=without)
+        self._asked_for: set[str] = set()
+        self._topics: dict[str, Topic] = {}
+        self._calls: dict[str, HarnessCall] = {}
+        self._changed = asyncio.Event()
+        self._recorder: Recorder | None = None
+        self._without_bridge = 0
+        metadata = describe(
+            blueprint=self.blueprint.model_dump(mode="json"),
+            seed=seed,
+            mode="virtual",
+            selection=self._selection,
+            environment=run_facts(),
+        )
+        self._recording_options = RecordingOptions(path=record, selection=self._selection, metadata=metadata)
+        attach: list[Attachment] = [self._record, self._listen]
+        options = RunOptions(bus_url="memq://", seed=seed, wrap_bus=faults)
+        self._run = InProcessRun(self.blueprint, options, attach=attach)
+        self._reading: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> MissionRun:
+        if not clock.is_virtual():
+            raise UserError("a MissionRun needs virtual time: run the test's coroutine with clock.run_virtual")
+        await self._run.start()
+        if self._run.gateway is not None:
+            self._reading = asyncio.create_task(self._read(self._run.gateway), name="test reads events")
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._run.stop()
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+
+    @property
+    def bus(self) -> Bus:
+        """The bus of the run."""
+        return self._run.bus
+
+    @property
+    def gateway(self) -> SkillGateway:
+        """The bridge. Raises ``UserError`` if the blueprint has none."""
+        if self._run.gateway is None:
+            raise UserError(f"blueprint {self.blueprint.name!r} has no bridge")
+        return self._run.gateway
+
+    @property
+    def conversation(self) -> Transcript:
+        """Of the (first) agent. Raises ``UserError`` if there is none."""
+        for name in self.blueprint.modules:
+            conversation = getattr(self._run.module(name), "conversation", None)
+            if conversation is not None:
+                return Transcript(conversation)
+        raise UserError(f"blueprint {self.blueprint.name!r} has no agent")
+
+    def module(self, name: str) -> Module:
+        """A running module. Raises ``UserError`` for an unknown name."""
+        return self._run.module(name)
+
+    async def say(self, text: str, *, to: str = "say") -> HarnessCall:
+        """Tell an agent something; the call lasts as long as what it leads to."""
+        return await self.call(to, text=text)
+
+    async def call(self, skill: str, /, **arguments: Any) -> HarnessCall:
+        """Call a skill. Raises what ``SkillGateway.call`` raises, for instance ``CallRejectedError``."""
+        if self._run.gateway is None:
+            call_id = self._request(skill, arguments)
+        else:
+            call_id = await self._run.gateway.call(skill, arguments, caller=CALLER)
+        call = self._calls[call_id] = HarnessCall(call_id, lambda reason: self._cancel(call_id, reason))
+        for known in self.events:
+            if known.call_id == call_id:
+                call.add(known)
+        return call
+
+    async def until(
+        self, condition: EventPattern | Callable[[], object], timeout_s: float = 60.0
+    ) -> ToolEvent | None:
+        """Wait until an event fits, past ones included, and give it, or until a function is true.
+
+        Raises ``AssertionError``, which shows the newest events, after ``timeout_s`` of virtual time.
+        """
+        __tracebackhide__ = True
+        try:
+            async with asyncio.timeout(timeout_s):
+                if isinstance(condition, EventPattern):
+                    return await self._event(condition)
+                while not condition():  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK_EVERY_S)
+                return None
+        except TimeoutError:
+            what = str(condition) if isinstance(condition, EventPattern) else "the condition"
+            newest = "".join(f"\n  {_shown(event)}" for event in self.events[-_SHOWN_EVENTS:])
+            raise AssertionError(f"{what} did not come within {timeout_s:g} s; newest events:{newest}") from None
+
+    async def sleep(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        await asyncio.sleep(seconds)
+
+    def topic(self, name: str) -> Topic:
+        """What came on a topic (``"/odom"``) or channel. A picture's topic is listened to from the first time on that
+        it is asked for. Raises ``UserError`` for a topic that nothing in the blueprint writes or reads."""
+        channel = self._channel(name)
+        self._asked_for.add(channel)
+        return self._topic(channel)
+
+    def position(self, frame: str = "base_link") -> tuple[float, float]:
+        """Where the robot or a person (``"person_red"``) really is, in metres; needs the stock simulator.
+
+        Raises ``UserError`` for an unknown frame.
+        """
+        truth: TFMessage | None = self.topic("/ground_truth").last
+        places = {one.child_frame_id: one.transform.translation for one in truth.transforms} if truth else {}
+        if frame not in places:
+            raise UserError(f"nothing is known of {frame!r}{suggest(frame, places)} (known: {', '.join(places)})")
+        return places[frame].x, places[frame].y
+
+    def distance(self, one: str, other: str) -> float:
+        """Metres between two frames, see ``position``."""
+        return math.dist(self.position(one), self.position(other))
+
+    @contextlib.asynccontextmanager
+    async def _record(self, bus: Bus) -> AsyncIterator[None]:
+        async with recording(bus, self._recording_options) as self._recorder:
+            yield
+
+    @contextlib.asynccontextmanager
+    async def _listen(self, bus: Bus) -> AsyncIterator[None]:
+        def wants(channel: str) -> bool:
+            return self._selection(channel) or channel in self._asked_for
+
+        subscription = bus.subscribe_all(self._on_message, capacity=1 << 16, wants=wants)
+        try:
+            yield
+        finally:
+            subscription.close()
+
+    def _on_message(self, channel: str, data: bytes) -> None:
+        self._topic(channel).take(data)
+        if channel == EVENTS and self._run.gateway is None:
+            self._take(unpack_event(data))
+
+    async def _read(self, gateway: SkillGateway) -> None:
+        async for placed in gateway.events(after=0):
+            self._take(placed.event)
+
+    def _take(self, event: ToolEvent) -> None:
+        self.events.append(event)
+        if event.call_id in self._calls:
+            self._calls[event.call_id].add(event)
+        self._changed.set()
+
+    async def _event(self, pattern: EventPattern) -> ToolEvent:
+        looked_at = 0
+        while True:
+            self._changed.clear()
+            for event in self.events[looked_at:]:
+                if pattern.fits(event):
+                    return event
+            looked_at = len(self.events)
+            await self._changed.wait()
+
+    def _topic(self, channel: str) -> Topic:
+        if channel not in self._topics:
+            self._topics[channel] = Topic(channel, self.recording, self._flush)
+        return self._topics[channel]
+
+    def _flush(self) -> None:
+        """Recordings are flushed as time passes; a reader in between wants all of it."""
+        if self._recorder is not None:
+            self._recorder.writer.flush()
+
+    def _channel(self, name: str) -> str:
+        from dimos_streams.blueprint.classes import module_class
+        from dimos_streams.blueprint.wiring import ports_of
+
+        if "#" in name:
+            return name
+        known = {split_channel(channel)[0]: channel for channel in self._topics}
+        for spec in self.blueprint.modules.values():
+            for port in ports_of(spec, module_class(spec)):
+                known.setdefault(port.topic, port.channel)
+        if name not in known:
+            raise UserError(f"no topic is called {name!r}{suggest(name, known)}")
+        return known[name]
+
+    def _request(self, skill: str, arguments: Mapping[str, Any]) -> str:
+        """Call a skill where there is no bridge."""
+        self._without_bridge += 1
+        call_id = f"{CALLER}-{self._without_bridge}"
+        for name in self.blueprint.modules:
+            module = self._run.module(name)
+            prefix = module.context.namespace.replace("/", "_")
+            if skill.removeprefix(prefix) in skills_of(type(module)):
+                message = SkillCall(
+                    utime=clock.utime(),
+                    call_id=call_id,
+                    module=name,
+                    skill=skill,
+                    caller=CALLER,
+                    arguments_json=json_text(arguments),
+                )
+                self.bus.publish(CALLS, encode(message))
+                return call_id
+        raise UserError(f"no module has a skill {skill!r}")
+
+    def _cancel(self, call_id: str, reason: str) -> None:
+        self.bus.publish(CANCELS, encode(SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason)))
+
+
+def _line(entry: Entry) -> str:
+    called = " ".join(f"{call.name}({call.arguments})" for call in entry.tool_calls)
+    return " ".join(part for part in (f"{entry.role}:", entry.text, called) if part)
+
+
+def _shown(event: ToolEvent) -> str:
+    return f"{event.skill} [{event.call_id}] {event.type}: {event.text}"

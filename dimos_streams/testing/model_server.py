@@ -1,0 +1,286 @@
+"""A scripted server that speaks OpenAI's chat completions, for tests of agents and models over real HTTP.
+
+async with ModelServer([Reply.calls(("move", {"distance_m": 1})), Reply.say("Moved.")]) as server:
+    model = create_model("openai:any", base_url=server.url)
+    ...
+    assert server.requests[1].body["messages"][-1]["role"] == "tool"
+
+Faults are replies: ``Reply.error(429, retry_after=2)``, ``Reply.say("Hello").but(cut_after=2)``,
+``Reply.say("Hello").but(silent_after=0, silence_s=20)``, ``Reply.raw("{not JSON")``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import itertools
+import json
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Chunk = Mapping[str, Any] | str
+
+_LARGEST_BODY = 256 * 1024 * 1024
+_call_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the server does with one request."""
+
+    chunks: tuple[Chunk, ...] = ()
+    """The stream's events, in order: objects, or text that is sent as it is."""
+    done: bool = True
+    """Whether the stream ends with ``[DONE]``."""
+    pause_s: float = 0.0
+    """Silence after each chunk."""
+    delay_s: float = 0.0
+    """Silence before the status line."""
+    cut_after: int | None = None
+    """Break the connection after so many chunks."""
+    silent_after: int | None = None
+    """Fall silent after so many chunks, for ``silence_s``."""
+    silence_s: float = math.inf
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str | None = None
+    """Sent whole, instead of a stream."""
+
+    @classmethod
+    def say(cls, text: str, *, piece: int = 8, usage: tuple[int, int] | None = (10, 5)) -> Reply:
+        """An answer of text, in pieces of so many characters. ``usage`` is tokens in and out."""
+        pieces = [text[at : at + piece] for at in range(0, len(text), piece)]
+        return cls(chunks=_stream([{"content": part} for part in pieces], "stop", usage))
+
+    @classmethod
+    def calls(
+        cls,
+        *calls: tuple[str, Mapping[str, Any] | str],
+        text: str = "",
+        piece: int | None = 8,
+        usage: tuple[int, int] | None = (10, 5),
+    ) -> Reply:
+        """Tool calls: names, each with arguments as an object or as text that is sent as it is.
+
+        Arguments come in pieces of so many characters; with ``piece=None`` each call is whole in one chunk.
+        """
+        deltas: list[dict[str, Any]] = [{"content": text}] if text else []
+        for index, (name, arguments) in enumerate(calls):
+            sent = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            whole = len(sent) if piece is None else 0
+            head = {"index": index, "id": f"call_{next(_call_numbers)}", "type": "function"}
+            deltas.append({"tool_calls": [{**head, "function": {"name": name, "arguments": sent[:whole]}}]})
+            for at in range(whole, len(sent), piece or len(sent)):
+                part = {"arguments": sent[at : at + (piece or len(sent))]}
+                deltas.append({"tool_calls": [{"index": index, "function": part}]})
+        return cls(chunks=_stream(deltas, "tool_calls", usage))
+
+    @classmethod
+    def error(
+        cls, status: int, message: str = "scripted failure", *, retry_after: float | str | None = None, code: str = ""
+    ) -> Reply:
+        """An error as OpenAI words it. ``retry_after`` is the header's value, a number of seconds or a date."""
+        headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+        body = json.dumps({"error": {"message": message, "type": "error", "param": None, "code": code or None}})
+        return cls(status=status, headers=headers, body=body)
+
+    @classmethod
+    def raw(cls, *chunks: Chunk) -> Reply:
+        """A stream of just these chunks."""
+        return cls(chunks=chunks)
+
+    def but(self, **changes: Any) -> Reply:
+        """The same with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+@dataclass(slots=True, eq=False)
+class RecordedRequest:
+    """A request as it arrived."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+    abandoned: bool = False
+    """Whether the client left before its answer was over."""
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the answer was sent, cut, or the client has left."""
+
+
+class ModelServer:
+    """Serves scripted replies on 127.0.0.1, one per request of a chat completion; when there are none left, 400.
+
+    ``requests`` are all that came, for as long as the server is kept: it is for tests.
+    Use it with ``async with``, or with ``with server.in_thread()`` where there is no event loop.
+    """
+
+    def __init__(self, replies: Iterable[Reply] | Callable[[RecordedRequest], Reply] = (), *, port: int = 0) -> None:
+        """``replies`` may be a function of the request. Port 0 is any free one."""
+        self.requests: list[RecordedRequest] = []
+        self._choose = replies if callable(replies) else None
+        self._replies = [] if callable(replies) else list(replies)
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        """The base URL for a client, with ``/v1``."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    def add(self, *replies: Reply) -> None:
+        """Script more replies."""
+        self._replies += replies
+
+    async def start(self) -> None:
+        """Listen."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Break all connections. Twice is fine."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.close()
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def __aenter__(self) -> ModelServer:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.stop()
+
+    @contextlib.contextmanager
+    def in_thread(self) -> Iterator[ModelServer]:
+        """Serve from a thread of its own."""
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, name="model server", daemon=True)
+        thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(self.start(), loop).result(10)
+            yield self
+        finally:
+            asyncio.run_coroutine_threadsafe(self.stop(), loop).result(10)
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(10)
+            loop.close()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            while await self._serve(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client has left, or the server stops
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; whether the connection goes on."""
+        request = await _read(reader)
+        if request is None:
+            return False
+        reply = self._reply(request)
+        answering = asyncio.ensure_future(_answer(writer, reply))
+        leaving = asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+            request.abandoned = not answering.done()
+            return answering.done() and answering.result()
+        finally:
+            answering.cancel()
+            leaving.cancel()
+            await asyncio.gather(answering, leaving, return_exceptions=True)
+            request.over.set()
+
+    def _reply(self, request: RecordedRequest) -> Reply:
+        if not request.path.endswith("/chat/completions"):
+            return Reply.error(404, f"there is no {request.path}")
+        self.requests.append(request)
+        if self._choose is not None:
+            return self._choose(request)
+        if not self._replies:
+            return Reply.error(400, f"no reply is scripted for request {len(self.requests)}")
+        return self._replies.pop(0)
+
+
+async def _read(reader: asyncio.StreamReader) -> RecordedRequest | None:
+    """The next request; None if the client has none."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    length = min(int(headers.get("content-length", "0")), _LARGEST_BODY)
+    text = await reader.readexactly(length)
+    body = json.loads(text) if text else {}
+    return RecordedRequest(first.split(" ")[1], headers, body)
+
+
+async def _answer(writer: asyncio.StreamWriter, reply: Reply) -> bool:
+    """Send a reply; whether the connection can go on."""
+    await asyncio.sleep(reply.delay_s)
+    streams = reply.body is None
+    data = (reply.body or "").encode()
+    kind = "text/event-stream" if streams else "application/json"
+    length = {"transfer-encoding": "chunked"} if streams else {"content-length": str(len(data))}
+    headers = {"content-type": kind, **length, **reply.headers}
+    lines = [f"HTTP/1.1 {reply.status} Scripted", *(f"{name}: {value}" for name, value in headers.items())]
+    writer.write("\r\n".join([*lines, "", ""]).encode() + data)
+    if streams and not await _send_stream(writer, reply):
+        return False
+    await writer.drain()
+    return True
+
+
+async def _send_stream(writer: asyncio.StreamWriter, reply: Reply) -> bool:
+    for number, chunk in enumerate((*reply.chunks, *(["[DONE]"] if reply.done else []))):
+        if number == reply.silent_after:
+            await writer.drain()
+            await _silence(reply.silence_s)
+        if number == reply.cut_after:
+            return False
+        text = chunk if isinstance(chunk, str) else json.dumps(chunk)
+        event = f"data: {text}\n\n".encode()
+        writer.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
+        await writer.drain()
+        if reply.pause_s:
+            await asyncio.sleep(reply.pause_s)
+    writer.write(b"0\r\n\r\n")
+    return True
+
+
+async def _silence(seconds: float) -> None:
+    if math.isinf(seconds):
+        await asyncio.get_running_loop().create_future()
+    await asyncio.sleep(seconds)
+
+
+def _stream(deltas: list[dict[str, Any]], finish: str, usage: tuple[int, int] | None) -> tuple[Chunk, ...]:
+    chunks = [_chunk({"role": "assistant", "content": ""}), *map(_chunk, deltas), _chunk({}, finish)]
+    if usage is not None:
+        counts = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+        chunks.append({**_chunk({}), "choices": [], "usage": counts})
+    return tuple(chunks)
+
+
+def _chunk(delta: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
+    return {
+        "id": "chatcmpl-scripted",
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": "scripted",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    }

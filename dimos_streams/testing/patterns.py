@@ -1,0 +1,71 @@
+"""What a test waits for: patterns of events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dimos_streams.tool_stream.event import ToolEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPattern:
+    """Fits events whose fields are as given; fields that are not given may be anything."""
+
+    type: str | None = None
+    skill: str | None = None
+    module: str | None = None
+    caller: str | None = None
+    call_id: str | None = None
+    text: str | None = None
+    outcome: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def fits(self, event: ToolEvent) -> bool:
+        """Whether an event is as the pattern says."""
+        wanted = (
+            (self.type, event.type),
+            (self.skill, event.skill),
+            (self.module, event.module),
+            (self.caller, event.caller),
+            (self.call_id, event.call_id),
+            (self.outcome, event.outcome),
+        )
+        if any(value is not None and value != found for value, found in wanted):
+            return False
+        if self.text is not None and self.text not in event.text:
+            return False
+        return all(name in event.data and event.data[name] == value for name, value in self.data.items())
+
+    def __str__(self) -> str:
+        names = ("type", "skill", "module", "caller", "call_id", "text", "outcome")
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return f"event({', '.join(f'{name}={value!r}' for name, value in (given | dict(self.data)).items())})"
+
+
+def event(
+    type: str | None = None,
+    *,
+    skill: str | None = None,
+    module: str | None = None,
+    caller: str | None = None,
+    call_id: str | None = None,
+    text: str | None = None,
+    outcome: str | None = None,
+    **data: Any,
+) -> EventPattern:
+    """A pattern: ``event("update", skill="follow_person", text="Lost")``.
+
+    ``text`` is a part of the event's text; other names are values in its data: ``event("update", event="match")``.
+    """
+    return EventPattern(
+        type=type,
+        skill=skill,
+        module=module,
+        caller=caller,
+        call_id=call_id,
+        text=text,
+        outcome=outcome,
+        data=data,
+    )

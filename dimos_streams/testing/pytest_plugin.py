@@ -1,0 +1,211 @@
+"""The pytest plugin: missions in virtual time, and logs as tests.
+
+Tests that use ``blueprint_run`` may be coroutines; they run in virtual time. What is heavy is imported when a fixture
+is used, for the plugin is loaded wherever the package is installed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from dimos_streams.blueprint.model import Blueprint
+    from dimos_streams.bus import Bus
+    from dimos_streams.regression.report import Report
+    from dimos_streams.regression.tolerances import Tolerances
+    from dimos_streams.testing.fault_injection import FaultInjection
+    from dimos_streams.testing.mission import MissionRun
+
+_FIXTURES = frozenset({"blueprint_run", "fault_bus"})
+_KEPT_IN = "failed-recordings"
+
+
+@dataclass
+class _Recorded:
+    """A run of the test at hand."""
+
+    run: MissionRun
+    target: Path | None
+    """Where ``--update-recordings`` puts its recording."""
+
+
+@dataclass
+class _Runs:
+    """All runs of one test."""
+
+    made: list[_Recorded] = field(default_factory=list)
+
+
+_RUNS = pytest.StashKey[_Runs]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """See pytest."""
+    group = parser.getgroup("dimos_streams", "missions and recordings")
+    group.addoption("--update-recordings", action="store_true", help="write recordings anew, with what is given now")
+    group.addoption(
+        "--recordings-dir",
+        metavar="DIR",
+        default=_KEPT_IN,
+        help=f"where the recordings of failed runs are kept, below the root directory (default: {_KEPT_IN})",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """See pytest."""
+    config.addinivalue_line("markers", "virtual_time: the test is a coroutine, to be run in virtual time")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run coroutines that use this plugin."""
+    uses = _FIXTURES.intersection(pyfuncitem.fixturenames) or pyfuncitem.get_closest_marker("virtual_time")
+    if not uses or not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    from dimos_streams.clock import run_virtual
+
+    names = inspect.signature(pyfuncitem.obj).parameters
+    run_virtual(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep the recordings of failed runs, and say how to replay them."""
+    report = yield
+    runs = item.stash.get(_RUNS, None)
+    if runs is None or report.when != "call":
+        return report
+    for number, recorded in enumerate(runs.made):
+        if report.failed:
+            report.sections.append(("recording", _kept(item, recorded.run, number)))
+        elif report.passed and recorded.target is not None and item.config.getoption("--update-recordings"):
+            recorded.target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(recorded.run.recording, recorded.target)
+        recorded.run.recording.unlink(missing_ok=True)
+    return report
+
+
+@pytest.fixture
+def blueprint_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., MissionRun]:
+    """Makes runs of blueprints: ``async with blueprint_run("follow-person", seed=7) as run: …``.
+
+    Arguments are those of ``dimos_streams.testing.MissionRun``, but for ``record``: a path, relative to the test's
+    file, where ``--update-recordings`` puts the recording.
+    """
+    runs = request.node.stash.setdefault(_RUNS, _Runs())
+    numbers = itertools.count()
+
+    def make(
+        blueprint: str | Blueprint,
+        *,
+        seed: int = 0,
+        settings: Mapping[str, Any] | None = None,
+        faults: Callable[[Bus, str], Bus] | None = None,
+        record: str | Path | None = None,
+        **more: Any,
+    ) -> MissionRun:
+        from dimos_streams.testing.mission import MissionRun
+
+        log = tmp_path / f"run-{next(numbers)}.lcmlog"
+        run = MissionRun(blueprint, record=log, seed=seed, settings=settings, faults=faults, **more)
+        runs.made.append(_Recorded(run, None if record is None else request.path.parent / record))
+        return run
+
+    return make
+
+
+@pytest.fixture
+def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
+    """Replays a log through modules and fails the test where they behave differently; gives the report.
+
+    ``replay("golden/follow.lcmlog", ["follow"], tolerances=…)``: the path is relative to the test's file, further
+    arguments are those of ``dimos_streams.regression.replay.ReplayOptions``. With ``--update-recordings`` a log that
+    fails is written anew.
+    """
+    update: bool = request.config.getoption("--update-recordings")
+
+    def run(
+        log: str | Path, modules: Sequence[str], *, tolerances: Tolerances | None = None, **options: Any
+    ) -> Report:
+        from dimos_streams.regression.replay import ReplayOptions
+        from dimos_streams.regression.replay import replay as replay_log
+
+        path = request.path.parent / log
+        if not path.exists():
+            pytest.fail(f"there is no recording {path}; pytest --update-recordings makes those of missions", False)
+        chosen = ReplayOptions(modules=tuple(modules), tolerances=tolerances, **options)
+        report = replay_log(path, chosen)
+        if not report.passed and update:
+            report = replay_log(path, ReplayOptions(modules=tuple(modules), update=True, **options))
+        if not report.passed and not report.updated:
+            command = ["dimos-streams", "replay", str(path), "--modules", ",".join(modules)]
+            for name, value in dict(options.get("settings", {})).items():
+                command += ["--set", f"{name}={json.dumps(value)}"]
+            pytest.fail("\n".join((*report.lines(), f"by hand: {shlex.join(command)}")), pytrace=False)
+        return report
+
+    return run
+
+
+@pytest.fixture
+def fault_bus() -> Callable[..., FaultInjection]:
+    """Makes buses that lose, double and delay messages: ``blueprint_run(…, faults=fault_bus(loss=0.2))``.
+
+    Arguments are those of ``dimos_streams.testing.Faults``, and ``seed``.
+    """
+
+    def make(*, seed: int = 0, **faults: Any) -> FaultInjection:
+        from dimos_streams.testing.fault_bus import Faults
+        from dimos_streams.testing.fault_injection import FaultInjection
+
+        return FaultInjection(Faults(**faults), seed)
+
+    return make
+
+
+@pytest.fixture
+def scripted_model(tmp_path: Path) -> Callable[..., str]:
+    """Makes models that play turns: ``settings={"agent.model": scripted_model({"text": "Hello"}, …)}``.
+
+    A turn is as in ``dimos_streams.agent.models.scripted``: ``{"calls": [{"skill": …, "arguments": …}]}``.
+    """
+    numbers = itertools.count()
+
+    def make(*turns: Mapping[str, Any]) -> str:
+        path = tmp_path / f"script-{next(numbers)}.yaml"
+        path.write_text(json.dumps({"turns": list(turns)}))
+        return f"scripted:{path}"
+
+    return make
+
+
+def _kept(item: pytest.Item, run: MissionRun, number: int) -> str:
+    """Put a recording where it stays; what to do with it."""
+    if not run.recording.exists():
+        return "the run did not get so far as to record anything"
+    folder = item.config.rootpath / item.config.getoption("--recordings-dir")
+    folder.mkdir(parents=True, exist_ok=True)
+    name = re.sub(r"[^\w.-]+", "_", item.name)
+    path = folder / (f"{name}.lcmlog" if number == 0 else f"{name}-{number}.lcmlog")
+    shutil.copyfile(run.recording, path)
+    said = dict.fromkeys(event.module for event in run.events)
+    modules = [name for name in said if name not in ("agent", "bridge")]
+    quoted = shlex.quote(str(path))
+    lines = [f"the run is recorded in {path}", f"what is in it:  dimos-streams recording info {quoted}"]
+    if modules:
+        lines.append(f"replay it:      dimos-streams replay {quoted} --modules {','.join(modules)}")
+    return "\n".join(lines)

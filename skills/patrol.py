@@ -1,0 +1,139 @@
+"""The module that patrols: a guard on its round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.messages.vision_msgs import Detection2DArray
+from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.skill import Call, skill
+from dimos_streams.skills.calls import OwnCalls, listed, wanting
+from dimos_streams.skills.drive import DriveConfig
+from dimos_streams.skills.follow_person import FollowPersonConfig
+from dimos_streams.skills.patrolling import Patrolling, PatrolReport
+from dimos_streams.skills.planar import STOP, PoseHistory
+from dimos_streams.streams import In, Out
+
+Waypoint = tuple[float, float]
+"""x and y in the odom frame, metres."""
+
+
+class PatrolConfig(ModuleConfig):
+    """Where to go, whom to look out for, and what to do about them. Metres, seconds, degrees."""
+
+    waypoints: tuple[Waypoint, ...] = Field(min_length=1, description="of a round, in order")
+    look_around_deg: float = Field(360.0, ge=0.0, le=1080.0, description="to turn at each way-point")
+    return_home: bool = Field(True, description="whether the round ends where it began")
+    leg_timeout_s: float = Field(60.0, gt=0.0, description="to a way-point; then the next one is gone to")
+    watch_for: tuple[str, ...] = Field(("person",), min_length=1, description="descriptions, if a call has none")
+    confidence: float = Field(0.5, ge=0.0, le=1.0, description="how sure the detector must be")
+    confirm_frames: int = Field(3, ge=1, le=10, description="in a row that must show somebody")
+    frozen_after_s: float = Field(3.0, gt=0.0, description="no new frame for so long is reported")
+    follow_s: float = Field(20.0, ge=0.0, description="to follow somebody, if a call says nothing else")
+    again_after_s: float = Field(60.0, ge=0.0, description="somebody who was followed is left alone for so long")
+    drive: DriveConfig = Field(default_factory=lambda: DriveConfig.model_validate({"max_speed": 0.5}))
+    follow: FollowPersonConfig = Field(default_factory=lambda: FollowPersonConfig.model_validate({}))
+
+
+class Patrol(Module):
+    """Goes its round, and follows and reports whom it meets."""
+
+    config: PatrolConfig
+    shared_outputs = frozenset({"cmd_vel", "wanted_descriptions"})
+    detections: In[Detection2DArray]
+    odom: In[Odometry]
+    scan: In[LaserScan] = In(required=False)
+    camera_info: In[CameraInfo] = In(required=False)
+    hold: In[String] = In(required=False)
+    cmd_vel: Out[Twist]
+    wanted_descriptions: Out[String]
+
+    def __init__(
+        self,
+        config: ModuleConfig | Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        context: RunContext | None = None,
+    ) -> None:
+        super().__init__(config, name=name, context=context)
+        self.poses = PoseHistory()
+        self._calls = OwnCalls()
+
+    async def start(self) -> None:
+        """Listen to the odometry."""
+        self.odom.on_message(self.poses.add)
+
+    @skill(uses={"base"}, on_duplicate="reject", motion=True)
+    async def patrol(
+        self,
+        call: Call,
+        rounds: Annotated[int, Field(ge=1, le=1000)] = 1,
+        watch_for: Annotated[list[str], Field(max_length=16)] | None = None,
+        follow_s: Annotated[float, Field(ge=0.0)] | None = None,
+    ) -> PatrolReport:
+        """Go the round of way-points, look out for people, follow whoever appears, report them, and go on.
+
+        Answers at once and goes on in the background until the rounds are done, or stop_patrol is called.
+
+        Args:
+            rounds: How often to go round.
+            watch_for: Descriptions of whom to look out for, e.g. ["a man in red"]; without it anybody.
+            follow_s: For how long to follow somebody, in seconds; 0 only reports them.
+        """
+        wanted = [text.strip() for text in watch_for or self.config.watch_for if text.strip()]
+        follow_for = self.config.follow_s if follow_s is None else follow_s
+        with self._calls.running(call, "patrolling"):
+            try:
+                async with wanting(self, self.wanted_descriptions, wanted):
+                    return await Patrolling(self, call, wanted, follow_for).run(rounds)
+            finally:
+                self.cmd_vel.publish(STOP)
+
+    @skill
+    async def stop_patrol(self, call: Call) -> str:
+        """Stop patrolling, and stand still."""
+        ended = await self._calls.end(call, "stop_patrol was called")
+        self.cmd_vel.publish(STOP)
+        return f"Stopped {listed(ended)}" if ended else "Nobody was patrolling"
+
+    def as_driver(self) -> Driving:
+        """This module as one that drives."""
+        return Driving(self.config.drive, self.odom, self.scan, self.hold, self.cmd_vel)
+
+    def as_follower(self) -> Following:
+        """This module as one that follows people."""
+        return Following(
+            self.config.follow, self.detections, self.odom, self.scan, self.camera_info, self.cmd_vel, self.poses
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Driving:
+    """A module's streams with the settings for driving."""
+
+    config: DriveConfig
+    odom: In[Odometry]
+    scan: In[LaserScan]
+    hold: In[String]
+    cmd_vel: Out[Twist]
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """A module's streams with the settings for following people."""
+
+    config: FollowPersonConfig
+    detections: In[Detection2DArray]
+    odom: In[Odometry]
+    scan: In[LaserScan]
+    camera_info: In[CameraInfo]
+    cmd_vel: Out[Twist]
+    poses: PoseHistory

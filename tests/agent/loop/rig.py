@@ -1,0 +1,275 @@
+"""An agent's core on a bridge that is all in memory: small and fast enough for thousands of runs."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import random
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.agent.config import AgentConfig
+from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.missions import Mission
+from dimos_streams.agent.models.base import Finish, ModelDelta, ModelRequest, TextDelta, ToolCallDelta, Usage
+from dimos_streams.agent.queue import OperatorWords
+from dimos_streams.agent.taking_up import take_up, tidy_up
+from dimos_streams.errors import CallRejectedError, SkillError
+from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
+
+ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
+
+
+def offered(name: str, **fields: Any) -> OfferedSkill:
+    return OfferedSkill(name=name, description=name, parameters=ANYTHING, module="skills", available=True, **fields)
+
+
+@dataclass(eq=False)
+class FakeCall:
+    """A call as the bridge in memory knows it."""
+
+    id: str
+    skill: str
+    arguments: Mapping[str, Any]
+    caller: str
+    at: float
+    bridge: FakeBridge
+    seq: int = 0
+    outcome: Outcome | None = None
+    task: asyncio.Task[None] | None = None
+    reason: str = ""
+
+    def tell(self, type: Any, text: str, **data: Any) -> None:
+        self.seq += 1
+        event = ToolEvent(
+            utime=clock.utime(),
+            call_id=self.id,
+            seq=self.seq,
+            type=type,
+            module="skills",
+            skill=self.skill,
+            caller=self.caller,
+            text=text,
+            data=data,
+        )
+        self.bridge.journal.append(PlacedEvent(len(self.bridge.journal) + 1, event))
+        self.bridge.arrived.set()
+
+
+Body = Callable[[FakeCall], Coroutine[Any, Any, Any]]
+
+
+@dataclass(eq=False)
+class FakeBridge:
+    """A ``SkillGateway``. ``skills_`` are the skills with what they do."""
+
+    bodies: dict[str, tuple[OfferedSkill, Body]]
+    latency_s: Callable[[], float] = lambda: 0.0
+    """How long it takes to begin a call, and to hear of an event."""
+    journal: list[PlacedEvent] = field(default_factory=list)
+    calls_: dict[str, FakeCall] = field(default_factory=dict)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    refuse: Callable[[str], bool] = lambda skill: False
+
+    async def skills(self) -> list[OfferedSkill]:
+        return [skill for skill, _ in self.bodies.values()]
+
+    async def call(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        *,
+        caller: str,
+        on_duplicate: OnDuplicate | None = None,
+        idempotency_key: str | None = None,
+    ) -> str:
+        latency_s = self.latency_s()
+        if latency_s:
+            await asyncio.sleep(latency_s)
+        if self.refuse(skill):
+            raise CallRejectedError(f"{skill} is busy")
+        call = FakeCall(f"c{len(self.calls_)}", skill, dict(arguments), caller, clock.monotonic(), self)
+        self.calls_[call.id] = call
+        call.tell("open", skill, arguments=dict(arguments), parent="")
+        call.task = asyncio.get_running_loop().create_task(self._run(call))
+        call.task.add_done_callback(lambda task: self._close(call, Outcome.CANCELLED, call.reason))
+        return call.id
+
+    async def _run(self, call: FakeCall) -> None:
+        outcome, text, result = Outcome.COMPLETED, "done", None
+        try:
+            result = await self.bodies[call.skill][1](call)
+        except asyncio.CancelledError:
+            outcome, text = Outcome.CANCELLED, call.reason
+        except SkillError as error:
+            outcome, text = Outcome.FAILED, str(error)
+        self._close(call, outcome, text, result)
+
+    def _close(self, call: FakeCall, outcome: Outcome, text: str, result: object = None) -> None:
+        """Once; also for a task that was cancelled before its first step."""
+        if call.outcome is None:
+            call.outcome = outcome
+            call.tell("close", text, outcome=outcome.value, result=result)
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        call = self.calls_[call_id]
+        if call.task is not None and not call.reason:
+            call.reason = reason
+            call.task.cancel()
+
+    async def calls(self, *, open_only: bool = False) -> list[CallView]:
+        return [
+            CallView(
+                call_id=call.id,
+                skill=call.skill,
+                module="skills",
+                caller=call.caller,
+                parent="",
+                arguments=dict(call.arguments),
+                state="open" if call.outcome is None else "closed",
+                outcome=call.outcome,
+                last_seq=call.seq,
+            )
+            for call in self.calls_.values()
+            if not open_only or call.outcome is None
+        ]
+
+    async def place(self) -> int:
+        return len(self.journal)
+
+    async def events(
+        self, *, after: int, caller: str | None = None, call_id: str | None = None
+    ) -> AsyncIterator[PlacedEvent]:
+        while True:
+            while after < len(self.journal):
+                placed = self.journal[after]
+                after += 1
+                latency_s = self.latency_s()
+                if latency_s:
+                    await asyncio.sleep(latency_s)
+                if caller in (None, placed.event.caller):
+                    yield placed
+            self.arrived.clear()
+            await self.arrived.wait()
+
+    async def close(self) -> None:
+        tasks = [call.task for call in self.calls_.values() if call.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+Answer = list[ModelDelta]
+
+
+class FunctionModel:
+    """A model that is a function of the request; ``delay_s`` passes before each delta."""
+
+    def __init__(self, answer: Callable[[ModelRequest], Answer], delay_s: Callable[[], float] = lambda: 0.0) -> None:
+        self._answer = answer
+        self._delay_s = delay_s
+        self.requests: list[ModelRequest] = []
+        self.streams = 0
+        self.keep = True
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
+        if self.keep:
+            self.requests.append(request)
+        self.streams += 1
+        try:
+            for delta in self._answer(request):
+                delay_s = self._delay_s()
+                if delay_s:
+                    await asyncio.sleep(delay_s)
+                yield delta
+        finally:
+            self.streams -= 1
+
+    async def close(self) -> None:
+        pass
+
+
+def says(text: str) -> Answer:
+    return [TextDelta(text), Usage(10, 1), Finish("stop")]
+
+
+def asks(*calls: tuple[str, dict[str, Any]]) -> Answer:
+    deltas: Answer = [
+        ToolCallDelta(index=i, id=f"t{i}", name=name, arguments=json.dumps(arguments))
+        for i, (name, arguments) in enumerate(calls)
+    ]
+    return [*deltas, Usage(10, 5), Finish("tool_calls")]
+
+
+def in_turn(*answers: Answer) -> Callable[[ModelRequest], Answer]:
+    """One answer after the other, then silence."""
+    left = iter(answers)
+    return lambda request: next(left, says(""))
+
+
+class Rig:
+    """A core that runs. ``async with`` it."""
+
+    def __init__(
+        self,
+        bridge: FakeBridge,
+        model: FunctionModel,
+        config: Mapping[str, Any] | None = None,
+        *,
+        record_dir: Path | None = None,
+    ) -> None:
+        self.bridge, self.model = bridge, model
+        self.core = AgentCore(
+            AgentConfig.model_validate({"model": "offline", **(config or {})}),
+            name="agent",
+            gateway=bridge,
+            rng=random.Random(1),
+            record_dir=record_dir,
+        )
+        self.core.loop.parts.model = model
+        self._task: asyncio.Task[None] | None = None
+        self._numbers = itertools.count()
+
+    async def __aenter__(self) -> Rig:
+        self.core.record.open()
+        place = await take_up(self.core, random.Random(1), lambda why: None)
+        self._task = asyncio.get_running_loop().create_task(self.core.run(place))
+        self._tidying = asyncio.get_running_loop().create_task(tidy_up(self.core))
+        return self
+
+    async def leave(self) -> None:
+        """Stop the core only."""
+        assert self._task is not None
+        for task in (self._task, self._tidying):
+            task.cancel()
+        await asyncio.gather(self._task, self._tidying, return_exceptions=True)
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.leave()
+        await self.bridge.close()
+        assert self._task is not None
+        if not self._task.cancelled() and self._task.exception() is not None:
+            raise AssertionError("the core failed") from self._task.exception()
+
+    async def say(self, text: str) -> Mission:
+        mission = self.core.begin(f"m{next(self._numbers)}", text)
+        await self.core.queue.put(OperatorWords(text, (mission,)))
+        return mission
+
+    async def over(self, mission: Mission, timeout_s: float = 1000.0) -> Mission:
+        async with asyncio.timeout(timeout_s):
+            while not mission.over:  # noqa: ASYNC110 - virtual time
+                await asyncio.sleep(0.01)
+        return mission
+
+    def kinds(self, *skipped: str) -> list[str]:
+        return [event.kind for event in self.core.events.after(0) if event.kind not in skipped]
+
+    def data(self, kind: str) -> list[dict[str, Any]]:
+        return [event.data for event in self.core.events.after(0) if event.kind == kind]

@@ -1,0 +1,169 @@
+"""Random sequences of what operators do, with random timings: nobody is stranded, nothing acts after an abort."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import os
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.agent.models.base import ModelRequest, UserMessage
+from dimos_streams.agent.states import LoopState
+from dimos_streams.errors import SkillError
+from dimos_streams.tool_stream.gateway import OfferedSkill
+from tests.agent.loop.rig import Answer, FakeBridge, FakeCall, FunctionModel, Rig, asks, offered, says
+from tests.helpers import run_virtual
+
+SEQUENCES = int(os.environ.get("CONTROL_SEQUENCES", "2000"))
+PARTS = 4
+ACTIONS = ("pause", "resume", "step", "abort", "rollback", "undo", "decide", "cancel", "withdraw", "hand over", "say")
+
+
+class Chaos:
+    """One sequence. ``seed`` decides on everything."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.aborts: list[float] = []
+        self.commands: list[asyncio.Task[Any]] = []
+        self.began: dict[str, int] = {}
+        """Of the words of each mission, how many aborts there were before."""
+        self.handed: list[Any] = []
+        skills: dict[str, tuple[OfferedSkill, Callable[[FakeCall], Coroutine[Any, Any, Any]]]] = {
+            "move": (offered("move", motion=True, undo="back"), self.move),
+            "look": (offered("look", parallel_safe=True), self.look),
+            "follow": (offered("follow", reversible=False), self.follow),
+            "risky": (offered("risky", approval="ask", undo="back"), self.move),
+            "back": (offered("back", audience="operator"), self.look),
+        }
+        self.bridge = FakeBridge(skills, latency_s=self.latency_s, refuse=lambda skill: self.random.random() < 0.1)
+        model = FunctionModel(self.answer, lambda: self.random.choice((0.0, 0.05)))
+        model.keep = False
+        self.rig = Rig(self.bridge, model, {"plan": {"motions": None}})
+
+    def latency_s(self) -> float:
+        return 0.02 if self.random.random() < 0.2 else 0.0
+
+    async def move(self, call: FakeCall) -> str:
+        await asyncio.sleep(self.random.choice((0.05, 0.3)))
+        if self.random.random() < 0.2:
+            raise SkillError("blocked")
+        return "moved"
+
+    async def look(self, call: FakeCall) -> str:
+        await asyncio.sleep(self.random.choice((0.0, 0.1)))
+        return "seen"
+
+    async def follow(self, call: FakeCall) -> str:
+        call.tell("update", "following")
+        await asyncio.sleep(self.random.choice((0.2, 1.0)))
+        call.tell("update", "found")
+        return "left"
+
+    def answer(self, request: ModelRequest) -> Answer:
+        """Calls that name the newest words that were heard, so that a check knows whose they are."""
+        words = [m.text for m in request.messages if isinstance(m, UserMessage) and m.text.startswith("m")]
+        if not words or self.random.random() < 0.55:
+            return says("fine")
+        names = self.random.choices(("move", "look", "follow", "risky"), k=self.random.choice((1, 1, 2, 3)))
+        return asks(*((name, {"for": words[-1], "n": i}) for i, name in enumerate(names)))
+
+    async def act(self, action: str) -> None:
+        core = self.rig.core
+        if action == "say":
+            mission = await self.rig.say(f"m{len(self.began)}")
+            self.began[mission.words] = len(self.aborts)
+        elif action == "pause":
+            core.control.pause()
+        elif action == "resume":
+            core.control.resume()
+        elif action == "step":
+            core.control.step()
+        elif action in ("abort", "rollback"):
+            self.aborts.append(clock.monotonic())
+            self.command(core.loop.abort(rollback=action == "rollback"))
+        elif action == "undo":
+            self.command(core.loop.undo(2))
+        elif action == "decide":
+            for view in core.approvals.pending():
+                core.approvals.decide(view.id, self.random.choice(("approve", "reject", "delete")))
+        elif action == "cancel":
+            await core.calls.cancel(core.calls.open[:1], "cancelled")
+        elif action == "withdraw":
+            for mission in list(core.loop.missions.values())[:1]:
+                mission.end("cancelled")
+        else:
+            core.calls.hand_over(core.calls.open, self.other if self.random.random() < 0.5 else None)
+
+    async def other(self, news: Any) -> None:
+        self.handed.append(news)
+
+    def command(self, work: Any) -> None:
+        self.commands.append(asyncio.get_running_loop().create_task(work))
+
+    async def run(self) -> None:
+        async with self.rig:
+            await self.act("say")
+            for _ in range(self.random.randint(3, 8)):
+                await asyncio.sleep(self.random.choice((0.0, 0.0, 0.01, 0.06, 0.2)))
+                await self.act(self.random.choice(ACTIONS))
+            await self.come_to_rest()
+            self.check()
+
+    async def come_to_rest(self) -> None:
+        """All that is held is let go; then everything has to end by itself."""
+        core = self.rig.core
+        async with asyncio.timeout(600):
+            while core.loop.missions or core.loop.state is not LoopState.IDLE or core.calls.open or len(core.queue):
+                core.control.resume()
+                for view in core.approvals.pending():
+                    core.approvals.decide(view.id, "approve")
+                await asyncio.sleep(0.2)
+            await asyncio.gather(*self.commands, return_exceptions=True)
+
+    def check(self) -> None:
+        core, events = self.rig.core, self.rig.core.events.after(0)
+        assert not core.control.waiting
+        assert not core.approvals.pending()
+        assert self.rig.model.streams == 0
+        for task in self.commands:
+            assert isinstance(task.exception(), SkillError | None), task.exception()
+        for call in self.bridge.calls_.values():
+            if "for" in call.arguments:
+                before = self.began[call.arguments["for"]]
+                late = [at for at in self.aborts[before:] if at < call.at]
+                assert not late or call.reason, f"{call.skill} for {call.arguments['for']} began after an abort"
+        ends = collections.Counter(id for event in events if event.kind == "done" for id in event.missions)
+        assert set(ends.values()) <= {1}
+        assert len(ends) == len(self.began)
+        told = collections.Counter(
+            (event.data["event"]["call_id"], event.data["event"]["seq"])
+            for event in events
+            if event.kind in ("news", "result") and event.data.get("event") and event.data["event"]["call_id"]
+        )
+        told.update((news.event.call_id, news.event.seq) for news in self.handed)
+        assert set(told.values()) <= {1}
+        closes = {(p.event.call_id, p.event.seq) for p in self.bridge.journal if p.event.type == "close"}
+        silent = {call.id for call in self.bridge.calls_.values() if call.skill == "back"}
+        assert {place for place in closes if place[0] not in silent} <= set(told)
+        asked = [c["id"] for event in events if event.kind == "answer" for c in event.data["tool_calls"]]
+        assert len(asked) == sum(event.kind == "result" for event in events)
+
+
+@pytest.mark.feature("B3", "B4", "B5", "B6")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_nobody_is_stranded_and_nothing_acts_after_an_abort(part: int) -> None:
+    async def main() -> None:
+        for seed in range(part, SEQUENCES, PARTS):
+            try:
+                await Chaos(seed).run()
+            except BaseException as error:
+                error.add_note(f"seed {seed}")
+                raise
+
+    run_virtual(main())

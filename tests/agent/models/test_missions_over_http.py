@@ -1,0 +1,121 @@
+"""Missions of the real agent with a scripted server behind the real SDK, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from dimos_streams.testing import ModelServer, Reply
+from tests.agent.models.test_damaged_calls import calls_on
+from tests.agent.stage import Stage, stage
+
+
+@contextlib.asynccontextmanager
+async def served(*replies: Reply, **options: Any) -> AsyncIterator[tuple[ModelServer, Stage]]:
+    async with ModelServer(replies) as server:
+        config = {
+            "model": "openai:m",
+            "base_url": server.url,
+            "model_options": {"first_wait_s": 0.01, "silence_s": 5, **options},
+        }
+        async with stage(config) as s:
+            yield server, s
+
+
+def told(server: ModelServer) -> str:
+    """The newest message that the server was sent."""
+    return str(server.requests[-1].body["messages"][-1]["content"])
+
+
+MOVE = ("move", {"distance_m": 1})
+
+
+@pytest.mark.feature("D7", "F8")
+def test_a_mission_survives_a_server_that_fails_and_recovers() -> None:
+    async def main() -> None:
+        bad = [Reply.error(429, retry_after=0), *[Reply.error(500)] * 3]
+        async with served(*bad, Reply.calls(MOVE), Reply.error(503), Reply.say("Moved.")) as (server, s):
+            result = await (await s.say("move")).result()
+            assert (result["text"], result["reason"]) == ("Moved.", "completed")
+            assert s.skills.moves == [1]
+            assert told(server) == "moved 1 m"
+            assert {"move", "follow_person"} <= {
+                tool["function"]["name"] for tool in server.requests[0].body["tools"]
+            }
+
+    asyncio.run(main())
+
+
+@pytest.mark.feature("D7")
+def test_a_permanent_failure_ends_the_mission_with_its_reason() -> None:
+    async def main() -> None:
+        async with served(Reply.error(401, "no such key"), Reply.say("Back again.")) as (server, s):
+            result = await (await s.say("move")).result()
+            assert result["reason"] == "error"
+            assert "HTTP 401: no such key" in s.entries("error")[0].text
+            assert len(server.requests) == 1
+            assert (await (await s.say("and now?")).result())["text"] == "Back again."
+
+    asyncio.run(main())
+
+
+@pytest.mark.feature("B1", "B2")
+def test_a_stream_that_is_cut_in_the_midst_of_a_call() -> None:
+    async def main() -> None:
+        cut = Reply.calls(MOVE, text="Moving.").but(cut_after=4)
+        async with served(cut, Reply.calls(MOVE), Reply.say("Moved.")) as (_, s):
+            asked = calls_on(s.harness.bus)
+            result = await (await s.say("move")).result()
+            assert result["text"] == "Moved."
+            damaged, moved = s.entries("tool")
+            assert "'move' was not run: its arguments are truncated" in damaged.text
+            assert moved.text == "moved 1 m"
+            assert asked == ["move"]
+            # What was told before stands, and is told once.
+            assert [entry.text for entry in s.entries("assistant")] == ["Moving.", "", "Moved."]
+
+    asyncio.run(main())
+
+
+@pytest.mark.feature("B2")
+def test_malformed_arguments_and_a_megabyte_of_them() -> None:
+    async def main() -> None:
+        large = json.dumps({"distance_m": 1, "note": "x" * 1_000_000})
+        damaged = {
+            "malformed": Reply.calls(("move", "{distance_m: 1}")),
+            "note": Reply.calls(("move", large), piece=4096),  # whole, but the skill has no such argument
+            "are truncated": Reply.calls(("move", large[:-1]), piece=4096),
+        }
+        replies = [reply for call in damaged.values() for reply in (call, Reply.say("I see."))]
+        async with served(*replies) as (server, s):
+            asked = calls_on(s.harness.bus)
+            for words in damaged:
+                result = await (await s.say("move")).result()
+                assert (result["text"], result["reason"]) == ("I see.", "completed")
+                assert words in told(server)
+                assert len(told(server)) < 1000
+            assert asked == []
+            assert s.skills.moves == []
+
+    asyncio.run(main())
+
+
+def test_a_server_that_falls_silent() -> None:
+    async def main() -> None:
+        silent = Reply.say("Moving now.").but(silent_after=1)
+        async with served(silent, Reply.say("Here I am."), silence_s=0.3) as (server, s):
+            begun = asyncio.get_running_loop().time()
+            result = await (await s.say("move")).result()
+            assert asyncio.get_running_loop().time() - begun < 0.8
+            assert result["reason"] == "error"
+            assert "'openai:m' has said nothing for 0.3 s" in s.entries("error")[0].text
+            await server.requests[0].over.wait()
+            assert server.requests[0].abandoned
+            assert (await (await s.say("and now?")).result())["text"] == "Here I am."
+
+    asyncio.run(main())

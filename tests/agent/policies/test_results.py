@@ -1,0 +1,139 @@
+"""What models see of results, and how they get at the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.agent.gates.base import ToolRequest
+from dimos_streams.agent.models.base import (
+    AssistantMessage,
+    ImagePart,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from dimos_streams.agent.own_tools import read_result_tool
+from dimos_streams.agent.pictures import Pictures, without_urls
+from dimos_streams.agent.results import ResultPipeline, ResultSettings, ResultStore
+from dimos_streams.agent.tools import LocalTools
+from dimos_streams.errors import SkillError
+from dimos_streams.tool_stream.event import ToolEvent
+
+
+def event(**data: Any) -> ToolEvent:
+    return ToolEvent(utime=0, call_id="c", seq=2, type="close", module="m", skill="s", caller="a", text="", data=data)
+
+
+def test_large_results_are_shortened_and_can_be_read() -> None:
+    store = ResultStore()
+    pipeline = ResultPipeline(store)
+    whole = "".join(f"line {number}\n" for number in range(100_000))
+    seen = pipeline.shorten(whole, skill="scan")
+    assert len(seen) < 8_300
+    assert seen.startswith("line 0\n")
+    assert seen.endswith("line 99999\n")
+    assert f"{len(whole) - 8000} of {len(whole)} characters" in seen
+    tools = LocalTools([read_result_tool(store)])
+
+    def read(**arguments: Any) -> str:
+        answer = asyncio.run(tools.run("read_result", ToolRequest(arguments=arguments)))
+        return answer.text
+
+    assert "reference='result-1'" in seen
+    pieces, offset = [], 0
+    while offset < 40_000:
+        head, part = read(reference="result-1", offset=offset, length=8000).split("\n", 1)
+        assert head.startswith(f"[characters {offset} to {offset + 8000} of {len(whole)}")
+        pieces.append(part)
+        offset += 8000
+    assert "".join(pieces) == whole[:40_000]
+    found = read(reference="result-1", search="LINE 54321")
+    assert f"[at {whole.index('line 54321')}]" in found
+    assert "line 54321\n" in found
+    assert "does not occur" in read(reference="result-1", search="nowhere")
+    assert "that is the end" in read(reference="result-1", offset=len(whole) - 5)
+    assert "kept: result-1 to result-1" in read(reference="result-9")
+    assert "length" in read(reference="result-1", length=0)
+
+
+def test_short_ones_and_errors_stay() -> None:
+    pipeline = ResultPipeline(ResultStore())
+    assert pipeline.shorten("x" * 8000, skill="s") == "x" * 8000
+    assert pipeline.shorten("x" * 10**6, skill="s", is_error=True) == "x" * 10**6
+
+
+def test_the_store_is_bounded_and_knows_equal_texts() -> None:
+    store = ResultStore(1000)
+    assert [store.put("a" * 400), store.put("b" * 400), store.put("a" * 400)] == ["result-1", "result-2", "result-1"]
+    store.put("c" * 400)
+    assert store.bytes == 800
+    with pytest.raises(SkillError, match="result-2"):
+        store.get("result-2")
+    assert store.get("result-1") == "a" * 400
+    assert store.get(store.put("d" * 5000)) == "d" * 5000
+    assert store.bytes == 5000
+
+
+def test_old_results_are_masked_and_stay_so() -> None:
+    store = ResultStore()
+    pipeline = ResultPipeline(store, ResultSettings(masked_after=2, max_characters=1000))
+    long = "y" * 500
+    shortened = pipeline.shorten("z" * 2000, skill="scan")
+    messages: list[Message] = [
+        SystemMessage("s" * 500),
+        UserMessage("operator " * 100),
+        AssistantMessage("first"),
+        ToolResultMessage("1", "look", long),
+        ToolResultMessage("2", "scan", shortened),
+        ToolResultMessage("3", "bad", long, is_error=True),
+        UserMessage(long, event(outcome="completed")),
+        UserMessage(long, event(outcome="failed")),
+        ToolResultMessage("4", "small", "ok"),
+        AssistantMessage("second"),
+        ToolResultMessage("5", "look", long),
+    ]
+    assert pipeline.mask(messages) == tuple(messages)
+    older = [*messages, AssistantMessage("third"), AssistantMessage("fourth")]
+    masked = pipeline.mask(older)
+    changed = [index for index, (old, new) in enumerate(zip(older, masked, strict=True)) if old != new]
+    assert changed == [3, 4, 6]
+    look, scan = masked[3], masked[4]
+    assert isinstance(look, ToolResultMessage)
+    assert isinstance(scan, ToolResultMessage)
+    assert look.text == "[old result of look, 500 characters: read_result(reference='result-2') shows it]"
+    assert store.get("result-2") == long
+    assert "2000 characters: read_result(reference='result-1')" in scan.text
+    assert pipeline.mask(older) == masked
+    assert pipeline.mask([*older, AssistantMessage("fifth")])[: len(older)][3:5] == masked[3:5]
+
+
+def test_pictures_reach_the_messages_and_are_counted(tmp_path: Path) -> None:
+    files = []
+    for number in range(3):
+        path = tmp_path / f"{number}.jpg"
+        path.write_bytes(bytes([number]))
+        files.append(str(path))
+    url = f"data:image/png;base64,{base64.b64encode(b'png').decode()}"
+    (tmp_path.parent / "outside.jpg").write_bytes(b"secret")
+    pictures = Pictures(tmp_path)
+    pipeline = ResultPipeline(ResultStore(), ResultSettings(images=2), pictures)
+    messages: list[Message] = [
+        ToolResultMessage("1", "observe", "a", event=event(result={"picture": files[0]})),
+        ToolResultMessage("2", "observe", "b", event=event(result={"picture": files[1], "note": files[2]})),
+        UserMessage("c", event(result={"images": [url]})),
+        UserMessage("d", event(result={"picture": str(tmp_path.parent / "outside.jpg")})),
+        UserMessage("e", event(result={"picture": "none.jpg"})),
+        UserMessage("f", event(result={"picture": "data:image/png;base64,###", "text": "nothing"})),
+    ]
+    seen = pipeline.mask(messages)
+    images = [message.images for message in seen if isinstance(message, ToolResultMessage | UserMessage)]
+    assert images == [(), (ImagePart(b"\x01"),), (ImagePart(b"png", "image/png"),), (), (), ()]
+    assert isinstance(seen[0], ToolResultMessage)
+    assert "[1 picture not shown any more]" in seen[0].text
+    assert without_urls({"a": [url, "b"]}) == {"a": ["[a picture]", "b"]}

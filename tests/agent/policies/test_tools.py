@@ -1,0 +1,67 @@
+"""Local tools: schemas, checks, errors."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import pytest
+from pydantic import Field
+
+from dimos_streams.agent.gates.base import ToolAnswer, ToolRequest
+from dimos_streams.agent.tools import Arguments, LocalTool, LocalTools, NoArguments
+from dimos_streams.errors import SkillError
+
+
+class Count(Arguments):
+    """Of the tool."""
+
+    count: Annotated[int, Field(ge=1, description="How many.")]
+
+
+async def answer(arguments: Count, request: ToolRequest) -> str:
+    if arguments.count == 13:
+        raise SkillError("13 brings bad luck")
+    if arguments.count == 14:
+        raise RuntimeError("secret")
+    return "x" * arguments.count
+
+
+def run(tools: LocalTools, **arguments: object) -> ToolAnswer:
+    return asyncio.run(tools.run("count", ToolRequest(arguments=arguments, tool_call_id="t1")))
+
+
+def test_arguments_are_checked_and_errors_are_answers(caplog: pytest.LogCaptureFixture) -> None:
+    tool = LocalTool(name="count", description="Count.", arguments=Count, run=answer)
+    tools = LocalTools([tool])
+    assert run(tools, count=3) == ToolAnswer("xxx")
+    assert run(tools, count=13) == ToolAnswer("13 brings bad luck", is_error=True)
+    assert run(tools, count=14) == ToolAnswer("internal error count-t1 (RuntimeError)", is_error=True)
+    assert "secret" in caplog.text
+    for wrong, field in (({}, "count"), ({"count": 0}, "count"), ({"count": 1, "more": 2}, "more")):
+        told = run(tools, **wrong)
+        assert told.is_error
+        assert f"{field}: " in told.text
+    (schema,) = tools.schemas()
+    assert schema.parameters == {
+        "type": "object",
+        "properties": {"count": {"type": "integer", "minimum": 1, "description": "How many."}},
+        "required": ["count"],
+        "additionalProperties": False,
+    }
+
+
+def test_names_are_unique_and_what_is_not_offered_works_all_the_same() -> None:
+    async def nothing(arguments: NoArguments, request: ToolRequest) -> str:
+        return "done"
+
+    hidden = LocalTool(
+        name="count", description="", arguments=NoArguments, run=nothing, offered=lambda: False, polling=True
+    )
+    tools = LocalTools([hidden])
+    assert tools.schemas() == ()
+    assert "count" in tools
+    assert tools.polling() == {"count"}
+    assert run(tools) == ToolAnswer("done")
+    with pytest.raises(ValueError, match="two tools are called 'count'"):
+        LocalTools([hidden, hidden])

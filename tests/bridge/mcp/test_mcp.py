@@ -1,0 +1,211 @@
+"""``/mcp`` with the official client over real HTTP, and by hand where a client would not do such a thing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import requests
+from mcp import Client, MCPError
+from mcp_types import CallToolResult, TextContent
+
+from dimos_streams.bridge.mcp.sessions import MAX_SESSIONS, Sessions
+from dimos_streams.bridge.monitor.commands import CALLER
+from dimos_streams.module import RunContext, Services
+from tests.bridge.monitor.parts import ToyAgent
+from tests.bridge.parts import Scene, Worker, closed, scene
+from tests.bridge.serving import served
+from tests.helpers import until
+
+
+@contextlib.asynccontextmanager
+async def connected(**options: Any) -> AsyncIterator[tuple[Scene, Client]]:
+    async with scene(port=0) as made, Client(f"{made.bridge.url}/mcp", **options) as client:
+        yield made, client
+
+
+def text(result: CallToolResult) -> str:
+    (block,) = result.content
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+def structured(result: CallToolResult) -> dict[str, Any]:
+    assert isinstance(result.structured_content, dict)
+    return result.structured_content
+
+
+@pytest.mark.feature("F8")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_client_lists_calls_follows_and_cancels(mode: Any) -> None:
+    async def scenario() -> None:
+        async with connected(mode=mode) as (made, client):
+            assert client.server_info is not None
+            assert client.server_info.name == "dimos-streams"
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert {"follow", "count", "list_calls", "cancel_call", "wait_for_news"} <= tools.keys()
+            assert tools["follow"].input_schema["required"] == ["description"]
+
+            done = await client.call_tool("at_once", {"value": 3})
+            assert (text(done), done.is_error) == ("3", False)
+            assert (structured(done)["outcome"], structured(done)["result"]) == ("completed", 3)
+
+            answered = await client.call_tool("follow", {"description": "ann", "steps": 3})
+            call_id = structured(answered)["call_id"]
+            assert text(answered).startswith("following ann\n\nThe call goes on as")
+            assert structured(answered)["state"] == "open"
+            listed = structured(await client.call_tool("list_calls"))["calls"]
+            assert [call["call_id"] for call in listed] == [call_id]
+            news = await client.call_tool("wait_for_news", {"timeout_s": 5})
+            lines = text(news).splitlines()
+            while not lines[-1].endswith("completed: followed ann"):
+                lines += text(await client.call_tool("wait_for_news", {"timeout_s": 5})).splitlines()
+            assert [line.partition(") ")[2] for line in lines] == ["says: saw ann", "completed: followed ann"]
+            assert text(await client.call_tool("wait_for_news", {"timeout_s": 0})) == "no news"
+
+            patrol = await made.broker.call("follow", {"description": "bob"}, caller="somebody")
+            ended = await client.call_tool("cancel_call", {"call_id": patrol, "reason": "enough"})
+            assert not ended.is_error
+            assert (await closed(made.broker, patrol)).text == "enough"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.feature("F8")
+def test_progress_is_told_and_giving_up_cancels() -> None:
+    async def scenario() -> None:
+        async with connected() as (made, client):
+            told: list[tuple[float, str | None]] = []
+
+            async def hear(progress: float, total: float | None, message: str | None) -> None:
+                told.append((progress, message))
+
+            done = await client.call_tool("count", {"label": "x", "to": 3}, progress_callback=hear)
+            assert told == [(1, "x 1"), (2, "x 2"), (3, "x 3")]
+            assert (text(done), structured(done)["outcome"]) == ("x", "completed")
+            assert text(await client.call_tool("wait_for_news", {"timeout_s": 0})) == "no news"
+
+            told.clear()
+            following = asyncio.create_task(
+                client.call_tool("follow", {"description": "ann"}, progress_callback=hear)
+            )
+            await until(lambda: len(told) > 2)
+            (call,) = made.broker.ledger.calls.open
+            following.cancel()
+            await asyncio.wait([following])
+            view = await closed(made.broker, call.call_id)
+            assert view.outcome == "cancelled"
+
+            waiting = asyncio.create_task(client.call_tool("patrol"))
+            await until(lambda: made.broker.ledger.calls.open)
+            (call,) = made.broker.ledger.calls.open
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            assert (await closed(made.broker, call.call_id)).outcome == "cancelled"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.feature("F8")
+def test_errors_and_what_is_not_for_everyone() -> None:
+    async def scenario() -> None:
+        async with connected() as (made, client):
+            await made.add(ToyAgent(name="agent"))
+            await made.offered("say")
+            assert "say" not in {tool.name for tool in (await client.list_tools()).tools}
+            for name, words in (("folow", "did you mean 'follow'"), ("say", "no tool is called 'say'")):
+                with pytest.raises(MCPError, match=words):
+                    await client.call_tool(name, {"text": "hello"})
+            wrong = await client.call_tool("follow", {"who": "ann"})
+            assert wrong.is_error
+            assert "description: is missing" in text(wrong)
+            failed = await client.call_tool("fail")
+            assert (failed.is_error, text(failed)) == (True, "failed: the floor is wet")
+            bad = await client.call_tool("wait_for_news", {"timeout_s": 1000})
+            assert (bad.is_error, "timeout_s" in text(bad)) == (True, True)
+            gone = await client.call_tool("cancel_call", {"call_id": "nobody"})
+            assert (gone.is_error, "nobody" in text(gone)) == (True, True)
+            refused: list[str | None] = []
+
+            async def hear(progress: float, total: float | None, message: str | None) -> None:
+                refused.append(message)
+
+            wrong = await client.call_tool("follow", {}, progress_callback=hear)
+            assert (wrong.is_error, refused) == (True, [])
+            own = await made.broker.call("say", {"text": "x"}, caller=CALLER)
+            assert structured(await client.call_tool("list_calls"))["calls"] == []
+            await made.broker.cancel(own, "enough")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.feature("F8")
+def test_a_client_hears_when_the_tools_change() -> None:
+    async def scenario() -> None:
+        heard: list[str] = []
+
+        async def handle(message: Any) -> None:
+            heard.append(type(message).__name__)
+
+        async with connected(message_handler=handle) as (made, client):
+            context = RunContext(namespace="robot2/", services=Services())
+            await made.add(Worker(name="robot2/worker", context=context))
+            await until(lambda: "ToolListChangedNotification" in heard)
+            assert "robot2_follow" in {tool.name for tool in (await client.list_tools()).tools}
+
+    asyncio.run(scenario())
+
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x\n", "version": "1"}},
+}
+
+
+def test_the_transport_by_hand() -> None:
+    with served() as bridge:
+        begun = bridge.post("/mcp", INITIALIZE)
+        assert begun.json()["result"]["protocolVersion"] == "2025-06-18"
+        session = {"Mcp-Session-Id": begun.headers["mcp-session-id"]}
+        known = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        ready = bridge.post("/mcp", known, headers=session)
+        assert (ready.status_code, ready.text) == (202, "")
+        ping = {"jsonrpc": "2.0", "id": "a", "method": "ping"}
+        assert bridge.post("/mcp", ping, headers=session).json() == {"jsonrpc": "2.0", "id": "a", "result": {}}
+        unknown = bridge.post("/mcp", {**ping, "method": "dance"}, headers=session).json()
+        assert unknown["error"]["code"] == -32601
+        nameless = bridge.post("/mcp", {**ping, "method": "tools/call"}, headers=session).json()
+        assert nameless["error"]["code"] == -32602
+        old = {**session, "MCP-Protocol-Version": "1999-01-01"}
+        for status, body, headers in [
+            (400, ping, {}),
+            (400, ping, old),
+            (404, ping, {"Mcp-Session-Id": "nobody"}),
+            (400, [ping], session),
+            (400, {"id": 1}, session),
+            (400, {**ping, "params": []}, session),
+        ]:
+            refused = bridge.post("/mcp", body, headers=headers)
+            assert (refused.status_code, "error" in refused.json()) == (status, True), refused.text
+        assert bridge.post("/mcp", None, headers=session, data=b"{").status_code == 400
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [1]}}
+        assert bridge.post("/mcp", cancelled, headers=session).status_code == 202
+        assert requests.get(f"{bridge.url}/mcp", timeout=10).status_code == 400
+        assert requests.delete(f"{bridge.url}/mcp", headers=session, timeout=10).status_code == 204
+        assert bridge.post("/mcp", ping, headers=session).status_code == 404
+        foreign = bridge.post("/mcp", INITIALIZE, headers={"Origin": "http://evil.example"})
+        assert foreign.status_code == 403
+
+
+def test_sessions_are_bounded() -> None:
+    sessions = Sessions()
+    first = sessions.open("x", 0)
+    for _ in range(MAX_SESSIONS):
+        sessions.open("y" * 1000, 0)
+    assert len(sessions) == MAX_SESSIONS
+    assert sessions.get(first.id) is None

@@ -1,0 +1,248 @@
+"""A stand-in for an agent that reports and takes an operator's commands, and readers of the monitor."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+from dimos_streams import clock
+from dimos_streams.bridge.monitor.view import numbered
+from dimos_streams.bridge.monitor.watcher import Watcher
+from dimos_streams.errors import SkillError
+from dimos_streams.module import Module, ModuleConfig, RunContext, Services
+from dimos_streams.operator.messages import (
+    AgentEvent,
+    AgentSnapshot,
+    ApprovalView,
+    ConversationEntry,
+    MissionView,
+    QueueView,
+    Usage,
+)
+from dimos_streams.operator.reporting import event_data, snapshot_data
+from dimos_streams.skill import Call, skill
+from tests.bridge.parts import Scene, Worker
+
+
+class ToyConfig(ModuleConfig):
+    """Nothing to set."""
+
+
+class ToyAgent(Module):
+    """An agent as far as operators can tell; the test decides what happens in it."""
+
+    config: ToyConfig
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.number = 0
+        self.state = "idle"
+        self.conversation: list[ConversationEntry] = []
+        self.commands: list[tuple[str, dict[str, Any]]] = []
+        self.approval: ApprovalView | None = None
+        self.disabled: set[str] = set()
+        self.reports: dict[str, asyncio.Queue[AgentEvent | AgentSnapshot]] = {}
+
+    def emit(self, kind: str, **data: Any) -> None:
+        self.number += 1
+        self._tell(AgentEvent(number=self.number, utime=clock.utime(), agent=self.name, kind=kind, data=data))
+
+    def show(self) -> None:
+        self._tell(self.snapshot())
+
+    def snapshot(self) -> AgentSnapshot:
+        return AgentSnapshot(
+            agent=self.name,
+            utime=clock.utime(),
+            number=self.number,
+            state=self.state,
+            model="offline",
+            usage=Usage(requests=self.number, cost=0.25),
+            queue=QueueView(waiting=0, capacity=1000),
+            missions=(MissionView(id="m1", text="follow ann", utime=clock.utime()),),
+            approvals=(self.approval,) if self.approval is not None else (),
+            disabled_skills=tuple(sorted(self.disabled)),
+            conversation=tuple(self.conversation[-20:]),
+            watched=bool(self.reports),
+        )
+
+    def _tell(self, told: AgentEvent | AgentSnapshot) -> None:
+        for queue in self.reports.values():
+            queue.put_nowait(told)
+
+    @skill(audience="operator")
+    async def report(self, call: Call) -> None:
+        """Report."""
+        queue = self.reports[call.id] = asyncio.Queue()
+        try:
+            call.progress("", **snapshot_data(self.snapshot()))
+            while True:
+                told = await queue.get()
+                if isinstance(told, AgentEvent):
+                    await call.update(told.kind, **event_data(told))
+                else:
+                    call.progress("", **snapshot_data(told))
+        finally:
+            del self.reports[call.id]
+
+    @skill(audience="operator")
+    async def say(self, call: Call, text: str) -> str:
+        """Say something."""
+        await call.update(f"heard {text}")
+        self.conversation.append(ConversationEntry(number=len(self.conversation) + 1, role="operator", text=text))
+        await asyncio.sleep(1000)
+        return "done"
+
+    @skill(audience="operator")
+    async def pause(self, reason: str = "") -> str:
+        """Pause."""
+        return self._note("pause", reason=reason)
+
+    @skill(audience="operator")
+    async def resume(self) -> str:
+        """Resume."""
+        if self.state != "paused":
+            raise SkillError("the agent is not paused")
+        return self._note("resume")
+
+    @skill(audience="operator")
+    async def step(self, mode: Literal["on", "off", "once"] = "once") -> str:
+        """Step."""
+        return self._note("step", mode=mode)
+
+    @skill(audience="operator")
+    async def abort(self, rollback: bool = False, reason: str = "") -> str:
+        """Abort."""
+        return self._note("abort", rollback=rollback, reason=reason)
+
+    @skill(audience="operator")
+    async def undo(self, count: int = 1) -> str:
+        """Undo."""
+        return self._note("undo", count=count)
+
+    @skill(audience="operator")
+    async def approvals(self) -> list[ApprovalView]:
+        """Pending approvals."""
+        return [self.approval] if self.approval is not None else []
+
+    @skill(audience="operator")
+    async def decide(
+        self,
+        approval: str,
+        decision: Literal["approve", "reject", "delete"],
+        arguments: dict[str, Any] | None = None,
+        reason: str = "",
+    ) -> str:
+        """Decide."""
+        if self.approval is None or self.approval.id != approval:
+            raise SkillError(f"no approval {approval!r} is pending")
+        self.approval = None
+        return self._note("decide", approval=approval, decision=decision, arguments=arguments, reason=reason)
+
+    @skill(audience="operator")
+    async def amend(self, approval: str, arguments: dict[str, Any]) -> str:
+        """Amend."""
+        return self._note("amend", approval=approval, arguments=arguments)
+
+    @skill(audience="operator")
+    async def set_skill(self, skill: str, enabled: bool) -> str:
+        """Enable or disable."""
+        (self.disabled.discard if enabled else self.disabled.add)(skill)
+        return self._note("set_skill", skill=skill, enabled=enabled)
+
+    def ask(self, id: str = "a1") -> None:
+        """Let a call wait for approval."""
+        self.approval = ApprovalView(
+            id=id,
+            agent=self.name,
+            skill="follow",
+            module="worker",
+            arguments={"description": "ann"},
+            reason="approval: ask",
+            created_utime=clock.utime(),
+        )
+        self.show()
+
+    def _note(self, name: str, **arguments: Any) -> str:
+        self.commands.append((name, arguments))
+        self.state = {"pause": "paused", "resume": "idle"}.get(name, self.state)
+        self.emit("control", command=name)
+        self.show()
+        return f"{name} is done"
+
+
+class Client:
+    """What a console keeps: all messages, and the state that they add up to. Checks what holds for every client."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.state: dict[str, Any] = {}
+        self.numbers: dict[str, int] = {}
+
+    def take(self, text: str | bytes) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(text)
+        assert told["seq"] == len(self.messages) + 1
+        assert told["type"] == "snapshot" or self.messages, "a snapshot comes first"
+        before = self.state
+        if told["type"] == "snapshot":
+            self.state = told["snapshot"]
+        elif told["type"] == "change":
+            assert told["change"], "something has changed"
+            self.state = before | told["change"]
+            assert self.state != before, "no state comes twice"
+        elif told["type"] == "event":
+            event = told["event"]
+            self.numbers[event["agent"]] = event["number"]
+        self.messages.append(told)
+        return told
+
+    def of(self, type: str) -> list[dict[str, Any]]:
+        return [told for told in self.messages if told["type"] == type]
+
+    def agent(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.state.get("agents", {}).get(name, {})
+        return found
+
+
+class Console(Client):
+    """A client that reads a watcher as fast as it can."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        super().__init__()
+        self.watcher = watcher
+        self.task = asyncio.get_running_loop().create_task(self._read())
+
+    async def _read(self) -> None:
+        while (told := await self.watcher.next()) is not None:
+            self.take(numbered(len(self.messages) + 1, told))
+
+    async def close(self) -> None:
+        self.watcher.close()
+        await self.task
+
+
+def _context(name: str) -> RunContext:
+    namespace, slash, _ = name.rpartition("/")
+    return RunContext(namespace=f"{namespace}{slash}", services=Services())
+
+
+@contextlib.asynccontextmanager
+async def agents(*names: str, **bridge_config: Any) -> AsyncIterator[tuple[Scene, dict[str, ToyAgent]]]:
+    """A bridge, a worker, and agents that it knows."""
+    scene = Scene(**bridge_config)
+    await scene.inner.open()
+    try:
+        await scene.start_bridge()
+        await scene.add(Worker(name="worker"))
+        made = {name: ToyAgent(name=name, context=_context(name)) for name in names}
+        for agent in made.values():
+            await scene.add(agent)
+        await scene.offered("follow")
+        for name in names:
+            await scene.offered(f"{name.rpartition('/')[0]}_say".removeprefix("_"))
+        yield scene, made
+    finally:
+        await scene.close()

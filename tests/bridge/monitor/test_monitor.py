@@ -1,0 +1,281 @@
+"""What watchers are told, in virtual time on a real bridge."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.bridge.monitor.monitor import LINGER_S, STATE_EVERY_S
+from dimos_streams.bridge.monitor.view import numbered
+from dimos_streams.bridge.monitor.watcher import MAX_BYTES, MAX_MESSAGES
+from tests.bridge.monitor.parts import Client, Console, ToyAgent, agents
+from tests.bridge.parts import Scene, closed
+from tests.helpers import run_virtual, until
+
+
+@pytest.mark.feature("C1")
+def test_two_agents_and_three_watchers() -> None:
+    async def scenario() -> None:
+        async with agents("robot1/agent", "robot2/agent") as (scene, made):
+            monitor = scene.bridge.monitor
+            all_, one, two = (Console(monitor.watch(agent)) for agent in (None, "robot1", "robot2/agent"))
+            await until(lambda: all(agent.reports for agent in made.values()))
+            for number in range(3):
+                made["robot1/agent"].emit("text", text=f"one {number}")
+                made["robot2/agent"].emit("text", text=f"two {number}")
+            call_id = await scene.broker.call("count", {"label": "x", "to": 2}, caller="robot1/agent")
+            for agent in made.values():
+                agent.show()
+            await closed(scene.broker, call_id)
+            await until(lambda: all_.agent("robot2/agent").get("number") == 3 and not all_.state["calls"])
+            for console in (all_, one, two):
+                await console.close()
+
+            def told(console: Console) -> list[str]:
+                return [told["event"]["data"]["text"] for told in console.of("event")]
+
+            assert sorted(told(all_)) == sorted(told(one) + told(two))
+            assert told(one) == ["one 0", "one 1", "one 2"]
+            assert told(two) == ["two 0", "two 1", "two 2"]
+            assert list(one.state["agents"]) == ["robot1/agent"]
+            assert set(all_.state["agents"]) == set(made)
+            calls = [told["event"]["type"] for told in one.of("call")]
+            assert calls == ["open", "update", "update", "close"]
+            assert [told["event"]["call_id"] for told in all_.of("call")] == [call_id] * 4
+            assert two.of("call") == []
+
+    run_virtual(scenario())
+
+
+@pytest.mark.feature("C2")
+def test_a_stalled_watcher_costs_a_bounded_queue_and_is_told_the_state() -> None:
+    async def scenario() -> None:
+        async with agents("agent") as (scene, made):
+            agent = made["agent"]
+            monitor = scene.bridge.monitor
+            stalled, reading = monitor.watch(), Console(monitor.watch())
+            client = Client()
+            client.take(numbered(1, await stalled.next() or b""))
+            await until(lambda: agent.reports)
+            most = 0
+            for _ in range(10):
+                for _ in range(1000):
+                    agent.emit("text", text="x" * 200)
+                agent.show()
+                await until(lambda: reading.agent("agent").get("number") == agent.number)
+                most = max(most, stalled.waiting)
+            assert most < MAX_BYTES
+            assert len(reading.of("event")) == 10_000, "the others miss nothing"
+            assert monitor.statistics().gaps == 1
+            gap = client.take(numbered(2, await stalled.next() or b""))
+            state = client.take(numbered(3, await stalled.next() or b""))
+            assert (gap["type"], state["type"]) == ("gap", "snapshot")
+            assert gap["lost"] > 9000
+            assert client.agent("agent")["number"] == agent.number == 10_000
+            agent.emit("text", text="again")
+            again = client.take(numbered(4, await stalled.next() or b""))
+            assert again["event"]["data"]["text"] == "again"
+            stalled.close()
+            await reading.close()
+
+    run_virtual(scenario())
+
+
+class Checked(Console):
+    """A console that reads at its own random pace and looks at each state that it gets."""
+
+    def __init__(self, scene: Scene, made: dict[str, ToyAgent], rng: random.Random, agent: str | None) -> None:
+        self.made = made
+        self.rng = rng
+        self.slowness = rng.choice([0.0, 0.0, 0.01, 0.3])
+        self.began: dict[str, str] = {}
+        self.reporting: set[str] = set()
+        self.times: list[float] = []
+        super().__init__(scene.bridge.monitor.watch(agent))
+
+    async def _read(self) -> None:
+        while (told := await self.watcher.next()) is not None:
+            self.check(self.take(numbered(len(self.messages) + 1, told)))
+            if self.slowness and self.rng.random() < 0.5:
+                await asyncio.sleep(self.rng.uniform(0, self.slowness))
+
+    def check(self, told: dict[str, Any]) -> None:
+        if told["type"] in ("gap", "snapshot"):
+            # Events that were lost, or were before, are not told, though the agent may have shown no state since.
+            self.numbers = {name: agent.number for name, agent in self.made.items()}
+            self.began = {call["call_id"]: call["state"] for call in self.state.get("calls", ())}
+            self.reporting = set(self.state.get("agents", ()))
+            return
+        if told["type"] == "call":
+            self.began[told["event"]["call_id"]] = told["event"]["type"]
+        if told["type"] != "change":
+            return
+        self.times.append(clock.monotonic())
+        for name, agent in told["change"].get("agents", {}).items():
+            if name not in self.reporting:  # what happened before it reported is in its first state
+                self.numbers[name] = max(self.numbers[name], agent["number"])
+            assert agent["number"] <= self.numbers[name], "an event that it contains comes later"
+        self.reporting = set(self.state["agents"])
+        for call in told["change"].get("calls", ()):
+            if call["state"] == "open":
+                assert self.began.get(call["call_id"]) in ("open", "update"), "its open was told before"
+        if "calls" in told["change"]:
+            here = {call["call_id"] for call in told["change"]["calls"]}
+            for call_id, type in self.began.items():
+                assert type in ("close", "requested") or call_id in here, "a close is told before its call is gone"
+
+
+@pytest.mark.feature("C3")
+@pytest.mark.parametrize("seed", range(12))
+def test_order_over_random_schedules(seed: int) -> None:
+    async def scenario() -> None:
+        rng = random.Random(seed)
+        async with agents("robot1/agent", "robot2/agent") as (scene, made):
+            consoles = [Checked(scene, made, rng, rng.choice([None, None, *made])) for _ in range(4)]
+            deadline = clock.monotonic() + 4.0
+            while clock.monotonic() < deadline:
+                agent = made[rng.choice(list(made))]
+                match rng.randrange(7):
+                    case 0 | 1:
+                        for number in range(rng.choice([1, 1, 1, 1, 5, 5, 40, 600])):
+                            agent.emit("text", text=str(number))
+                            if rng.random() < 0.1:
+                                agent.show()
+                    case 2 | 3:
+                        agent.state = rng.choice(["idle", "streaming"])
+                        agent.show()
+                    case 4:
+                        name = rng.choice(["count", "chain"])
+                        given = {"then": "count", "arguments": {"label": "c", "to": 3}}
+                        own = {"label": "x", "to": rng.randrange(5)} if name == "count" else given
+                        await scene.broker.call(name, own, caller=agent.name)
+                    case 5:
+                        await consoles.pop(rng.randrange(len(consoles))).close()
+                        consoles.append(Checked(scene, made, rng, rng.choice([None, *made])))
+                    case _:
+                        await asyncio.sleep(rng.choice([0.0, 0.01, 0.2, 0.5]))
+            for agent in made.values():
+                agent.emit("last")
+                agent.show()
+            fast = [console for console in consoles if console.slowness < 0.1]
+            for console in fast:
+                known = [name for name in made if console.watcher.wants(name)]
+                await until(
+                    lambda c=console, n=known: all(c.agent(name).get("number") == made[name].number for name in n)  # type: ignore[misc]
+                )
+            for console in consoles:
+                await console.close()
+
+    run_virtual(scenario())
+
+
+@pytest.mark.feature("C3")
+def test_steady_traffic_starves_no_state() -> None:
+    async def scenario() -> None:
+        async with agents("agent") as (scene, made):
+            agent = made["agent"]
+            console = Checked(scene, made, random.Random(1), None)
+            console.slowness = 0.0
+            await until(lambda: agent.reports)
+            began = clock.monotonic()
+            while clock.monotonic() - began < 5:
+                agent.emit("text", text="x")
+                agent.show()
+                await asyncio.sleep(0.003)
+            await console.close()
+            times = [began, *(at for at in console.times if at > began)]
+            pauses = [later - sooner for sooner, later in itertools.pairwise(times)]
+            assert max(pauses) < 2 * STATE_EVERY_S
+            assert len(times) >= 22
+            steady = [told["change"]["agents"] for told in console.of("change") if "agents" in told["change"]]
+            texts = [json.dumps(state) for state in steady]
+            assert len(set(texts)) == len(texts)
+
+    run_virtual(scenario())
+
+
+def test_nothing_is_told_while_nothing_changes() -> None:
+    async def scenario() -> None:
+        async with agents("agent") as (scene, _):
+            console = Console(scene.bridge.monitor.watch())
+            await until(lambda: console.agent("agent").get("watched") and console.state["watchers"] == 1)
+            count = len(console.messages)
+            await asyncio.sleep(30)
+            assert len(console.messages) == count
+            await console.close()
+
+    run_virtual(scenario())
+
+
+@pytest.mark.feature("C7")
+def test_an_agent_knows_whether_somebody_watches() -> None:
+    async def scenario() -> None:
+        async with agents("robot1/agent", "robot2/agent") as (scene, made):
+            one, two = made.values()
+            monitor = scene.bridge.monitor
+            assert not one.reports
+            console = Console(monitor.watch("robot1"))
+            await until(lambda: one.reports)
+            await console.close()
+            again = Console(monitor.watch("robot1"))
+            await asyncio.sleep(3 * LINGER_S)
+            assert len(one.reports) == 1, "who comes back at once was not away"
+            assert not two.reports
+            await again.close()
+            await asyncio.sleep(LINGER_S / 2)
+            assert one.reports
+            await until(lambda: not one.reports)
+            await asyncio.sleep(1)
+            assert [task.get_name() for task in asyncio.all_tasks() if "monitor" in task.get_name()] == []
+
+    run_virtual(scenario())
+
+
+def test_reports_outlive_the_bridge_and_an_agent_that_comes_back_is_asked_again() -> None:
+    async def scenario(journal: str) -> None:
+        async with agents("agent", journal=journal) as (scene, made):
+            console = Console(scene.bridge.monitor.watch())
+            await until(lambda: console.agent("agent"))
+            await scene.kill_bridge()
+            await console.task
+            await scene.start_bridge()
+            await scene.offered("say")
+            again = Console(scene.bridge.monitor.watch())
+            await until(lambda: again.agent("agent") and len(made["agent"].reports) == 1, 30)
+            made["agent"].emit("text", text="still here")
+            await until(lambda: again.of("event"))
+
+            await scene.places[2].host.stop()
+            await until(lambda: not again.agent("agent"), 30)
+            other = type(made["agent"])(name="agent")
+            await scene.add(other)
+            await until(lambda: other.reports and again.agent("agent"), 30)
+            await again.close()
+
+    with tempfile.TemporaryDirectory() as folder:
+        run_virtual(scenario(str(Path(folder, "journal.sqlite"))))
+
+
+def test_queues_hold_what_they_say() -> None:
+    async def scenario() -> None:
+        async with agents("agent") as (scene, _):
+            watcher = scene.bridge.monitor.watch()
+            assert await watcher.next()
+            for _ in range(MAX_MESSAGES):
+                watcher.offer(b'{"type":"event"}')
+            assert watcher.gaps == 0
+            watcher.offer(b'{"type":"event"}')
+            assert (watcher.gaps, watcher.waiting) == (1, 0)
+            watcher.close()
+            watcher.close()
+            assert await watcher.next() is None
+
+    run_virtual(scenario())

@@ -1,0 +1,128 @@
+"""Parts that crash and start again, as users' tests may have them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.bridge.module import Bridge
+from dimos_streams.bus import create_bus
+from dimos_streams.errors import SkillUnavailableError
+from dimos_streams.testing import CrashablePart, PartDownError, PartGateway
+from dimos_streams.tool_stream.event import STATUS, Outcome
+from dimos_streams.tool_stream.gateway import PlacedEvent
+from tests.delivery.skills import Body, Walker
+from tests.helpers import run_virtual, until
+
+
+class World:
+    """A bridge and a walker, each in a part of its own."""
+
+    def __init__(self, journal: Path) -> None:
+        self.bus = create_bus("memq://")
+        self.bodies: list[Body] = []
+        self.bridge = CrashablePart(self.bus, lambda c: [Bridge({"journal": journal}, name="bridge", context=c)])
+        self.walker = CrashablePart(self.bus, lambda c: [Walker(self.bodies, 0, name="walker", context=c)])
+        self.gateway = PartGateway(self.bridge, random=random.Random(1))
+
+    async def __aenter__(self) -> World:
+        await self.bus.open()
+        await self.bridge.start()
+        await self.walker.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.walker.stop()
+        await self.bridge.stop()
+        await self.bus.close()
+
+    async def drive(self, to: int = 100, **more: float) -> str:
+        async with asyncio.timeout(5):
+            while not await self.gateway.skills():  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        return await self.gateway.call("drive", {"to": to, "pause_ms": 100}, caller="me", **more)  # type: ignore[arg-type]
+
+
+def test_a_crashed_part_says_nothing_more(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with World(tmp_path / "journal") as world:
+            call_id = await world.drive()
+            await asyncio.sleep(1)
+            heard: list[bytes] = []
+            world.bus.subscribe(STATUS, lambda _, data: heard.append(data) if b"walker" in data else None)
+            world.walker.crash()
+            world.walker.crash()
+            await asyncio.sleep(1)
+            assert not heard
+            assert not world.walker.running
+            assert [body.ended is not None for body in world.bodies] == [True]
+            with pytest.raises(PartDownError):
+                world.walker.module("walker")
+            await asyncio.sleep(1)
+            (view,) = await world.gateway.calls()
+            assert (view.call_id, view.outcome) == (call_id, Outcome.LOST)
+            await world.walker.start()
+            await until(lambda: heard)
+            assert world.walker.starts == 2
+            with pytest.raises(PartDownError):
+                await world.walker.start()
+
+    run_virtual(scenario())
+
+
+def test_a_bridge_comes_back_with_what_was_committed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with World(tmp_path / "journal") as world:
+            record: list[PlacedEvent] = []
+
+            async def read() -> None:
+                async for placed in world.gateway.events(after=0):
+                    record.append(placed)
+
+            reading = asyncio.create_task(read())
+            call_id = await world.drive(to=30)
+            await asyncio.sleep(1)
+            waiting = asyncio.create_task(world.drive(lease_wait_s=60.0))
+            await asyncio.sleep(0)
+            world.bridge.crash()
+            with pytest.raises(SkillUnavailableError):
+                await waiting
+            with pytest.raises(SkillUnavailableError):
+                await world.gateway.skills()
+            await asyncio.sleep(0.5)
+            await world.bridge.start()
+            world.gateway.cut()
+            await until(lambda: record and record[-1].event.type == "close")
+            assert {placed.event.call_id for placed in record} == {call_id}
+            assert [placed.place for placed in record] == list(range(1, 63))
+            assert [placed.event.seq for placed in record] == list(range(1, 63))
+            reading.cancel()
+
+    run_virtual(scenario())
+
+
+def test_a_damaged_journal_is_a_gap_for_every_reader(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path = tmp_path / "journal"
+        async with World(path) as world:
+            await world.drive(to=1)
+            await asyncio.sleep(1)
+            read_up_to = await world.gateway.place()
+            world.bridge.crash()
+            path.write_bytes(b"no journal" * 1000)
+            await world.bridge.start()
+            await world.drive(to=10)  # more than there was
+            await asyncio.sleep(2)
+            events: list[PlacedEvent] = []
+            async for placed in world.gateway.events(after=read_up_to):
+                events.append(placed)
+                if placed.event.type == "close":
+                    break
+            assert [placed.event.type for placed in events[:3]] == ["gap", "open", "update"]
+            assert events[0].event.data["from_place"] == read_up_to + 1
+            assert [placed.event.seq for placed in events[1:]] == list(range(1, len(events)))
+
+    run_virtual(scenario())

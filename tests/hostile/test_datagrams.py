@@ -1,0 +1,106 @@
+"""A live robot on a bus full of hostile datagrams: nothing ends, nothing is logged at length, good traffic is served.
+
+``DIMOS_STREAMS_FUZZ_DATAGRAMS`` makes it longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.bus import create_bus
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.tool_stream.event import CALLS, Outcome
+from tests.helpers import until
+from tests.hostile.datagrams import MAX_DATAGRAM, DatagramFuzzer, Sender
+from tests.hostile.watch import Watch
+from tests.live.mission import Mission, running
+
+COUNT = int(os.environ.get("DIMOS_STREAMS_FUZZ_DATAGRAMS", "20000"))
+SEED = int(os.environ.get("DIMOS_STREAMS_FUZZ_SEED", "1"))
+_BATCH = 50
+_PAUSE_S = 0.008
+_SAMPLES = 20
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(60 + COUNT / 1000)]
+
+_logger = logging.getLogger(__name__)
+
+
+async def samples(bus_url: str, mission: Mission) -> dict[str, list[bytes]]:
+    """Sound messages of all channels of a robot that does something."""
+    found: dict[str, list[bytes]] = {}
+
+    def take(channel: str, data: bytes) -> None:
+        kept = found.setdefault(channel, [])
+        if len(kept) < _SAMPLES and len(data) < MAX_DATAGRAM - 100:
+            kept.append(data)
+
+    bus = create_bus(bus_url)
+    await bus.open()
+    bus.subscribe_all(take)
+    await mission.follow()
+    assert (await mission.call("say", text="stop")).outcome is Outcome.COMPLETED
+    call = SkillCall(call_id="x", module="drive", skill="turn", caller="x", arguments_json='{"angle_deg": 5}')
+    found[CALLS].append(encode(call))
+    await bus.close()
+    assert len(found) >= 15
+    return {channel: kept for channel, kept in found.items() if kept}
+
+
+async def attack(bus_url: str, fuzzer: DatagramFuzzer) -> None:
+    sender = Sender(bus_url)
+    for _ in range(0, COUNT, _BATCH):
+        sender.send([fuzzer.datagram() for _ in range(_BATCH)])
+        await asyncio.sleep(_PAUSE_S)
+    sender.close()
+
+
+def begin_unnameable_call(bus_url: str) -> None:
+    """A sound call that would run for minutes, with an id that is no part of any URL: nobody could end it."""
+    arguments = json.dumps({"descriptions": ["a person in a purple shirt"]})
+    call = SkillCall(call_id="../../etc", module="lookout", skill="look_out_for", arguments_json=arguments)
+    sender = Sender(bus_url)
+    sender.send([b"LC02\0\0\0\0" + CALLS.encode() + b"\0" + encode(call)])
+    sender.close()
+
+
+async def use(mission: Mission) -> int:
+    """Use the robot until cancelled; how often it did what it was asked."""
+    served = 0
+    try:
+        while True:
+            served += (await mission.call("observe")).outcome is Outcome.COMPLETED
+    except asyncio.CancelledError:
+        return served
+
+
+@pytest.mark.feature("A5", "F6")
+def test_a_bus_full_of_hostile_datagrams(bus_url: str, free_port: int, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(bus_url, free_port, tmp_path) as mission:
+            fuzzer = DatagramFuzzer(await samples(bus_url, mission), SEED)
+            watch = Watch(mission, tmp_path / "logs")
+            using = asyncio.create_task(use(mission))
+            await attack(bus_url, fuzzer)
+            using.cancel()
+            served = await using
+            _logger.info("%d datagrams in %.1f s, %d calls served; %s", COUNT, watch.seconds(), served, watch)
+            watch.check()
+            assert served >= 1
+            await until(lambda: mission.speeds[-1][0] > clock.monotonic() - 0.5)
+            # Damaged copies of sound calls are sound at times: what they began is ended first.
+            begin_unnameable_call(bus_url)
+            await mission.end_calls()
+            async with asyncio.timeout(20):
+                while (await mission.call("turn", angle_deg=20)).outcome is not Outcome.COMPLETED:
+                    pass
+
+    asyncio.run(main())

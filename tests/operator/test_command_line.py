@@ -1,0 +1,172 @@
+"""The operator's commands on the command line, run in this process against a served bridge."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from dimos_streams.cli.commanding import chat_command
+from dimos_streams.cli.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.entry import run_command
+from dimos_streams.cli.monitor_client import Lines
+from dimos_streams.errors import SkillError, UserError
+from dimos_streams.module import RunContext, Services
+from tests.bridge.monitor.parts import ToyAgent
+from tests.bridge.serving import Served, served
+
+
+class Console:
+    """A shell at a bridge with agents."""
+
+    def __init__(self, bridge: Served, capsys: pytest.CaptureFixture[str]) -> None:
+        self.bridge = bridge
+        self.capsys = capsys
+
+    def add(self, namespace: str = "") -> ToyAgent:
+        context = RunContext(namespace=namespace, services=Services())
+
+        async def add() -> ToyAgent:
+            agent = ToyAgent(name=f"{namespace}agent", context=context)
+            await self.bridge.scene.add(agent)
+            await self.bridge.scene.offered(f"{namespace.replace('/', '_')}say")
+            return agent
+
+        return self.bridge.run(add())
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        code = run_command([*arguments, "--url", self.bridge.url])
+        told = self.capsys.readouterr()
+        return code, told.out, told.err
+
+
+@pytest.fixture
+def console(capsys: pytest.CaptureFixture[str]) -> Iterator[Console]:
+    with served() as bridge:
+        yield Console(bridge, capsys)
+
+
+def on_loop(console: Console, agent: ToyAgent, id: str) -> None:
+    async def ask() -> None:
+        agent.ask(id)
+
+    console.bridge.run(ask())
+
+
+def test_pause_resume_step_and_abort(console: Console) -> None:
+    assert console("pause")[0::2] == (2, "error: no agent is here: no module offers an operator's skill `say`\n")
+    agent = console.add()
+    assert console("resume") == (1, "", "error: agent 'agent': the agent is not paused\n")
+    assert console("pause", "--reason", "look") == (0, "pause is done\n", "")
+    assert console("resume") == (0, "resume is done\n", "")
+    assert console("step") == (0, "step is done\n", "")
+    assert console("step", "on")[0] == 0
+    assert console("step", "twice")[0] == 2
+    assert console("abort", "--rollback", "--reason", "fire")[0] == 0
+    assert agent.commands == [
+        ("pause", {"reason": "look"}),
+        ("resume", {}),
+        ("step", {"mode": "once"}),
+        ("step", {"mode": "on"}),
+        ("abort", {"rollback": True, "reason": "fire"}),
+    ]
+
+
+def test_approvals_are_listed_and_decided(console: Console) -> None:
+    agent = console.add()
+    assert console("approvals") == (0, "", "nothing waits for approval\n")
+    on_loop(console, agent, "a17")
+    code, out, _ = console("approvals")
+    assert (code, out.splitlines()[1].split()[:3]) == (0, ["a17", "agent", "follow"])
+    assert json.loads(console("approvals", "--json")[1])[0]["arguments"] == {"description": "ann"}
+    assert console("approve", "b")[0::2] == (
+        2,
+        "error: no pending approval has an id that begins with 'b' (pending: a17)\n",
+    )
+    told = console("approve", "a1", "--arg", "steps=3")
+    assert told == (0, "follow [a17] of agent: approve with steps=3\n", "")
+    assert agent.commands[-1][1]["arguments"] == {"description": "ann", "steps": 3}
+    on_loop(console, agent, "a18")
+    assert console("reject", "a18", "--reason", "not now")[0] == 0
+    assert agent.commands[-1][1]["reason"] == "not now"
+    assert agent.commands[-1][1]["arguments"] is None
+
+
+def test_of_several_agents_one_is_named(console: Console) -> None:
+    one, two = console.add("robot1/"), console.add("robot2/")
+    code, _, err = console("pause")
+    assert (code, err) == (2, "error: several agents may be meant; name one of them: robot1/agent, robot2/agent\n")
+    assert console("pause", "--agent", "robot2")[0] == 0
+    assert console("pause", "--agent", "robto1/agent")[2].startswith(
+        "error: no agent is called 'robto1/agent'; did you mean 'robot1/agent'?"
+    )
+    assert (one.commands, two.commands) == ([], [("pause", {"reason": ""})])
+    on_loop(console, one, "x1")
+    on_loop(console, two, "x2")
+    assert len(console("approvals")[1].splitlines()) == 3
+    assert len(console("approvals", "--agent", "robot1")[1].splitlines()) == 2
+    assert "several approvals" in console("reject", "x")[2]
+    assert console("reject", "x2") == (0, "follow [x2] of robot2/agent: reject\n", "")
+
+
+def test_the_same_in_a_chat(console: Console) -> None:
+    agent = console.add()
+    on_loop(console, agent, "a1")
+
+    async def talk() -> list[str]:
+        async with open_gateway(BridgeAddress(console.bridge.url)) as gateway:
+            told = []
+            for line in ("pause", "step on", "abort rollback", "approvals", "approve a1 steps=2", "approvals"):
+                name, *words = line.split()
+                told.append(await chat_command(gateway, "say", name, words))
+            for wrong in ("step twice", "approve", "pause now"):
+                name, *words = wrong.split()
+                with pytest.raises(SkillError, match="/help"):
+                    await chat_command(gateway, "say", name, words)
+            with pytest.raises(UserError, match="no pending approval"):
+                await chat_command(gateway, "say", "reject", ["a1", "no"])
+            return told
+
+    told = asyncio.run(talk())
+    assert told[:3] == ["pause is done", "step is done", "abort is done"]
+    assert told[3].split()[:3] == ["a1", "agent", "follow"]
+    assert told[4:] == ["follow [a1] of agent: approve with steps=2", "nothing waits for approval"]
+
+
+def test_monitor_shows_messages_until_the_bridge_ends(console: Console) -> None:
+    agent = console.add()
+
+    async def happen() -> None:
+        async with asyncio.timeout(10):
+            while not agent.reports:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        agent.emit("text", text="hello")
+        agent.ask("a1")
+        await asyncio.sleep(0.5)
+        await console.bridge.scene.bridge.monitor.stop()
+
+    threading.Thread(target=lambda: console.bridge.run(happen())).start()
+    code, out, err = console("monitor")
+    assert (code, "has ended" in err) == (1, True)
+    lines = out.splitlines()
+    assert "module worker: ok" in lines
+    assert 'agent  text  text="hello"' in lines
+    assert "agent agent: idle (1 missions, 0 calls, offline)" in lines
+    assert 'approval a1: agent asks for follow(description="ann")  approval: ask' in lines
+
+
+def test_lines_tell_only_what_is_new() -> None:
+    lines = Lines()
+    modules = {"type": "change", "change": {"modules": [{"name": "gate", "health": "ok"}]}}
+    assert list(lines.of(modules)) == ["module gate: ok"]
+    assert list(lines.of(modules)) == []
+    assert list(lines.of({"type": "gap", "lost": 7})) == ["7 messages were lost"]
+
+
+def test_where_nothing_answers_the_commands_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["pause"], ["approvals"], ["monitor"]):
+        assert run_command([*command, "--url", "http://127.0.0.1:9"]) == 1
+        assert "no bridge answers" in capsys.readouterr().err

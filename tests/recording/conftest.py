@@ -1,0 +1,22 @@
+"""Missions that many tests replay are recorded once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.recording.selection import Selection
+from tests.recording.recorded import record_mission
+
+
+@pytest.fixture(scope="session")
+def mission_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A look-out, a follow and a turn, without pictures. Not to be written to."""
+    return record_mission(tmp_path_factory.mktemp("logs") / "mission.lcmlog", turn=True)
+
+
+@pytest.fixture(scope="session")
+def picture_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three seconds of it with all channels. Not to be written to."""
+    return record_mission(tmp_path_factory.mktemp("logs") / "pictures.lcmlog", follow_s=3.0, selection=Selection())

@@ -1,0 +1,195 @@
+"""The commands: run --record, recording info, cut and export, replay."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.cli.entry import run_command
+from dimos_streams.recording.reader import LogReader
+from tests.recording.logs import START, raw, read_log, write_log
+
+PICTURE = b"\x89PNG"
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command; its exit code, standard output and standard error."""
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        code = run_command([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def test_run_records_and_info_tells(tmp_path: Path, command: Any) -> None:
+    path = tmp_path / "a.lcmlog"
+    arguments = ("run", "base-robot", "--virtual-time", "--duration", "2", "--seed", "3", "--record", path)
+    chosen = ("--record-without", "*#sensor_msgs.Image", "--record-split", "0.06")
+    assert command(*arguments, *chosen)[0] == 0
+    parts = sorted(tmp_path.iterdir())
+    assert [part.name for part in parts] == ["a.1.lcmlog", "a.2.lcmlog", "a.lcmlog"]
+    code, out, _ = command("recording", "info", parts[2], parts[0], parts[1], "--json")
+    assert code == 0
+    told = json.loads(out)
+    channels = {channel["channel"]: channel for channel in told["channels"]}
+    assert channels["/odom#nav_msgs.Odometry"]["messages"] == 40
+    assert channels["/odom#nav_msgs.Odometry"]["rate_hz"] == 20.0
+    assert told["metadata"]["seed"] == 3
+    assert told["metadata"]["mode"] == "virtual"
+    assert told["metadata"]["blueprint"]["name"] == "base-robot"
+    assert {"python", "numpy", "processor"} <= told["metadata"]["environment"].keys()
+    assert not any("Image" in channel for channel in channels)
+    assert command(*arguments)[0] == 0
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_info_tells_gaps_and_damage(tmp_path: Path, command: Any) -> None:
+    times = [0, 100_000, 200_000, 300_000, 6_300_000, 6_400_000]
+    path = write_log(tmp_path / "a.lcmlog", [(START + time, "/x#std_msgs.Bool", b"12345678") for time in times])
+    path.write_bytes(path.read_bytes() + b"garbage")
+    code, out, err = command("recording", "info", path)
+    assert code == 0
+    assert "6.00 s after 0.3 s" in out
+    assert "nothing at all was recorded for 6.0 s after 0.3 s" in out
+    assert "7 bytes at 312" in err
+    told = json.loads(command("recording", "info", path, "--json")[1])
+    assert told["damage"] == [{"file": str(path), "offset": 312, "length": 7, "why": "the log ends inside an event"}]
+
+
+def test_cut_and_rename(mission_log: Path, tmp_path: Path, command: Any) -> None:
+    path = tmp_path / "part.lcmlog"
+    part = ("--from", "2", "--to", "4", "--channels", "/odom", "--channels", "/module_status")
+    assert command("recording", "cut", mission_log, "-o", path, *part, "--remap", "/odom=/robot1/odom")[0] == 0
+    told = json.loads(command("recording", "info", path, "--json")[1])
+    channels = {channel["channel"]: channel for channel in told["channels"]}
+    assert set(channels) == {"/robot1/odom#nav_msgs.Odometry", "/module_status#dimos_streams.ModuleStatus"}
+    assert channels["/robot1/odom#nav_msgs.Odometry"]["messages"] == 41
+    assert told["span_s"] == pytest.approx(2.0, abs=0.02)
+    assert told["metadata"]["seed"] == 7
+    statuses = [event for event in raw(read_log(path)) if event[1].startswith("/module_status")]
+    assert any(b"look_out_for" in data for _, _, data in statuses), "the skills that were offered before are kept"
+
+
+def test_a_cut_log_can_be_replayed(mission_log: Path, tmp_path: Path, command: Any) -> None:
+    path = tmp_path / "part.lcmlog"
+    assert command("recording", "cut", mission_log, "-o", path, "--from", "8.3")[0] == 0
+    assert command("replay", path, "--modules", "lookout,drive")[0] == 0
+
+
+def test_export_as_csv(mission_log: Path, tmp_path: Path, command: Any) -> None:
+    code, out, _ = command("recording", "export", mission_log, "--csv", "/skill_vel")
+    assert code == 0
+    rows = list(csv.DictReader(out.splitlines()))
+    assert len(rows) > 50
+    assert set(rows[0]) >= {"utime", "time_s", "linear.x", "angular.z"}
+    assert float(rows[0]["time_s"]) == pytest.approx(1.2, abs=0.1)
+    path = tmp_path / "detections.csv"
+    assert command("recording", "export", mission_log, "--csv", "/detections", "-o", path)[0] == 0
+    first = next(csv.DictReader(path.read_text().splitlines()))
+    assert json.loads(first["detections"])[0]["results"][0]["hypothesis"]["score"] == 1.0
+
+
+def test_export_as_mcap_is_what_foxglove_reads(picture_log: Path, tmp_path: Path, command: Any) -> None:
+    import base64
+
+    import jsonschema
+    from mcap.reader import make_reader
+
+    path = tmp_path / "a.mcap"
+    code, out, _ = command("recording", "export", picture_log, "--mcap", path)
+    assert code == 0
+    assert str(path) in out
+    seen: dict[str, dict[str, Any]] = {}
+    with path.open("rb") as file:
+        for schema, channel, message in make_reader(file).iter_messages():
+            assert schema is not None
+            assert (schema.encoding, channel.message_encoding) == ("jsonschema", "json")
+            if channel.topic in seen:
+                continue
+            value = json.loads(message.data)
+            jsonschema.validate(value, json.loads(schema.data))
+            seen[channel.topic] = {"schema": schema.name, "value": value, "utime": message.log_time // 1000}
+    kinds = {topic: one["schema"] for topic, one in seen.items()}
+    assert kinds["/color_image"] == "foxglove.CompressedImage"
+    assert kinds["/depth_image"] == "foxglove.RawImage"
+    assert kinds["/odom/pose"] == "foxglove.PoseInFrame"
+    assert kinds["/tf"] == "foxglove.FrameTransforms"
+    assert kinds["/scan"] == "foxglove.LaserScan"
+    assert kinds["/camera_info"] == "foxglove.CameraCalibration"
+    assert kinds["/detections/boxes"] == "foxglove.ImageAnnotations"
+    assert kinds["/tool_streams/log"] == "foxglove.Log"
+    assert kinds["/tool_streams"] == "dimos_streams.ToolStreamEvent"
+    assert seen["/tool_streams"]["value"]["data"]["arguments"]["descriptions"] == ["a person in a red shirt"]
+    picture = base64.b64decode(seen["/color_image"]["value"]["data"])
+    assert picture[:2] == b"\xff\xd8"
+    assert seen["/odom/pose"]["value"]["pose"]["orientation"]["w"] != 0
+
+
+@pytest.mark.feature("F3")
+def test_replay_tests_modules_and_exits_by_the_result(mission_log: Path, tmp_path: Path, command: Any) -> None:
+    assert command("replay", mission_log, "--modules", "follow,lookout")[0] == 0
+    picture = tmp_path / "a.png"
+    changed = ("--modules", "follow", "--set", "follow.distance_gain=1.32")
+    code, out, _ = command("replay", mission_log, *changed, "--plot", picture)
+    assert code == 1
+    assert "first difference after" in out
+    assert picture.read_bytes().startswith(PICTURE)
+    assert command("replay", mission_log, *changed, "--tolerance", "linear=0.2", "--tolerance", "data=0.2")[0] == 0
+    told = json.loads(command("replay", mission_log, *changed, "--json")[1])
+    assert told["passed"] is False
+    assert told["first"]["stream"] == "/skill_vel#geometry_msgs.Twist"
+    golden = tmp_path / "golden.lcmlog"
+    shutil.copy(mission_log, golden)
+    assert command("replay", golden, *changed, "--update")[0] == 0
+    assert command("replay", golden, *changed)[0] == 0
+
+
+def test_tolerances_come_from_a_file(mission_log: Path, tmp_path: Path, command: Any) -> None:
+    path = tmp_path / "tolerances.yaml"
+    path.write_text("fields:\n  linear: 0.2\n  data: 0.2\n")
+    changed = ("--modules", "follow", "--set", "follow.distance_gain=1.32")
+    assert command("replay", mission_log, *changed, "--tolerances", path)[0] == 0
+    path.write_text("fields:\n  linear: wide\n")
+    code, _, err = command("replay", mission_log, *changed, "--tolerances", path)
+    assert code == 2
+    assert "fields.linear" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["recording", "info", "missing.lcmlog"], "No such file"),
+        (["recording", "export", "LOG"], "--mcap OUT or --csv CHANNEL"),
+        (["recording", "export", "LOG", "--csv", "/odm"], "did you mean '/odom'"),
+        (["recording", "cut", "LOG", "-o", "LOG"], "is the log itself"),
+        (["recording", "cut", "LOG", "-o", "b", "--remap", "/odom"], "expected TOPIC=TOPIC"),
+        (["recording", "cut", "LOG", "-o", "b", "--from", "3", "--to", "2"], "before --from"),
+        (["replay", "LOG", "--speed", "0"], "above 0"),
+        (["replay", "LOG", "--exact"], "--exact goes with --modules"),
+        (["replay", "LOG", "--modules", "folow"], "did you mean 'follow'"),
+        (["replay", "LOG", "--modules", "follow", "--loop"], "whole log"),
+        (["replay", "LOG", "--modules", "follow", "--tolerance", "linear.x"], "expected a number"),
+        (["run", "base-robot", "--record-split", "1"], "go with --record"),
+        (["run", "base-robot", "--virtual-time", "--duration", "1", "--record", "/nowhere/a"], "can't be written"),
+    ],
+)
+def test_mistakes_are_one_line(mission_log: Path, command: Any, arguments: list[str], message: str) -> None:
+    code, _, err = command(*[str(mission_log) if part == "LOG" else part for part in arguments])
+    assert code == 2
+    assert len(err.splitlines()) == 1
+    assert message in err
+
+
+def test_the_log_is_only_read(mission_log: Path) -> None:
+    """What the tests above share."""
+    with LogReader(mission_log) as log:
+        assert sum(1 for _ in log.events()) > 500
+        assert log.damages == []

@@ -1,0 +1,131 @@
+"""Damaged logs: no crash, all that is intact is delivered, what was left out is told with its place."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.recording.format import SYNC_BYTES, pack
+from dimos_streams.recording.reader import LogReader
+from tests.recording.logs import Raw, raw, size_of, some_events
+
+
+@dataclass
+class Broken:
+    """A log, where in it damage was done, and the events that have none."""
+
+    data: bytes
+    places: list[tuple[int, int]]
+    """First and behind the last damaged byte."""
+    intact: list[Raw]
+
+
+def broken(seed: int) -> Broken:
+    """Flips of bits, garbage between events, missing bytes and a cut-off end, by seed."""
+    random_ = random.Random(seed)
+    events = some_events(random_.randint(1, 30), seed)
+    pieces = [bytearray(pack(number, *event)) for number, event in enumerate(events)]
+    hurt: set[int] = set()
+    for _ in range(random_.randint(0, 3)):
+        index = random_.randrange(len(pieces))
+        header = random_.random() < 0.7
+        where = random_.randrange(28 if header else len(pieces[index]))
+        pieces[index][where] ^= 1 << random_.randrange(8)
+        hurt.add(index)
+    if random_.random() < 0.3:
+        index = random_.randrange(len(pieces))
+        begin = random_.randrange(len(pieces[index]))
+        del pieces[index][begin : begin + random_.randint(1, 60)]
+        hurt.add(index)
+    data, places, intact = bytearray(), [], []
+    for index, piece in enumerate(pieces):
+        if random_.random() < 0.1:
+            garbage = random_.choice([random_.randbytes(random_.randint(1, 300)), SYNC_BYTES * 3, b"\0" * 100])
+            places.append((len(data), len(data) + len(garbage)))
+            data += garbage
+        if index in hurt:
+            places.append((len(data), len(data) + len(piece)))
+        else:
+            intact.append(events[index])
+        data += piece
+    if random_.random() < 0.3:
+        cut = random_.randrange(len(data))
+        places.append((cut, cut))
+        kept, end = [], 0
+        sizes = itertools.accumulate(size_of(event) for event in intact)
+        del data[cut:]
+        kept = [event for event in intact if bytes(data).find(event_bytes(event)) >= 0]
+        intact = kept
+        del end, sizes
+    return Broken(bytes(data), places, intact)
+
+
+def event_bytes(event: Raw) -> bytes:
+    """What identifies an event in a log, all but its number."""
+    return pack(0, *event)[12:]
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_a_thousand_damaged_logs(tmp_path: Path, block: int) -> None:
+    path = tmp_path / "a.lcmlog"
+    for seed in range(block * 100, block * 100 + 100):
+        case = broken(seed)
+        path.write_bytes(case.data)
+        with LogReader(path) as reader:
+            found = raw(reader.events())
+            remaining = iter(found)
+            for event in case.intact:
+                assert event in remaining, f"seed {seed}: {event[:2]} at its place in the order is missing"
+            delivered = sum(map(size_of, found))
+            assert delivered + reader.damaged_bytes == len(case.data), f"seed {seed}: bytes unaccounted for"
+            for damage in reader.damages:
+                near = any(
+                    damage.offset <= end and start <= damage.offset + damage.length for start, end in case.places
+                )
+                assert near, f"seed {seed}: {damage} was reported, damage was done at {case.places}"
+
+
+def test_places_are_exact(tmp_path: Path) -> None:
+    events = some_events(4)
+    pieces = [pack(number, *event) for number, event in enumerate(events)]
+    path = tmp_path / "a.lcmlog"
+    path.write_bytes(pieces[0] + b"garbage" + pieces[1] + pieces[2] + pieces[3][:-1] + b"")
+    with LogReader(path) as reader:
+        assert raw(reader.events()) == events[:3]
+        places = [(damage.offset, damage.length) for damage in reader.damages]
+    assert places == [(len(pieces[0]), 7), (sum(map(len, pieces[:3])) + 7, len(pieces[3]) - 1)]
+
+
+def test_a_length_that_swallows_a_whole_event_is_found_out(tmp_path: Path) -> None:
+    events: list[Raw] = [(1_600_000_000_000_000 + number, "/x", bytes(34)) for number in range(5)]
+    pieces = [bytearray(pack(number, *event)) for number, event in enumerate(events)]
+    assert len(pieces[1]) == 64
+    pieces[1][27] ^= 64  # the data's length: exactly one event longer
+    path = tmp_path / "a.lcmlog"
+    path.write_bytes(b"".join(pieces))
+    with LogReader(path) as reader:
+        assert raw(reader.events()) == [events[0], *events[2:]]
+        assert [(damage.offset, damage.length) for damage in reader.damages] == [(64, 64)]
+
+
+def test_a_log_inside_a_message_is_data(tmp_path: Path) -> None:
+    inner = b"".join(pack(number, *event) for number, event in enumerate(some_events(5)))
+    events: list[Raw] = [(1, "/a", b"x"), (2, "/upload", inner), (3, "/b", b"y")]
+    path = tmp_path / "a.lcmlog"
+    path.write_bytes(b"".join(pack(number, *event) for number, event in enumerate(events)))
+    with LogReader(path) as reader:
+        assert raw(reader.events()) == events
+        assert reader.damages == []
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"not a log at all" * 1000, SYNC_BYTES * 50_000])
+def test_what_is_no_log_has_no_events(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(data)
+    with LogReader(path) as reader:
+        assert list(reader.events()) == []
+        assert reader.damaged_bytes == len(data)

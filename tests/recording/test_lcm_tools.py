@@ -1,0 +1,139 @@
+"""With LCM's own tools: what lcm-logger wrote is replayed, what we wrote lcm-logplayer plays to live modules."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import lcm
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.blueprint import blueprint
+from dimos_streams.blueprint.classes import instantiate
+from dimos_streams.blueprint.load import resolve
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.cli.entry import run_command
+from dimos_streams.cli.record_plan import RecordPlan
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.module import RunContext
+from dimos_streams.recording.metadata import describe
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.regression.replay import ReplayOptions, replay
+from dimos_streams.regression.tolerances import LIVE
+from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.plan import plan_modules
+from dimos_streams.runtime.supervisor import Supervisor
+from dimos_streams.tool_stream.event import CALLS, EVENTS, ToolEvent
+from dimos_streams.tool_stream.wire import unpack_event
+from tests.helpers import until
+
+SKILL_VEL = "/skill_vel#geometry_msgs.Twist"
+BINARIES = Path(lcm.LCM_BIN_DIR)
+WANTED = ("robot", "detector", "follow")
+
+
+@contextlib.contextmanager
+def running(*command: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+async def live_mission(bus_url: str, run_dir: Path, ours: Path) -> None:
+    """A robot of real processes follows somebody for five seconds, recorded into ``ours``."""
+    stock = resolve("robot-only").configured({"robot.camera_width": 160, "robot.camera_height": 120})
+    robot = blueprint("live", *(stock.modules[name] for name in WANTED))
+    metadata = describe(blueprint=robot.model_dump(mode="json"), mode="live")
+    recorded = RecordPlan(path=ours).add_to(robot, metadata)
+    supervisor = Supervisor(recorded, RunOptions(bus_url=bus_url, run_dir=run_dir))
+    bus = create_bus(bus_url)
+    await bus.open()
+    events: list[ToolEvent] = []
+    bus.subscribe(EVENTS, lambda channel, data: events.append(unpack_event(data)))
+    await supervisor.start()
+    try:
+        call(bus, "a", "follow_person", '{"description": "person in a red shirt"}')
+        await until(lambda: any(event.data.get("event") == "found" for event in events))
+        found = clock.monotonic()
+        await until(lambda: clock.monotonic() > found + 5)
+        call(bus, "b", "stop_following", "{}")
+        await until(lambda: any(event.call_id == "b" and event.type == "close" for event in events))
+    finally:
+        await supervisor.stop()
+        await bus.close()
+
+
+def call(bus: Bus, call_id: str, skill: str, arguments: str) -> None:
+    message = SkillCall(
+        utime=clock.utime(), call_id=call_id, module="follow", skill=skill, caller="test", arguments_json=arguments
+    )
+    bus.publish(CALLS, encode(message))
+
+
+@pytest.mark.live
+@pytest.mark.feature("F3", "F7")
+def test_a_log_of_lcm_logger_replays(tmp_path: Path, bus_url: str) -> None:
+    ours, theirs = tmp_path / "ours.lcmlog", tmp_path / "theirs.lcmlog"
+    with running(BINARIES / "lcm-logger", "-q", f"--lcm-url={bus_url}", theirs):
+        asyncio.run(live_mission(bus_url, tmp_path, ours))
+    for path in (ours, theirs):
+        report = replay(path, ReplayOptions(modules=("follow",), blueprint=resolve("robot-only")))
+        assert report.tolerances == LIVE
+        assert report.passed, "\n".join(report.lines())
+        compared = {stream.stream: stream.matched for stream in report.streams}
+        assert compared[SKILL_VEL] > 30
+        assert report.calls == 2
+        changed = {"follow.max_speed": 0.7}
+        other = replay(path, ReplayOptions(modules=("follow",), blueprint=resolve("robot-only"), settings=changed))
+        assert not other.passed
+
+
+@pytest.mark.live
+@pytest.mark.feature("F7")
+@pytest.mark.parametrize("player", ["lcm-logplayer", "dimos-streams"])
+def test_live_modules_react_to_what_is_played(mission_log: Path, bus_url: str, player: str) -> None:
+    plans = [plan for plan in plan_modules(resolve("robot-only")) if plan.spec.name == "follow"]
+    sent: list[Twist] = []
+    heard: list[ToolEvent] = []
+
+    async def scenario() -> None:
+        bus = create_bus(bus_url)
+        await bus.open()
+        host = ModuleHost(bus)
+        for plan in plans:
+            await host.start(instantiate(plan.spec, RunContext()), plan.topics)
+        bus.subscribe(SKILL_VEL, lambda channel, data: sent.append(decode(Twist, data)))
+        bus.subscribe(EVENTS, lambda channel, data: heard.append(unpack_event(data)))
+        await until(lambda: any(event.data.get("event") == "found" for event in heard))
+        await until(lambda: any(twist.linear.x > 0.5 for twist in sent))
+        await until(lambda: any(event.skill == "stop_following" and event.type == "close" for event in heard))
+        await host.stop()
+        await bus.close()
+
+    ours = ("--without", "/skill_vel", "--without", "/tool_streams", "--speed", "4", "--bus", bus_url)
+    if player == "lcm-logplayer":
+        with running(BINARIES / player, "--speed=4", f"--lcm-url={bus_url}", filtered(mission_log)):
+            asyncio.run(scenario())
+    else:
+        with running("dimos-streams", "replay", mission_log, *ours):
+            asyncio.run(scenario())
+
+
+def filtered(path: Path) -> Path:
+    """The log without what the modules said, so that it is they who say it now."""
+    target = path.with_name("inputs.lcmlog")
+    outputs = ("--without", "/skill_vel", "--without", "/tool_streams")
+    assert run_command(["recording", "cut", str(path), "-o", str(target), *outputs]) == 0
+    with LogReader(target) as log:
+        assert all(event.channel != SKILL_VEL for event in log.events())
+    return target

@@ -1,0 +1,105 @@
+"""Logs are LCM's: byte for byte what EventLog writes, and read as EventLog reads them."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import lcm
+import pytest
+
+from dimos_streams.errors import UserError
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.writer import LogWriter, part_path
+from tests.recording.logs import START, raw, read_log, size_of, some_events, write_log
+
+EVENTS = [*some_events(300), (START + 3_000_000, "/big#sensor_msgs.Image", bytes(3_000_000))]
+
+
+@pytest.mark.feature("F7")
+def test_bytes_are_those_of_event_log(tmp_path: Path) -> None:
+    ours = write_log(tmp_path / "ours.lcmlog", EVENTS)
+    theirs = tmp_path / "theirs.lcmlog"
+    log = lcm.EventLog(str(theirs), "w")
+    for utime, channel, data in EVENTS:
+        log.write_event(utime, channel, data)
+    log.close()
+    assert ours.read_bytes() == theirs.read_bytes()
+    assert raw(read_log(theirs)) == EVENTS
+    log = lcm.EventLog(str(ours))
+    assert [(event.eventnum, event.timestamp, event.channel, event.data) for event in log] == [
+        (number, *event) for number, event in enumerate(EVENTS)
+    ]
+    log.close()
+
+
+def test_an_empty_log_is_one(tmp_path: Path) -> None:
+    assert read_log(write_log(tmp_path / "a.lcmlog", [])) == []
+
+
+def test_appending_goes_on(tmp_path: Path) -> None:
+    path = write_log(tmp_path / "a.lcmlog", EVENTS[:100])
+    with LogWriter(path, append=True) as writer:
+        for event in EVENTS[100:]:
+            writer.write(*event)
+    assert path.read_bytes() == write_log(tmp_path / "b.lcmlog", EVENTS).read_bytes()
+
+
+@pytest.mark.parametrize("lost", [1, 17, 5000])
+def test_a_cut_off_end_is_repaired_with_one_warning(
+    tmp_path: Path, lost: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = write_log(tmp_path / "a.lcmlog", EVENTS[:50]).read_bytes()
+    cut = tmp_path / "b.lcmlog"
+    cut.write_bytes(whole[:-lost])
+    survivors = raw(read_log(cut))
+    assert survivors == EVENTS[: len(survivors)]
+    left = len(whole) - lost - sum(map(size_of, survivors))
+    with caplog.at_level(logging.WARNING), LogWriter(cut, append=True) as writer:
+        writer.write(*EVENTS[60])
+    assert raw(read_log(cut)) == [*survivors, EVENTS[60]]
+    assert [event.number for event in read_log(cut)] == list(range(len(survivors) + 1))
+    assert len(caplog.records) == (1 if left else 0)
+    assert not left or f"its last {left} bytes were cut off" in caplog.text
+
+
+def test_what_is_no_log_is_not_appended_to(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear reader, " * 100)
+    before = path.read_bytes()
+    with pytest.raises(UserError, match="no LCM log"):
+        LogWriter(path, append=True).open()
+    assert path.read_bytes() == before
+
+
+def test_parts_begin_with_the_preamble(tmp_path: Path) -> None:
+    path = tmp_path / "a.lcmlog"
+    with LogWriter(path, split_bytes=20_000, preamble=("about", b"me")) as writer:
+        for event in EVENTS[:100]:
+            writer.write(*event)
+    parts = sorted(tmp_path.iterdir())
+    assert path in parts
+    assert part_path(path, 1) in parts
+    assert len(parts) > 3
+    found = []
+    for number in range(len(parts)):
+        first, *rest = read_log(part_path(path, number))
+        assert (first.number, first.channel, first.data, first.utime) == (0, "about", b"me", rest[0].utime)
+        assert part_path(path, number).stat().st_size < 20_000 + 6000
+        found += raw(rest)
+    assert found == EVENTS[:100]
+
+
+def test_events_reach_the_file_within_a_second(tmp_path: Path) -> None:
+    path = tmp_path / "a.lcmlog"
+    with LogWriter(path) as writer:
+        for tick in range(100):
+            writer.write(START + tick * 50_000, "/x", b"data")
+            on_disk = len(read_log(path))
+            assert on_disk >= tick + 1 - 20
+
+
+def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.lcmlog", tmp_path):
+        with pytest.raises(UserError, match=str(path)), LogReader(path):
+            pass

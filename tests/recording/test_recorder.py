@@ -1,0 +1,216 @@
+"""The recorder: everything in the order of publication, safe from crashes within a second."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import random
+import signal
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.blueprint import blueprint
+from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.model import ModuleSpec
+from dimos_streams.bus import create_bus
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
+from dimos_streams.recording.metadata import CHANNEL, Metadata
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.recorder import Recorder, RecordingOptions, recording
+from dimos_streams.recording.selection import Selection
+from dimos_streams.recording.summary import summarize
+from dimos_streams.recording.writer import LogWriter
+from dimos_streams.runtime.in_process import InProcessRun
+from dimos_streams.runtime.options import RunOptions
+from tests.helpers import run_virtual
+from tests.recording.crash import record_for_ever
+from tests.recording.logs import START, raw, read_log
+from tests.recording.recorded import record_mission
+
+TWIST = "/cmd_vel#geometry_msgs.Twist"
+KILLS = 20
+
+
+def test_all_that_is_published_is_recorded_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "a.lcmlog"
+    published = []
+
+    async def scenario() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        async with recording(bus, RecordingOptions(path=path)):
+            for number in range(500):
+                channel, data = f"/topic_{number % 3}", number.to_bytes(2, "big")
+                bus.publish(channel, data)
+                published.append((clock.utime(), channel, data))
+                if number % 7 == 0:
+                    await asyncio.sleep(0.0123)
+            await asyncio.sleep(0.001)
+        await bus.close()
+
+    run_virtual(scenario())
+    assert raw(read_log(path)) == published
+
+
+def test_equal_seeds_give_equal_files(tmp_path: Path) -> None:
+    one, two, other = (
+        record_mission(tmp_path / f"{name}.lcmlog", seed=seed, follow_s=3.0).read_bytes()
+        for name, seed in (("one", 7), ("two", 7), ("other", 8))
+    )
+    assert one == two
+    assert one != other
+
+
+def test_what_is_not_recorded_is_not_made(tmp_path: Path) -> None:
+    """Pictures cost most of a run; a recording that leaves them out must not order them."""
+
+    async def pictures(selection: Selection) -> bool:
+        bus = create_bus("memq://")
+        await bus.open()
+        async with recording(bus, RecordingOptions(path=tmp_path / "a.lcmlog", selection=selection)):
+            wanted = bus.has_subscribers("/color_image#sensor_msgs.Image")
+            bus.publish("/color_image#sensor_msgs.Image", b"")
+            bus.publish("/odom#nav_msgs.Odometry", b"")
+            await asyncio.sleep(0.001)
+        await bus.close()
+        return wanted
+
+    for exclude, made, count in ((("*#sensor_msgs.Image",), False, 1), (("/color*",), False, 1), ((), True, 2)):
+        assert run_virtual(pictures(Selection(exclude=exclude))) is made
+        assert len(read_log(tmp_path / "a.lcmlog")) == count
+    assert not run_virtual(pictures(Selection(include=["/odom"])))
+
+
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        recorder = Recorder(bus, RecordingOptions(path=Path("/dev/full")))
+        recorder.start()
+        bus.publish(TWIST, b"x")
+        with pytest.raises(DimosStreamsError, match="/dev/full can't be written: No space left"):
+            await recorder.tend()
+        recorder.stop()
+        await bus.close()
+
+    run_virtual(scenario())
+
+
+def test_a_run_whose_recording_fails_says_so() -> None:
+    async def scenario() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        async with recording(bus, RecordingOptions(path=Path("/dev/full"))):
+            bus.publish(TWIST, b"x")
+            await asyncio.sleep(0.001)
+
+    with pytest.raises(DimosStreamsError, match="No space left"):
+        run_virtual(scenario())
+
+
+def test_the_recorder_is_a_module(tmp_path: Path) -> None:
+    path = tmp_path / "a.lcmlog"
+    config = {"path": str(path), "channels": ["/odom", "/module_status"], "split_mb": 0.02}
+    spec = ModuleSpec(name="recorder", type="dimos_streams.recording.module:RecorderModule", config=config)
+    robot = resolve("base-robot").modules["robot"]
+    both = blueprint("recorded", spec, robot)
+
+    async def scenario() -> None:
+        run = InProcessRun(both, RunOptions(bus_url="memq://", seed=5))
+        await run.start()
+        await asyncio.sleep(3)
+        await run.stop()
+
+    for _ in range(2):  # a second run goes on where the first ended
+        run_virtual(scenario())
+    files = sorted(tmp_path.iterdir())
+    assert len(files) > 3
+    with contextlib.ExitStack() as stack:
+        logs = [stack.enter_context(LogReader(file)) for file in files]
+        summary = summarize(logs)
+        firsts = [next(log.events()) for log in logs]
+    assert summary.channels["/odom#nav_msgs.Odometry"].count == 2 * 60
+    assert set(summary.channels) == {"/odom#nav_msgs.Odometry", "/module_status#dimos_streams.ModuleStatus"}
+    for first in firsts:
+        assert first.channel == CHANNEL
+        odometry = Metadata.decoded(first.data).messages["nav_msgs.Odometry"]
+        assert odometry["fields"][0] == ["header", "std_msgs.Header", None]
+
+
+@pytest.mark.live
+@pytest.mark.feature("F3")
+def test_killed_twenty_times_at_random_moments(tmp_path: Path, bus_url: str) -> None:
+    """Twenty recorders of one bus, each killed at a moment of its own; every log opens, loses at most a second, and
+    goes on."""
+    random_ = random.Random(5)
+    processes = multiprocessing.get_context("forkserver")
+    recorders = [
+        processes.Process(target=record_for_ever, args=(bus_url, tmp_path / f"{number}.lcmlog"), daemon=True)
+        for number in range(KILLS)
+    ]
+    killed: dict[int, int] = {}
+
+    async def scenario() -> list[int]:
+        bus = create_bus(bus_url)
+        await bus.open()
+        for recorder in recorders:
+            recorder.start()
+        sent: list[int] = []
+        moments: list[float] = []
+        heard = 0
+        while len(killed) < KILLS:
+            sent.append(clock.utime())
+            bus.publish(TWIST, encode(Twist(linear=Vector3(x=float(len(sent))))))
+            await asyncio.sleep(0.005)
+            if not moments:
+                heard = sum((tmp_path / f"{number}.lcmlog").exists() for number in range(KILLS))
+                if heard == KILLS:
+                    now = clock.monotonic()
+                    moments = [now + random_.uniform(0.6, 2.2) for _ in range(KILLS)]
+            for number, moment in enumerate(moments):
+                if number not in killed and clock.monotonic() >= moment:
+                    pid = recorders[number].pid
+                    assert pid is not None
+                    os.kill(pid, signal.SIGKILL)
+                    killed[number] = clock.utime()
+        await bus.close()
+        return sent
+
+    sent = asyncio.run(scenario())
+    for number, recorder in enumerate(recorders):
+        recorder.join(10)
+        path = tmp_path / f"{number}.lcmlog"
+        times = [event.utime for event in read_log(path)]
+        due = [utime for utime in sent if times[0] <= utime <= killed[number] - 1_000_000]
+        assert len(times) >= len(due)
+        assert times[-1] >= max(due, default=0)
+        with LogWriter(path, append=True) as writer:
+            writer.write(killed[number], "/after", b"the crash")
+        events = read_log(path)
+        assert len(events) == len(times) + 1
+        assert [event.number for event in events] == list(range(len(events)))
+        with LogReader(path) as reader:
+            assert sum(1 for _ in reader.events()) == len(events)
+            assert reader.damages == []
+
+
+def test_memory_is_flat(tmp_path: Path) -> None:
+    path = tmp_path / "a.lcmlog"
+    with LogWriter(path) as writer:
+        for number in range(2500):
+            writer.write(START + number * 1000, f"/channel_{number % 50}", bytes(20_000))
+    with LogReader(path) as reader:
+        assert reader.size > 50_000_000
+        tracemalloc.start()
+        try:
+            assert summarize([reader]).events == 2500
+            assert tracemalloc.get_traced_memory()[1] < 6_000_000
+        finally:
+            tracemalloc.stop()

@@ -1,0 +1,167 @@
+"""Recorded inputs in, the modules under test, outputs compared with the recorded ones."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import lcm
+import pytest
+
+from dimos_streams.blueprint.load import resolve
+from dimos_streams.errors import UserError
+from dimos_streams.recording.metadata import CHANNEL
+from dimos_streams.recording.selection import Selection
+from dimos_streams.regression.replay import ReplayOptions, recorded_blueprint, replay
+from dimos_streams.regression.report import Report
+from dimos_streams.regression.tolerances import EXACT, Tolerances
+from tests.recording.logs import raw, read_log, write_log
+from tests.recording.recorded import record_mission
+
+
+def replayed(path: Path, *modules: str, **options: Any) -> Report:
+    return replay(path, ReplayOptions(modules=modules, **options))
+
+
+def text_of(report: Report) -> str:
+    return "\n".join(report.lines())
+
+
+@pytest.mark.feature("F3")
+@pytest.mark.parametrize("modules", ["follow", "lookout", "drive", "gate", "follow,lookout,drive,gate"])
+def test_every_module_gives_the_same_bytes_again(mission_log: Path, modules: str) -> None:
+    report = replayed(mission_log, *modules.split(","))
+    assert report.passed, text_of(report)
+    assert report.tolerances == EXACT
+    assert sum(stream.matched for stream in report.streams) > 3
+
+
+def test_the_simulator_and_the_detector_give_the_same_pictures_again(picture_log: Path) -> None:
+    for module in ("robot", "detector"):
+        report = replayed(picture_log, module)
+        assert report.passed, text_of(report)
+    assert {stream.stream for stream in replayed(picture_log, "robot").streams} >= {"/color_image#sensor_msgs.Image"}
+
+
+@pytest.mark.feature("F3")
+def test_a_changed_gain_is_found_and_shown(mission_log: Path) -> None:
+    report = replayed(mission_log, "follow", settings={"follow.distance_gain": 1.2 * 1.1})
+    assert not report.passed
+    first = report.first
+    assert first is not None
+    assert first.stream == "/skill_vel#geometry_msgs.Twist"
+    assert first.what == "different"
+    assert {field.field for field in first.fields} <= {"linear.x", "linear.y"}
+    assert "linear.x: recorded 0." in text_of(report)
+
+
+@pytest.mark.feature("F3")
+def test_a_changed_confidence_is_found_in_the_right_call(mission_log: Path) -> None:
+    blueprint = recorded_blueprint(mission_log)
+    spec = blueprint.modules["lookout"].model_copy(update={"type": "tests.recording.modules:PickyLookOut"})
+    report = replayed(mission_log, "lookout", "follow", "drive", blueprint=blueprint.with_modules([spec]))
+    assert not report.passed
+    failed = {stream.stream.partition(" ")[0] for stream in report.streams if not stream.passed(0)}
+    assert failed <= {"look_out_for", "/skill_calls#dimos_streams.SkillCall", "/wanted_descriptions#std_msgs.String"}
+    assert "look_out_for" in failed
+
+
+def test_tolerances_let_a_small_change_pass(mission_log: Path) -> None:
+    changed = {"follow.distance_gain": 1.2 * 1.02}
+    assert not replayed(mission_log, "follow", settings=changed).passed
+    narrow = Tolerances(fields={"/skill_vel:linear.x": 0.1, "linear.y": 0.1, "data.speed": 0.1})
+    report = replayed(mission_log, "follow", settings=changed, tolerances=narrow)
+    assert report.passed, text_of(report)
+
+
+def test_late_outputs_need_a_time_tolerance(mission_log: Path, tmp_path: Path) -> None:
+    """As if the recorder had been 30 ms late for everything that the module said."""
+    events = read_log(mission_log)
+    outputs = {"/skill_vel#geometry_msgs.Twist", "/wanted_descriptions#std_msgs.String"}
+    late = [event._replace(utime=event.utime + 30_000) if event.channel in outputs else event for event in events]
+    path = write_log(tmp_path / "late.lcmlog", sorted(raw(late), key=lambda event: event[0]))
+    assert not replayed(path, "follow").passed
+    report = replayed(path, "follow", tolerances=Tolerances(time_s=0.05))
+    assert report.passed, text_of(report)
+
+
+@pytest.mark.feature("F3")
+def test_update_rewrites_the_outputs_and_nothing_else(mission_log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "golden.lcmlog"
+    shutil.copy(mission_log, path)
+    changed = {"follow.distance_gain": 1.4}
+    report = replayed(path, "follow", settings=changed, update=True)
+    assert report.updated
+    assert replayed(path, "follow", settings=changed).passed
+    assert not replayed(path, "follow").passed
+    outputs = ("/skill_vel", "/tool_streams")
+    before, after = (
+        sorted(event for event in raw(read_log(log)) if not event[1].startswith(outputs))
+        for log in (mission_log, path)
+    )
+    assert before == after
+    assert [event.number for event in read_log(path)] == list(range(len(read_log(path))))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_calls_are_made_up_from_their_first_events(mission_log: Path, tmp_path: Path) -> None:
+    events = [event for event in raw(read_log(mission_log)) if not event[1].startswith("/skill_calls")]
+    report = replayed(write_log(tmp_path / "a.lcmlog", events), "follow")
+    assert report.calls == 2
+    assert report.passed, text_of(report)
+
+
+def test_a_log_without_metadata_needs_a_blueprint(mission_log: Path, tmp_path: Path) -> None:
+    events = [event for event in raw(read_log(mission_log)) if event[1] != CHANNEL]
+    path = tmp_path / "foreign.lcmlog"
+    log = lcm.EventLog(str(path), "w")
+    for utime, channel, data in [*events, (events[-1][0], "POSE", b"of another program")]:
+        log.write_event(utime, channel, data)
+    log.close()
+    with pytest.raises(UserError, match="--blueprint"):
+        replayed(path, "follow")
+    report = replayed(path, "follow", blueprint=resolve("robot-only"))
+    assert report.passed, text_of(report)
+    assert "POSE (1)" in text_of(report)
+
+
+def test_what_was_not_recorded_is_not_compared(tmp_path: Path) -> None:
+    chosen = Selection(exclude=["*Image", "/skill_vel"])
+    path = record_mission(tmp_path / "a.lcmlog", follow_s=2.0, selection=chosen)
+    report = replayed(path, "follow")
+    assert report.passed, text_of(report)
+    assert "not recorded, so not compared: /skill_vel" in text_of(report)
+
+
+def test_a_module_that_fails_fails_the_replay(mission_log: Path) -> None:
+    blueprint = recorded_blueprint(mission_log)
+    spec = blueprint.modules["follow"].model_copy(update={"type": "tests.recording.modules:Breaks"})
+    report = replayed(mission_log, "follow", blueprint=blueprint.with_modules([spec]))
+    assert not report.passed
+    assert "broken on purpose" in report.problem
+
+
+@pytest.mark.parametrize(
+    ("modules", "message"),
+    [
+        ((), "which modules"),
+        (("folow",), "did you mean 'follow'"),
+        (("bridge",), "can't be replayed alone"),
+        (("gate",), None),
+        (("follow", "gate"), "test drive as well"),
+    ],
+)
+def test_modules_that_cannot_be_tested_so(mission_log: Path, modules: tuple[str, ...], message: str | None) -> None:
+    if message is None:
+        assert replayed(mission_log, *modules).passed
+        return
+    with pytest.raises(UserError, match=message):
+        replayed(mission_log, *modules)
+
+
+def test_a_log_without_their_outputs_tests_nothing(mission_log: Path, tmp_path: Path) -> None:
+    events = [event for event in raw(read_log(mission_log)) if event[1] in (CHANNEL, "/odom#nav_msgs.Odometry")]
+    report = replayed(write_log(tmp_path / "a.lcmlog", events), "follow")
+    assert not report.passed
+    assert "nothing that follow sent or said" in text_of(report)

@@ -1,0 +1,224 @@
+"""Nothing in the package reads the wall clock, unseeded randomness, or an order that differs between processes.
+
+Virtual time rests on it: a run is a function of blueprint, seed and inputs only if its code asks
+`dimos_streams.clock` for the time and a seeded generator for chance. What may do otherwise is listed with its reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+ROOTS = ("dimos_streams", "skills")
+
+FORBIDDEN_MODULES = {"time", "datetime", "secrets", "uuid"}
+"""Whatever of them is used counts."""
+FORBIDDEN_CALLS = {
+    "asyncio.new_event_loop",
+    "os.getpid",
+    "os.getrandom",
+    "os.urandom",
+    "random.SystemRandom",
+    "threading.Thread",
+    "threading.Timer",
+    "concurrent.futures.ThreadPoolExecutor",
+    "concurrent.futures.ProcessPoolExecutor",
+}
+FORBIDDEN_BUILTINS = {"hash": "differs by PYTHONHASHSEED", "id": "is an address"}
+SEEDED = {"random.Random", "numpy.random.default_rng", "numpy.random.SeedSequence", "numpy.random.PCG64"}
+"""Fine with an argument."""
+FOR_TYPES = {"numpy.random.Generator"}
+SETS = {"set", "frozenset"}
+
+_SHOWN = "shows people the time of a recorded message"
+ALLOWED: dict[tuple[str, str], str] = {
+    ("dimos_streams/clock.py", "time.monotonic"): "it is the clock: outside of any loop the system's",
+    ("dimos_streams/clock.py", "time.time_ns"): "it is the clock: wall time where the loop is not virtual",
+    ("dimos_streams/cli/session.py", "time.perf_counter"): "the summary says how fast virtual time went on the wall",
+    ("dimos_streams/cli/session.py", "os.getpid"): "the registry of live runs; a virtual run is not registered",
+    ("dimos_streams/cli/checks.py", "os.getpid"): "`doctor` tries the real bus on a channel of its own",
+    ("dimos_streams/cli/connection.py", "os.getpid"): "the jitter of a command's reconnecting to a live bridge",
+    ("dimos_streams/cli/recording.py", "datetime.UTC"): _SHOWN,
+    ("dimos_streams/cli/recording.py", "datetime.datetime"): _SHOWN,
+    ("dimos_streams/cli/recording.py", "datetime.datetime.fromtimestamp"): _SHOWN,
+    ("dimos_streams/cli/chat_session.py", "threading.Thread"): "reads the terminal, which has no other way",
+    (
+        "dimos_streams/agent/sse_client.py",
+        "threading.Thread",
+    ): "reads a real socket; in virtual time there is no HTTP",
+    (
+        "dimos_streams/bridge/mcp/sessions.py",
+        "secrets.token_urlsafe",
+    ): "nobody may guess a client's session; HTTP only",
+    ("dimos_streams/bridge/problems.py", "secrets.token_hex"): "the id of an internal error, in an HTTP answer only",
+    ("dimos_streams/runtime/in_process.py", "os.getpid"): "tells an operator which process runs; not on the bus",
+    ("dimos_streams/runtime/liveness.py", "threading.Thread"): "watches a live worker's loop from outside",
+    ("dimos_streams/runtime/registry.py", "os.getpid"): "names the directory of a live run",
+    ("dimos_streams/runtime/worker.py", "threading.Thread"): "ends a worker process whose parent has died",
+    ("dimos_streams/tool_stream/host.py", "os.getpid"): "heartbeats of live runs; in virtual time it is 0",
+    ("dimos_streams/perception/tracking.py", "id"): "tells tracks apart within one function; never put in an order",
+    ("dimos_streams/runtime/supervisor.py", "set of tasks"): "of live runs only",
+    ("dimos_streams/testing/model_server.py", "asyncio.new_event_loop"): "a real HTTP server for tests",
+    ("dimos_streams/testing/model_server.py", "set of tasks"): "a real HTTP server for tests",
+    ("dimos_streams/testing/model_server.py", "threading.Thread"): "a real HTTP server for tests",
+    (
+        "dimos_streams/tool_stream/threads.py",
+        "set of tasks",
+    ): "keeps them from being collected; never put in an order",
+    ("dimos_streams/testing/part.py", "set of tasks"): "a part that crashes cancels all its requests in one instant",
+}
+
+
+def sources() -> list[Path]:
+    return [path for root in ROOTS for path in sorted((REPOSITORY / root).rglob("*.py")) if not path.is_symlink()]
+
+
+class _Reader(ast.NodeVisitor):
+    """Collects what one file does against the rules."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, str]] = []
+        self._names: dict[str, str] = {"np": "numpy"}
+        self._typing_only = 0
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            first = alias.name.partition(".")[0]
+            self._names[alias.asname or first] = alias.name if alias.asname else first
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        for alias in node.names:
+            self._names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+            if node.module in FORBIDDEN_MODULES:
+                self._report(node, f"{node.module}.{alias.name}")
+
+    def visit_Call(self, node: ast.Call) -> None:
+        name = self._dotted(node.func)
+        if name in SEEDED:
+            if not (node.args or node.keywords):
+                self._report(node, f"{name} without a seed")
+            self._visit_arguments(node)
+            return
+        if name in FORBIDDEN_BUILTINS:
+            self._report(node, name)
+        if name in ("list", "tuple", "enumerate", "iter", "next", "dict.fromkeys") or name.endswith(".join"):
+            for argument in node.args:
+                self._check_order(argument)
+        self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        name = self._dotted(node)
+        module, _, rest = name.partition(".")
+        if (
+            module in FORBIDDEN_MODULES
+            or name in FORBIDDEN_CALLS
+            or (name.startswith("numpy.random.") and name not in SEEDED | FOR_TYPES)
+            or (module == "random" and rest and name != "random.Random" and self._names.get("random") == "random")
+        ):
+            self._report(node, name)
+        self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        for base in node.bases:
+            if self._dotted(base) == "threading.Thread":
+                self._report(base, "threading.Thread")
+        for child in (*node.decorator_list, *node.body):
+            self.visit(child)
+
+    def visit_For(self, node: ast.For) -> None:
+        self._check_order(node.iter)
+        self.generic_visit(node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        self._check_order(node.iter)
+        self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        held = ast.unparse(node.slice)
+        if self._dotted(node.value) in SETS and ("Task" in held or "Future" in held):
+            self._report(node, "set of tasks")
+        self.generic_visit(node)
+
+    def _visit_arguments(self, node: ast.Call) -> None:
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+            self.visit(argument)
+
+    def _check_order(self, node: ast.expr) -> None:
+        made = isinstance(node, ast.Call) and self._dotted(node.func) in SETS
+        if made or isinstance(node, ast.Set | ast.SetComp):
+            self._report(node, "order of a set")
+
+    def _dotted(self, node: ast.AST) -> str:
+        """The name that an expression is, its first part as it was imported; empty for other expressions."""
+        if isinstance(node, ast.Name):
+            return self._names.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            before = self._dotted(node.value)
+            return f"{before}.{node.attr}" if before else f"?.{node.attr}"
+        return ""
+
+    def _report(self, node: ast.AST, what: str) -> None:
+        self.found.append((getattr(node, "lineno", 0), what))
+
+
+def breaches(source: str) -> Iterator[tuple[int, str]]:
+    reader = _Reader()
+    reader.visit(ast.parse(source))
+    yield from dict.fromkeys(reader.found)
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("import time\ntime.time()", "time.time"),
+        ("import time as t\nt.monotonic()", "time.monotonic"),
+        ("from time import sleep", "time.sleep"),
+        ("import datetime\ndatetime.datetime.now()", "datetime.datetime"),
+        ("from datetime import datetime", "datetime.datetime"),
+        ("import random\nrandom.random()", "random.random"),
+        ("import random\nrandom.Random()", "random.Random without a seed"),
+        ("import numpy as np\nnp.random.rand()", "numpy.random.rand"),
+        ("import numpy as np\nnp.random.default_rng()", "numpy.random.default_rng without a seed"),
+        ("import os\nos.urandom(8)", "os.urandom"),
+        ("import uuid\nuuid.uuid4()", "uuid.uuid4"),
+        ("import threading\nclass A(threading.Thread): pass", "threading.Thread"),
+        ("hash('a')", "hash"),
+        ("for name in set(names): pass", "order of a set"),
+        ("list({a, b})", "order of a set"),
+        ("', '.join({a for a in b})", "order of a set"),
+        ("self.tasks: set[asyncio.Task[None]] = set()", "set of tasks"),
+    ],
+)
+def test_the_rules_find(source: str, what: str) -> None:
+    assert what in [found for _, found in breaches(source)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import random\nrandom.Random(seed).random()",
+        "import random\ndef f(rng: random.Random) -> None: rng.random()",
+        "import numpy as np\nnp.random.default_rng(7)\ndef f(rng: np.random.Generator): rng.random()",
+        "sorted(set(names))",
+        "from dimos_streams import clock\nclock.monotonic()",
+        "def f(self): self.random.random(); self.time.time",
+    ],
+)
+def test_the_rules_leave_alone(source: str) -> None:
+    assert list(breaches(source)) == []
+
+
+@pytest.mark.feature("F2")
+def test_time_and_chance_come_from_the_clock_and_the_seed() -> None:
+    found = {
+        (path.relative_to(REPOSITORY).as_posix(), what): line
+        for path in sources()
+        for line, what in breaches(path.read_text(encoding="utf-8"))
+    }
+    against = [f"{path}:{line}: {what}" for (path, what), line in found.items() if (path, what) not in ALLOWED]
+    assert against == [], "use dimos_streams.clock, self.random, dicts for order; or give a reason in ALLOWED"
+    assert [entry for entry in ALLOWED if entry not in found] == [], "no longer needed"
