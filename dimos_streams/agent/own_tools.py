@@ -16,6 +16,8 @@ from dimos_streams.agent.results import READ_RESULT, ResultStore, read_part
 from dimos_streams.agent.tools import Arguments, LocalTool, NoArguments
 from dimos_streams.errors import SkillError, suggest
 
+ALL_CALLS = "all"
+"""What ``cancel_call`` takes instead of an id."""
 Cancel = Callable[[Sequence[OpenCall], str], Any]
 """``CallManager.cancel``: asks calls to end, awaitable."""
 _MAX_READ = 8000
@@ -25,7 +27,7 @@ _MAX_LISTED = 50
 class CallId(Arguments):
     """Of ``cancel_call``."""
 
-    call_id: Annotated[str, Field(description="The id of a call that runs.")]
+    call_id: Annotated[str, Field(description='The id of a call that runs, or "all".')]
     reason: Annotated[str, Field(description="Why, for the operator.")] = ""
 
 
@@ -44,13 +46,18 @@ def call_tools(calls: Callable[[], Iterable[OpenCall]], cancel: Cancel, *, alway
 
     async def cancel_call(arguments: CallId, request: ToolRequest) -> str:
         running = {call.call_id: call for call in calls()}
+        reason = arguments.reason or "the model wants it to end"
+        if arguments.call_id == ALL_CALLS:
+            await cancel([*running.values()], reason)
+            named = ", ".join(_named(call) for call in running.values())
+            return f"Asked to end, which will be told: {named}." if named else "No call runs."
         call = running.get(arguments.call_id)
         if call is None:
             listed = ", ".join(running) or "none"
             near = suggest(arguments.call_id, running)
             raise SkillError(f"no call with the id {arguments.call_id!r} runs{near} (running: {listed})")
-        await cancel([call], arguments.reason or "the model wants it to end")
-        return f"Call {call.call_id} of {call.skill} was asked to end; its end will be told."
+        await cancel([call], reason)
+        return f"Call {_named(call)} was asked to end; its end will be told."
 
     def offered() -> bool:
         return always or any(True for _ in calls())
@@ -73,6 +80,10 @@ def call_tools(calls: Callable[[], Iterable[OpenCall]], cancel: Cancel, *, alway
             offered=offered,
         ),
     ]
+
+
+def _named(call: OpenCall) -> str:
+    return f"{call.call_id} of {call.skill}"
 
 
 class Part(Arguments):

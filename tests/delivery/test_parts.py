@@ -10,7 +10,7 @@ import pytest
 
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
-from dimos_streams.errors import SkillUnavailableError
+from dimos_streams.errors import CallRejectedError, SkillUnavailableError
 from dimos_streams.testing import CrashablePart, PartDownError, PartGateway
 from dimos_streams.tool_stream.event import STATUS, Outcome
 from dimos_streams.tool_stream.gateway import PlacedEvent
@@ -124,5 +124,21 @@ def test_a_damaged_journal_is_a_gap_for_every_reader(tmp_path: Path) -> None:
             assert [placed.event.type for placed in events[:3]] == ["gap", "open", "update"]
             assert events[0].event.data["from_place"] == read_up_to + 1
             assert [placed.event.seq for placed in events[1:]] == list(range(1, len(events)))
+
+    run_virtual(scenario())
+
+
+def test_a_bridge_that_lost_its_journal_gives_no_lease_away_that_is_held(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path = tmp_path / "journal"
+        async with World(path) as world:
+            driving = await world.drive()
+            await asyncio.sleep(1)
+            world.bridge.crash()
+            path.write_bytes(b"no journal" * 1000)
+            await world.bridge.start()
+            with pytest.raises(CallRejectedError, match=f"needs 'base', which call '{driving}' holds"):
+                await world.drive()
+            assert [body.call_id for body in world.bodies] == [driving]
 
     run_virtual(scenario())

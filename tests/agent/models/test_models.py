@@ -39,6 +39,10 @@ STOCK = (
     *("look_out_for", "follow_person", "stop_following", "stop_looking_out"),
     *("move", "turn", "go_to", "stop", "observe"),
 )
+STOP_ALL = [
+    *((skill, {}) for skill in ("stop_following", "stop_looking_out", "stop_patrol", "stop")),
+    ("cancel_call", {"call_id": "all", "reason": "the operator said stop"}),
+]
 FOLLOW = {"then": {"skill": "follow_person", "arguments": {"description": "$label"}}}
 
 
@@ -77,8 +81,8 @@ def text_of(deltas: list[ModelDelta]) -> str:
             "look out for a dog for 30 seconds and follow it",
             [("look_out_for", {"descriptions": ["dog"], "timeout_s": 30.0} | FOLLOW)],
         ),
-        ("stop", [("stop_following", {}), ("stop_looking_out", {}), ("stop_patrol", {}), ("stop", {})]),
-        ("STOP everything!", [("stop_following", {}), ("stop_looking_out", {}), ("stop_patrol", {}), ("stop", {})]),
+        ("stop", STOP_ALL),
+        ("STOP everything!", STOP_ALL),
         ("stop the patrol", [("stop_patrol", {})]),
         ("patrol", [("patrol", {})]),
         ("patrol 2 rounds", [("patrol", {"rounds": 2})]),
@@ -123,6 +127,10 @@ def test_it_names_only_what_is_offered() -> None:
     text = text_of(answer(OfflineModel(), UserMessage("move 1"), offered=("turn",)))
     assert text == "No skill 'move' is offered at the moment."
     assert text_of(answer(OfflineModel(), UserMessage("stop"), offered=("move",))) == "There is nothing to stop."
+    # The module of what runs can't be asked now: its call is cancelled.
+    (call, _) = answer(OfflineModel(), UserMessage("stop"), offered=("move", "list_calls", "cancel_call"))
+    assert isinstance(call, ToolCallDelta)
+    assert call.name == "cancel_call"
 
 
 TWO_ROBOTS = tuple(f"{robot}_{skill}" for robot in ("robot1", "robot2") for skill in STOCK)

@@ -158,9 +158,15 @@ def test_each_command() -> None:
             assert (said["outcome"], said["text"]) == (None, "heard follow ann")
             cancelled = await console.ask(command="cancel", call_id=said["call_id"], reason="enough")
             assert cancelled["call_id"] == said["call_id"]
+
+            def closed() -> list[tuple[str, str]]:
+                events = (told["event"] for told in console.of("call"))
+                of_said = (event for event in events if event["call_id"] == said["call_id"])
+                return [(event["text"], event["data"]["outcome"]) for event in of_said if event["type"] == "close"]
+
+            await until(closed)
+            assert closed() == [("enough", "cancelled")]
             await until(lambda: not console.state["calls"])
-            closes = [told["event"] for told in console.of("call") if told["event"]["type"] == "close"]
-            assert [(event["text"], event["data"]["outcome"]) for event in closes][-1] == ("enough", "cancelled")
             assert made["agent"].snapshot().disabled_skills == ("follow",)
 
     asyncio.run(scenario())
