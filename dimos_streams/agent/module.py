@@ -23,6 +23,7 @@ from dimos_streams.agent.record import FOLDER
 from dimos_streams.agent.stopping import RobotState
 from dimos_streams.agent.taking_up import take_up, tidy_up
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.skill import Call, skill
@@ -163,11 +164,11 @@ class Agent(OperatorSkills):
         odometry, battery = self.odom.latest, self.battery.latest
         level = battery.percentage if battery is not None else math.nan
         known = level if 0 <= level <= 1 else None
-        if odometry is None:
+        pose = None if odometry is None else planar_pose(odometry.pose.pose)
+        if pose is None:
             return RobotState(battery=known)
-        at, turned = odometry.pose.pose.position, odometry.pose.pose.orientation
-        yaw = math.atan2(2 * (turned.w * turned.z + turned.x * turned.y), 1 - 2 * (turned.y**2 + turned.z**2))
-        return RobotState(x=at.x, y=at.y, yaw=yaw, battery=known)
+        x, y, yaw = pose
+        return RobotState(x=x, y=y, yaw=yaw, battery=known)
 
     def _choose_gateway(self) -> SkillGateway:
         services = self.context.services

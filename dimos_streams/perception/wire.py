@@ -15,6 +15,7 @@ from dimos_streams.messages.base import Message
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance
 from dimos_streams.messages.image import array_from_image
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.std_msgs import Header
 from dimos_streams.messages.vision_msgs import (
@@ -68,12 +69,10 @@ def labels_from(text: str) -> dict[int, str]:
 
 def pose_from(odometry: Odometry) -> PlanarPose:
     """Position and heading of the robot. Raises MessageError for a pose that is not finite."""
-    pose = odometry.pose.pose
-    q = pose.orientation
-    yaw = math.atan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y * q.y + q.z * q.z))
-    if not all(map(math.isfinite, (pose.position.x, pose.position.y, yaw))):
+    found = planar_pose(odometry.pose.pose)
+    if found is None:
         raise _bad(Odometry, "the pose is not finite")
-    return PlanarPose(pose.position.x, pose.position.y, yaw)
+    return PlanarPose(*found)
 
 
 def detections_message(header: Header, seen: Sequence[Tracked]) -> Detection2DArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import channel_name, decode
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.operator.messages import RobotView
 
@@ -93,18 +93,12 @@ class Robots:
         except MessageError as error:
             self._skip(newest, error)
             return {}
-        pose = odometry.pose.pose
-        at, q = pose.position, pose.orientation
-        yaw = math.atan2(2 * (q.w * q.z + q.x * q.y), 1 - 2 * (q.y * q.y + q.z * q.z))
-        if not all(map(math.isfinite, (at.x, at.y, yaw))):
+        pose = planar_pose(odometry.pose.pose)
+        if pose is None:
             return {}
         # To the millimetre: what a robot at rest measures is noise below it.
-        return {
-            "frame_id": odometry.header.frame_id,
-            "x": round(at.x, 3),
-            "y": round(at.y, 3),
-            "yaw": round(yaw, 3),
-        }
+        x, y, yaw = (round(value, 3) for value in pose)
+        return {"frame_id": odometry.header.frame_id, "x": x, "y": y, "yaw": yaw}
 
     def _battery(self, newest: _Newest) -> dict[str, float | str]:
         data = newest.data(BATTERY_FRESH_S)
