@@ -12,6 +12,7 @@ from dimos_streams.messages.codec import split_channel
 from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.recording.cut import Part, events_of
 from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.recorder import LCM_SELF_TEST
 
 _TURN = 64
 """Messages that are published in one go at most."""
@@ -48,6 +49,8 @@ class Player:
         before = self.published
         in_a_row = 0
         for event in events_of(self._logs, self._part):
+            if event.channel == LCM_SELF_TEST:
+                continue
             if start_utime is None:
                 start_utime = event.utime
             self.after_s = (event.utime - start_utime) / 1e6

@@ -77,6 +77,7 @@ class LogReader:
         """All events, in the order of the file. Never raises for what the file contains."""
         self.damages, self.damaged_bytes, self.end = [], 0, 0
         unpack, header_size, size = HEADER.unpack_from, HEADER.size, self.size
+        make = tuple.__new__  # in half of the time that the class itself takes
         names: dict[bytes, str] = {}
         window, base, at = b"", 0, 0
         while at < size:
@@ -117,7 +118,7 @@ class LogReader:
                 if len(names) >= _MAX_NAMES:
                     names.clear()
                 names[raw] = channel
-            event = LogEvent(number, utime, channel, window[begin + channel_length : stop], at)
+            event = make(LogEvent, (number, utime, channel, window[begin + channel_length : stop], at))
             at += length
             self.position = self.end = at
             yield event

@@ -19,6 +19,9 @@ from dimos_streams.recording.writer import FLUSH_US, LogWriter
 CAPACITY = 65_536
 """Messages that wait to be written, while the loop does something else."""
 
+LCM_SELF_TEST = "LCM_SELF_TEST"
+"""On it every LCM library says something to itself when it starts."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -57,7 +60,7 @@ class Recorder:
     def start(self) -> None:
         """Begin. The bus must be open. Raises ``UserError`` if the file can't be written."""
         self.writer.open()
-        self._subscription = self._bus.subscribe_all(self._on_message, capacity=CAPACITY, wants=self._selection)
+        self._subscription = self._bus.subscribe_all(self._on_message, capacity=CAPACITY, wants=self._wants)
 
     def stop(self) -> None:
         """End, with all in the file that was handled. Twice is fine."""
@@ -87,6 +90,9 @@ class Recorder:
             except TimeoutError:
                 self._flush()
             self.check()
+
+    def _wants(self, channel: str) -> bool:
+        return self._selection(channel) and channel != LCM_SELF_TEST
 
     def _flush(self) -> None:
         try:

@@ -17,7 +17,8 @@ GAP_S = 1.0
 """A channel that is silent for longer, and for longer than usual, has a gap."""
 _UNUSUAL = 5.0
 _MAX_GAPS = 100
-_PROGRESS_EVERY = 8192
+_PROGRESS_MASK = 0x1FFF
+"""Progress is told when the number of an event has none of these bits."""
 
 
 @dataclass(slots=True)
@@ -99,41 +100,38 @@ class LogSummary:
 def summarize(logs: Iterable[LogReader], on_progress: Callable[[LogReader], None] | None = None) -> LogSummary:
     """Read logs, which are open, as one. ``on_progress`` is called now and then with the log that is being read."""
     summary = LogSummary()
-    newest = 0
+    channels, newest, gap_us = summary.channels, 0, round(GAP_S * 1e6)
     for log in logs:
         for count, event in enumerate(log.events()):
-            if event.channel == CHANNEL:
-                summary.metadata = summary.metadata or _metadata(event)
-                continue
-            utime = event.utime
-            if not summary.events:
-                summary.first = newest = utime
-            summary.events += 1
-            if utime - newest > GAP_S * 1e6 and len(summary.gaps) < _MAX_GAPS:
-                summary.gaps.append((newest, utime - newest))
-            if utime > newest:
-                newest = utime
-            elif utime < summary.first:
-                summary.first = utime
-            channel = summary.channels.get(event.channel)
+            _, utime, name, data, _ = event
+            channel = channels.get(name)
             if channel is None:
-                channel = summary.channels[event.channel] = ChannelSummary(
-                    event.channel, first=utime, last=utime, fingerprint=event.data[:8]
-                )
+                if name == CHANNEL:
+                    summary.metadata = summary.metadata or _metadata(event)
+                    continue
+                if not channels:
+                    summary.first = newest = utime
+                channel = channels[name] = ChannelSummary(name, first=utime, last=utime, fingerprint=data[:8])
+            if utime > newest:
+                if utime - newest > gap_us and len(summary.gaps) < _MAX_GAPS:
+                    summary.gaps.append((newest, utime - newest))
+                newest = utime
             channel.count += 1
-            channel.size += len(event.data)
+            channel.size += len(data)
             interval = utime - channel.last
-            if interval > channel.longest:
-                channel.longest, channel.longest_at = interval, channel.last
             if interval >= 0:
+                if interval > channel.longest:
+                    channel.longest, channel.longest_at = interval, channel.last
                 channel.last = utime
             else:
                 channel.backwards += 1
                 channel.first = min(channel.first, utime)
-            if on_progress is not None and count % _PROGRESS_EVERY == 0:
+            if on_progress is not None and not count & _PROGRESS_MASK:
                 on_progress(log)
         if on_progress is not None:
             on_progress(log)
+    summary.events = sum(channel.count for channel in channels.values())
+    summary.first = min((channel.first for channel in channels.values()), default=0)
     summary.last = newest
     return summary
 

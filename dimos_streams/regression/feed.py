@@ -27,7 +27,7 @@ class ReplayLoop(VirtualTimeLoop):
         if feed is None or feed.done.done():
             super()._advance(timeout)
             return
-        timer_ns = None if timeout is None else self._now_ns + max(1, round(timeout * 1e6)) * 1000
+        timer_ns = None if timeout is None else self._due_ns(timeout)
         due_ns = (feed.due_utime - self._start_utime) * 1000
         if timer_ns is None or due_ns < timer_ns:
             self._now_ns = max(self._now_ns, due_ns)

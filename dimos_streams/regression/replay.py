@@ -21,6 +21,7 @@ from dimos_streams.module import RunContext, Services
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.recorder import LCM_SELF_TEST
 from dimos_streams.recording.summary import first_metadata
 from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.feed import Feed, ReplayLoop, run_with_feed
@@ -165,7 +166,7 @@ class _Replay:
         self._first_utime = self._first_utime or utime
         self._last_utime = max(self._last_utime, utime)
         count = self._counts[channel] = self._counts.get(channel, 0) + 1
-        if split_channel(channel)[1] not in TYPE_NAMES:
+        if split_channel(channel)[1] not in TYPE_NAMES and channel != LCM_SELF_TEST:
             self._untyped[channel] = count
         role = self._scope.role(channel, data)
         if channel == EVENTS:

@@ -41,9 +41,11 @@ class Report:
 
     @property
     def first(self) -> Difference | None:
-        """The earliest difference in a stream that has not passed."""
+        """The earliest difference in a stream that has not passed; of several at one instant, the one in what a call
+        told, for it says more than the messages that came of it."""
         failed = [stream.first for stream in self.streams if not stream.passed(self.tolerances.unmatched)]
-        return min((one for one in failed if one is not None), key=lambda one: one.utime, default=None)
+        found = (one for one in failed if one is not None)
+        return min(found, key=lambda one: (one.utime, one.stream.startswith("/")), default=None)
 
     def lines(self) -> Iterator[str]:
         """For people."""

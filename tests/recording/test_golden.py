@@ -106,14 +106,16 @@ def recorded_gain() -> float:
 
 @pytest.mark.feature("F3")
 def test_another_confidence_is_found_in_the_look_out() -> None:
-    path = GOLDEN / "look-out-then-follow.lcmlog"
-    blueprint = recorded_blueprint(path)
-    spec = blueprint.modules["lookout"].model_copy(update={"type": "tests.recording.modules:PickyLookOut"})
-    options = ReplayOptions(modules=("lookout",), tolerances=ELSEWHERE, blueprint=blueprint.with_modules([spec]))
-    report = replay_log(path, options)
+    options = ReplayOptions(
+        modules=("follow", "lookout", "drive"), tolerances=ELSEWHERE, settings={"lookout.confidence": 0.9}
+    )
+    report = replay_log(GOLDEN / "look-out-then-follow.lcmlog", options)
     assert not report.passed
     assert report.first is not None
-    assert report.first.stream.startswith(("look_out_for [", "/skill_calls"))
+    assert report.first.stream.startswith("look_out_for [")
+    assert "Saw person in a red shirt" in report.first.text
+    failed = {stream.stream.partition(" ")[0] for stream in report.streams if not stream.passed(0)}
+    assert failed == {"look_out_for", "/skill_calls#dimos_streams.SkillCall"}
 
 
 def test_they_are_small() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def running(*command: str | Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 async def live_mission(bus_url: str, run_dir: Path, ours: Path) -> None:
-    """A robot of real processes follows somebody for five seconds, recorded into ``ours``."""
+    """A robot of real processes follows somebody for three seconds, recorded into ``ours``."""
     stock = resolve("robot-only").configured({"robot.camera_width": 160, "robot.camera_height": 120})
     robot = blueprint("live", *(stock.modules[name] for name in WANTED))
     metadata = describe(blueprint=robot.model_dump(mode="json"), mode="live")
@@ -65,7 +66,7 @@ async def live_mission(bus_url: str, run_dir: Path, ours: Path) -> None:
         call(bus, "a", "follow_person", '{"description": "person in a red shirt"}')
         await until(lambda: any(event.data.get("event") == "found" for event in events))
         found = clock.monotonic()
-        await until(lambda: clock.monotonic() > found + 5)
+        await until(lambda: clock.monotonic() > found + 3)
         call(bus, "b", "stop_following", "{}")
         await until(lambda: any(event.call_id == "b" and event.type == "close" for event in events))
     finally:
@@ -91,7 +92,7 @@ def test_a_log_of_lcm_logger_replays(tmp_path: Path, bus_url: str) -> None:
         assert report.tolerances == LIVE
         assert report.passed, "\n".join(report.lines())
         compared = {stream.stream: stream.matched for stream in report.streams}
-        assert compared[SKILL_VEL] > 30
+        assert compared[SKILL_VEL] > 20
         assert report.calls == 2
         changed = {"follow.max_speed": 0.7}
         other = replay(path, ReplayOptions(modules=("follow",), blueprint=resolve("robot-only"), settings=changed))
@@ -125,7 +126,7 @@ def test_live_modules_react_to_what_is_played(mission_log: Path, bus_url: str, p
         with running(BINARIES / player, "--speed=4", f"--lcm-url={bus_url}", filtered(mission_log)):
             asyncio.run(scenario())
     else:
-        with running("dimos-streams", "replay", mission_log, *ours):
+        with running(sys.executable, "-m", "dimos_streams", "replay", mission_log, *ours):
             asyncio.run(scenario())
 
 

@@ -125,7 +125,7 @@ def test_the_recorder_is_a_module(tmp_path: Path) -> None:
     async def scenario() -> None:
         run = InProcessRun(both, RunOptions(bus_url="memq://", seed=5))
         await run.start()
-        await asyncio.sleep(3)
+        await asyncio.sleep(3.01)
         await run.stop()
 
     for _ in range(2):  # a second run goes on where the first ended
