@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.time import utime_of
 
-FARTHEST = 1e9
-"""Metres; what is said to be farther away is not there."""
 STOP = Twist()
 """The command to stand still."""
 
@@ -54,13 +53,11 @@ def clamped(value: float, limit: float) -> float:
 
 def pose_of(odometry: Odometry) -> Pose | None:
     """Position and heading that an odometry message tells, None if its numbers can't be a robot's."""
-    pose = odometry.pose.pose
-    q = pose.orientation
-    turn = math.hypot(q.x, q.y, q.z, q.w)
-    if not (math.hypot(pose.position.x, pose.position.y) <= FARTHEST and turn <= FARTHEST):
+    found = planar_pose(odometry.pose.pose)
+    if found is None:
         return None
-    yaw = math.atan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y * q.y + q.z * q.z))
-    return Pose(complex(pose.position.x, pose.position.y), yaw)
+    x, y, yaw = found
+    return Pose(complex(x, y), yaw)
 
 
 def twist(velocity: complex, turn: float) -> Twist:

@@ -10,6 +10,7 @@ from typing import Any
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.missions import Spent
 from dimos_streams.agent.record import RecordedMission, RecordLine, read_general, read_missions
+from dimos_streams.agent.sub_mission import SUB, of_sub_agent
 from dimos_streams.operator.messages import AgentEvent
 
 _CLOSED = 1000
@@ -38,6 +39,8 @@ class Unanswered:
     """With which it was about to begin; None if it was not."""
     call_id: str = ""
     """Known once it had begun."""
+    sub: str = ""
+    """The sub-mission whose model asked; empty for the agent's own."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,9 +106,14 @@ def _in_order(missions: Iterable[RecordedMission], general: Iterable[RecordLine]
 
 
 def _unfinished(mission: RecordedMission) -> UnfinishedMission:
+    """Sub-missions died with the process: what they said and heard is not of this mission, what they used is."""
     found = UnfinishedMission(id=mission.id, words="")
     for event in mission.events:
-        if event.kind == EventKind.MISSION_START:
+        if event.kind == EventKind.USAGE:
+            found.spent += spent_of(event)
+        elif of_sub_agent(event):
+            continue
+        elif event.kind == EventKind.MISSION_START:
             found.words = event.data["text"]
         elif event.kind in (EventKind.WORDS, EventKind.NEWS, EventKind.ITERATION_START):
             found.heard = found.heard or event.kind == EventKind.WORDS
@@ -113,8 +121,6 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
         elif event.kind == EventKind.STOP:
             found.in_turn = False
             found.reason, found.text = event.data["reason"], event.data["text"]
-        elif event.kind == EventKind.USAGE:
-            found.spent += spent_of(event)
     return found
 
 
@@ -148,19 +154,23 @@ def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], list[str]]
 
 
 def _unanswered(events: Iterable[AgentEvent]) -> list[Unanswered]:
-    """Those of the newest answers; earlier ones have all their results."""
-    asked: dict[str, Unanswered] = {}
+    """Those of the newest answers, of the agent and of each sub-mission; earlier ones have all their results."""
+    asked: dict[str, dict[str, Unanswered]] = {}
     for event in events:
-        data = event.data
+        data, sub = event.data, event.data.get(SUB, "")
         if event.kind == EventKind.ANSWER and data["tool_calls"]:
-            asked = {
-                call["id"]: Unanswered(tool_call_id=call["id"], skill=call["name"], missions=event.missions)
+            asked[sub] = {
+                call["id"]: Unanswered(tool_call_id=call["id"], skill=call["name"], missions=event.missions, sub=sub)
                 for call in data["tool_calls"]
             }
-        elif event.kind == EventKind.CALL_RUN and data["tool_call_id"] in asked:
-            asked[data["tool_call_id"]].arguments = data["arguments"]
-        elif event.kind == EventKind.CALL_OPEN and data["tool_call_id"] in asked:
-            asked[data["tool_call_id"]].call_id = data["call_id"]
+            continue
+        wish = asked.get(sub, {}).get(data.get("tool_call_id", ""))
+        if wish is None:
+            continue
+        if event.kind == EventKind.CALL_RUN:
+            wish.arguments = data["arguments"]
+        elif event.kind == EventKind.CALL_OPEN:
+            wish.call_id = data["call_id"]
         elif event.kind == EventKind.RESULT:
-            asked.pop(data["tool_call_id"], None)
-    return list(asked.values())
+            del asked[sub][wish.tool_call_id]
+    return [wish for wishes in asked.values() for wish in wishes.values()]

@@ -13,6 +13,7 @@ from dimos_streams.agent.missions import Mission
 from dimos_streams.agent.open_call import OpenCall
 from dimos_streams.agent.queue import Notice, OperatorWords
 from dimos_streams.agent.resuming import Resumption, Unanswered
+from dimos_streams.agent.sub_mission import SUB
 from dimos_streams.errors import SkillError, SkillUnavailableError
 
 _INTRODUCTION_S = 3.0
@@ -95,9 +96,11 @@ def _claimed(core: AgentCore, adopted: tuple[OpenCall, ...], missions: dict[str,
 def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]) -> None:
     """Give results to what has none, and begin again where the model was in the middle."""
     for wish in resumption.unanswered:
+        whose = {SUB: wish.sub} if wish.sub else {}
         core.events.emit(
             EventKind.RESULT,
             wish.missions,
+            **whose,
             text=_fate(wish),
             tool_call_id=wish.tool_call_id,
             skill=wish.skill,
@@ -122,4 +125,4 @@ def _fate(wish: Unanswered) -> str:
         return f"The agent was restarted. Call {wish.call_id} was begun; what it has to say will be told."
     if wish.arguments is None:
         return "not run: the agent was restarted before"
-    return "The agent was restarted while this began; it is not known whether it ran. It does not run now."
+    return "The agent was restarted while this was under way; it is not known how far it came. It does not run now."

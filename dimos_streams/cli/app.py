@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from dimos_streams.cli import blueprints, calls, chat, control, doctor, monitor, recording, replay, run, runs, topics
+from dimos_streams.cli import (
+    blueprints,
+    calls,
+    chat,
+    control,
+    doctor,
+    missions,
+    monitor,
+    recording,
+    replay,
+    run,
+    runs,
+    topics,
+)
 
 _CONTROL = "The operator's control"
 _BLUEPRINTS, _RUNS, _SKILLS = "Blueprints", "Runs", "Skills and the agent"
@@ -28,6 +41,7 @@ def create_app() -> typer.Typer:
     app.command("status", rich_help_panel=_RUNS)(runs.status)
     app.command("stop", rich_help_panel=_RUNS)(runs.stop)
     app.command("logs", rich_help_panel=_RUNS)(runs.logs)
+    app.command("missions", rich_help_panel=_RUNS)(missions.missions)
     app.command("list", rich_help_panel=_BLUEPRINTS)(blueprints.list_blueprints)
     app.command("check", rich_help_panel=_BLUEPRINTS)(blueprints.check)
     app.command("graph", rich_help_panel=_BLUEPRINTS)(blueprints.graph)

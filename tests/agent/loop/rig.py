@@ -165,6 +165,53 @@ class FakeBridge:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+@dataclass(eq=False)
+class Line:
+    """What an agent's process has of the bridge. Once it is ``cut`` nothing passes: a killed process does no more."""
+
+    bridge: FakeBridge
+    was_cut: bool = False
+    on_its_way: bool = False
+
+    def cut(self, on_its_way: bool = False) -> None:
+        """``on_its_way``: the next call that is begun has left the process when it dies, its answer is too late."""
+        self.was_cut, self.on_its_way = True, on_its_way
+
+    async def skills(self) -> list[OfferedSkill]:
+        await self._pass()
+        return await self.bridge.skills()
+
+    async def call(self, skill: str, arguments: Mapping[str, Any], **options: Any) -> str:
+        if self.was_cut and self.on_its_way:
+            self.on_its_way = False
+            await self.bridge.call(skill, arguments, **options)
+        await self._pass()
+        return await self.bridge.call(skill, arguments, **options)
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        await self._pass()
+        await self.bridge.cancel(call_id, reason)
+
+    async def calls(self, *, open_only: bool = False) -> list[CallView]:
+        await self._pass()
+        return await self.bridge.calls(open_only=open_only)
+
+    async def place(self) -> int:
+        await self._pass()
+        return await self.bridge.place()
+
+    async def events(
+        self, *, after: int, caller: str | None = None, call_id: str | None = None
+    ) -> AsyncIterator[PlacedEvent]:
+        async for placed in self.bridge.events(after=after, caller=caller, call_id=call_id):
+            await self._pass()
+            yield placed
+
+    async def _pass(self) -> None:
+        if self.was_cut:
+            await asyncio.get_running_loop().create_future()
+
+
 Answer = list[ModelDelta]
 
 
@@ -223,12 +270,14 @@ class Rig:
         config: Mapping[str, Any] | None = None,
         *,
         record_dir: Path | None = None,
+        line: Line | None = None,
     ) -> None:
+        """``line`` leads to the bridge; None for none but the bridge itself."""
         self.bridge, self.model = bridge, model
         self.core = AgentCore(
             AgentConfig.model_validate({"model": "offline", **(config or {})}),
             name="agent",
-            gateway=bridge,
+            gateway=line or bridge,
             rng=random.Random(1),
             record_dir=record_dir,
         )
@@ -249,6 +298,7 @@ class Rig:
         for task in (self._task, self._tidying):
             task.cancel()
         await asyncio.gather(self._task, self._tidying, return_exceptions=True)
+        await self.core.close()
 
     async def __aexit__(self, *exc: object) -> None:
         await self.leave()

@@ -1,0 +1,237 @@
+"""The mission record: the conversation rebuilt from it, and missions that go on after the agent was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.agent.conversation import Conversation
+from dimos_streams.agent.models.base import AssistantMessage, ModelRequest, ToolCallDelta, ToolResultMessage
+from dimos_streams.agent.record import MissionRecord, read_lines, read_missions
+from dimos_streams.agent.resuming import read_resumption
+from dimos_streams.agent.sub_mission import of_sub_agent
+from dimos_streams.operator.messages import AgentEvent
+from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Line, Rig, asks, in_turn, offered, says
+from tests.agent.loop.skills import World
+from tests.helpers import run_virtual
+
+
+@pytest.mark.feature("B10")
+def test_the_conversation_is_rebuilt_from_the_files(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = World()
+        answers = [
+            asks(("move", {"by": 1}), ("follow", {}), ("fail", {})),
+            says("I follow"),
+            says("here"),
+            says("over"),
+        ]
+        async with world.with_model(FunctionModel(in_turn(*answers)), tmp_path) as rig:
+            mission = await rig.say("go")
+            await asyncio.sleep(5)
+            rig.core.control.pause("to see it")
+            rig.core.control.resume()
+            other = await rig.over(await rig.say("where are you?"))
+            world.released.set()
+            await rig.over(mission)
+            await rig.core.loop.undo()
+            rebuilt = Conversation()
+            resumption = read_resumption(tmp_path, "agent")
+            assert resumption is not None
+            for event in resumption.events:
+                rebuilt.apply(event)
+            assert rebuilt.entries == rig.core.conversation.entries
+            assert resumption.events == rig.core.events.after(0)
+            assert (resumption.missions, resumption.calls, resumption.unanswered) == ([], [], [])
+            first, second = read_missions(tmp_path)
+            assert (first.id, second.id) == (mission.id, other.id)
+            for recorded in (first, second):
+                assert recorded.events[0].kind == "mission_start"
+                assert recorded.done is recorded.events[-1] or recorded.done is not None
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B10")
+def test_a_damaged_tail_loses_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        world = World()
+        async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
+            mission = await rig.over(await rig.say("hi"))
+            path = tmp_path / "agent.m0.jsonl"
+            whole = list(read_lines(path))
+            path.write_bytes(path.read_bytes()[:-20])
+            assert list(read_lines(path)) == whole[:-1]
+            assert "is damaged and skipped" in caplog.text
+            record = MissionRecord(tmp_path, "agent")
+            record.write(whole[-1].event)
+            record.close()
+            assert [line.event for line in read_lines(path)] == [line.event for line in whole]
+            assert mission.over
+
+    run_virtual(main())
+
+
+def test_a_disk_that_refuses_does_not_hinder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        world = World()
+        async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
+            shutil.rmtree(tmp_path)
+            assert (await rig.over(await rig.say("hi"))).text == "hello"
+            assert caplog.text.count("can't be written") == 1
+
+    run_virtual(main())
+
+
+def test_the_oldest_missions_go(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = World()
+        model = FunctionModel(lambda request: says("hello"))
+        async with world.with_model(model, tmp_path) as rig:
+            for _ in range(10):
+                await rig.over(await rig.say("hi"))
+            await rig.leave()
+            other = MissionRecord(tmp_path, "agent", kept=4)
+            other.open()
+            assert len(read_missions(tmp_path)) == 4
+
+    run_virtual(main())
+
+
+class Kill:
+    """A mission with everything in it, and the death of its agent. The model answers by what it sees."""
+
+    def __init__(self, folder: Path, script: dict[str, list[Answer]], *, on_its_way: bool) -> None:
+        """``script`` has what an agent asks for, one answer after the other, by its system prompt. ``on_its_way``: a
+        call that it is about to begin begins in spite of its death."""
+        self.world = World()
+        self.world.bridge.bodies["chat"] = (offered("chat"), self.chat)
+        self.folder = folder
+        self.script = script
+        self.on_its_way = on_its_way
+        self.line = Line(self.world.bridge)
+
+    async def chat(self, call: FakeCall) -> str:
+        for _ in range(12):
+            call.tell("update", "news")
+            await asyncio.sleep(0.35)
+        return "over"
+
+    def answer(self, request: ModelRequest) -> Answer:
+        script = self.script[request.messages[0].text]
+        asked = sum(isinstance(m, AssistantMessage) and bool(m.tool_calls) for m in request.messages)
+        return script[asked] if asked < len(script) else says("fine")
+
+    def rig(self, folder: Path, line: Line | None) -> Rig:
+        config = {
+            "plan": {"motions": None},
+            "system_prompt": "agent",
+            "agents": {"helper": {"description": "helps", "prompt": "helper", "skills": ["move", "look", "chat"]}},
+        }
+        return Rig(self.world.bridge, FunctionModel(self.answer, lambda: 0.1), config, record_dir=folder, line=line)
+
+    async def die(self, moment: int) -> int:
+        """Begin the mission, and die at that event or the next that fits; what is then on the disk stays.
+
+        Gives the event's number, 0 if the mission was over before.
+        """
+        before, after = self.folder / "before", self.folder / "after"
+        before.mkdir()
+        died_at = 0
+        first = self.rig(before, self.line)
+
+        def look(event: AgentEvent) -> None:
+            nonlocal died_at
+            if not died_at and event.number >= moment and (event.kind == "call_run" or not self.on_its_way):
+                shutil.copytree(before, after)
+                self.line.cut(self.on_its_way)
+                died_at = event.number
+
+        async with contextlib.AsyncExitStack() as stack:
+            await first.__aenter__()
+            stack.push_async_callback(first.leave)
+            first.core.events.listen(look)
+            mission = await first.say("go")
+            while not died_at and not mission.over:  # noqa: ASYNC110 - virtual time
+                await asyncio.sleep(0.1)
+        return died_at
+
+
+ALONE = {
+    "agent": [
+        asks(("chat", {}), ("move", {"by": 1}), ("look", {}), ("look", {"for_s": 2})),
+        asks(("follow", {}), ("move", {"by": 2})),
+    ]
+}
+WITH_A_HELPER = {
+    "agent": [asks(("delegate", {"agent": "helper", "task": "see to it"})), asks(("move", {"by": 3}))],
+    "helper": [asks(("chat", {}), ("move", {"by": 1}), ("look", {}))],
+}
+
+
+@pytest.mark.feature("B10", "E5")
+@pytest.mark.parametrize("on_its_way", [False, True])
+@pytest.mark.parametrize("script", [ALONE, WITH_A_HELPER], ids=["alone", "with a helper"])
+def test_killed_at_any_event_the_mission_goes_on_and_nothing_is_told_twice(
+    tmp_path: Path, script: dict[str, list[Answer]], on_its_way: bool
+) -> None:
+    async def killed(moment: int) -> int:
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        kill = Kill(folder, script, on_its_way=on_its_way)
+        asyncio.get_running_loop().call_later(12, kill.world.released.set)
+        died_at = await kill.die(moment)
+        if died_at:
+            async with kill.rig(folder / "after", None) as second:
+                async with asyncio.timeout(100):
+                    while second.core.loop.missions or second.core.loop.state != "idle":  # noqa: ASYNC110
+                        await asyncio.sleep(0.25)
+                _check(kill, second)
+        return died_at
+
+    async def main() -> None:
+        deaths, moment = 0, 1
+        try:
+            while died_at := await killed(moment):
+                deaths, moment = deaths + 1, died_at + 1
+        except BaseException as error:
+            error.add_note(f"killed at event {moment} or after it")
+            raise
+        assert deaths >= (5 if on_its_way else 60)
+
+    run_virtual(main())
+
+
+def _check(kill: Kill, rig: Rig) -> None:
+    (recorded,) = read_missions(kill.folder / "after")
+    assert recorded.done is not None
+    assert recorded.done.data["reason"] == "completed"
+    told = [event.data["event"] for event in recorded.events if event.kind in ("news", "result")]
+    happened = [placed.event for placed in kill.world.bridge.journal if placed.event.type != "open"]
+    assert sorted((event["call_id"], event["seq"]) for event in told if event is not None) == sorted(
+        (event.call_id, event.seq) for event in happened
+    )
+    assert sum(event.kind == "words" and not of_sub_agent(event) for event in recorded.events) == 1
+    # The robot did each thing once: nothing is begun again because its beginning was not heard of.
+    assert len(set(kill.world.log)) == len(kill.world.log)
+    newest = rig.core.conversation.messages()
+    asked = [call.id for m in newest if isinstance(m, AssistantMessage) for call in m.tool_calls]
+    assert asked == [m.tool_call_id for m in newest if isinstance(m, ToolResultMessage)]
+    assert len(asked) == sum(isinstance(delta, ToolCallDelta) for answer in kill.script["agent"] for delta in answer)
+
+
+def test_lines_are_json_with_a_place(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = World()
+        async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
+            await rig.over(await rig.say("hi"))
+        line = json.loads((tmp_path / "agent.m0.jsonl").read_text().splitlines()[0])
+        assert line["place"] == 0
+        assert line["event"]["kind"] == "mission_start"
+
+    run_virtual(main())

@@ -1,0 +1,53 @@
+"""The command that lists and shows recorded missions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dimos_streams.agent.record import FOLDER, MissionRecord
+from dimos_streams.operator.messages import AgentEvent
+from tests.cli.machine import Machine
+
+USAGE = {"input_tokens": 100, "output_tokens": 20, "cached_tokens": 0, "cost": 0.25}
+
+
+def events(mission: str, words: str, *, over: bool) -> list[AgentEvent]:
+    kinds: list[tuple[str, dict[str, Any]]] = [
+        ("mission_start", {"id": mission, "text": words}),
+        ("words", {"text": words}),
+        ("usage", USAGE),
+        ("answer", {"text": "I am there", "finish": "stop", "tool_calls": []}),
+        ("usage", USAGE),
+        *([("done", {"reason": "completed", "text": "I am there"})] if over else []),
+    ]
+    return [
+        AgentEvent(number=n, utime=1_700_000_000_000_000, agent="agent", kind=kind, missions=(mission,), data=data)
+        for n, (kind, data) in enumerate(kinds, 1)
+    ]
+
+
+def test_missions_are_listed_with_what_they_cost_and_shown(machine: Machine) -> None:
+    assert "there are no runs yet" in machine("missions").err
+    folder = machine.state / "runs" / "20260101-patrol-aa" / FOLDER
+    record = MissionRecord(folder, "agent")
+    record.open()
+    for event in (*events("abc1", "go to the door", over=True), *events("abd2", "and back", over=False)):
+        record.write(event)
+    record.close()
+    listed = machine("missions")
+    assert listed.code == 0
+    first, second = (line.split() for line in listed.out.splitlines()[1:])
+    assert first[:2] == ["abc1", "agent"]
+    assert first[4:] == ["completed", "240", "0.5000", "go", "to", "the", "door"]
+    assert second[4:6] == ["not", "over"]
+    summary = machine("missions", "--json").json[0]
+    assert (summary["requests"], summary["cost"], summary["reason"]) == (2, 0.5, "completed")
+    shown = machine("missions", "abc")
+    assert "answer           I am there  finish=stop" in shown.out
+    assert shown.out.splitlines()[-1] == "completed: 2 requests, 200 + 40 tokens, cost 0.5000"
+    whole = machine("missions", "abc1", "--json").json
+    assert [event["kind"] for event in whole["events"]][-1] == "done"
+    for wrong, said in (("ab", "several missions begin with 'ab'"), ("xyz", "no mission is called 'xyz'")):
+        result = machine("missions", wrong)
+        assert result.code == 2
+        assert said in result.err
