@@ -150,11 +150,14 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def _advance(self, timeout: float | None) -> None:
         if timeout is None:
             raise DeadlockError(_told(self, f"nothing is left to wait for after {self.time():g} s of virtual time"))
-        # The first whole microsecond at which the timer is due; what is less than a tenth of one is rounding.
-        self._now_ns += max(1, math.ceil(timeout * 1e6 - 0.1)) * 1000
+        self._now_ns = self._due_ns(timeout)
         if self._limit_ns is not None and self._now_ns > self._limit_ns:
             self._limit_ns = None  # those that are cancelled now still need time to end
             raise VirtualTimeOverError(_told(self, f"{self.time():g} s of virtual time are over"))
+
+    def _due_ns(self, timeout: float) -> int:
+        """The first whole microsecond at which a timer is due; what is less than a tenth of one is rounding."""
+        return self._now_ns + max(1, math.ceil(timeout * 1e6 - 0.1)) * 1000
 
     def run_in_executor(  # type: ignore[override]
         self, executor: concurrent.futures.Executor | None, func: Callable[..., T], *args: Any

@@ -28,6 +28,7 @@ SAMPLE = {"label": "person", "bbox": [0.0, 0.0, 10.0, 20.0]}
 class LookOutConfig(ModuleConfig):
     """When to believe a match, and when to worry."""
 
+    confidence: float = Field(0.5, ge=0.0, le=1.0, description="how sure the detector must be, unless a call says it")
     confirm_frames: int = Field(2, ge=1, le=10, description="in a row that must show the match")
     frozen_after_s: float = Field(3.0, gt=0.0, description="no new frame for so long is reported")
 
@@ -83,7 +84,7 @@ class LookOut(Module):
         call: Call,
         descriptions: Annotated[list[str], Field(min_length=1, max_length=16)],
         timeout_s: Annotated[float, Field(gt=0.0)] = 60.0,
-        confidence: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5,
+        confidence: Annotated[float | None, Field(ge=0.0, le=1.0)] = None,
         then: Then | None = None,
     ) -> LookOutReport:
         """Watch the camera until somebody who matches one of the descriptions comes into view, and report it.
@@ -94,7 +95,7 @@ class LookOut(Module):
         Args:
             descriptions: What to look out for, e.g. ["a man in red", "somebody with a hat"]; any of them ends it.
             timeout_s: Give up after so many seconds.
-            confidence: How sure the detector must be, 0 to 1.
+            confidence: How sure the detector must be, 0 to 1. Leave it out unless there is a reason.
             then: A skill to start on a match, e.g. {"skill": "follow_person", "arguments":
                 {"description": "$label"}}.
         """
@@ -104,7 +105,8 @@ class LookOut(Module):
         what = listed(wanted, "or")
         await call.update(f"Looking out for {what}", event="started", descriptions=wanted)
         with self._calls.running(call, f"looking out for {what}"):
-            report = await self._watch(call, wanted, timeout_s, confidence)
+            sure = self.config.confidence if confidence is None else confidence
+            report = await self._watch(call, wanted, timeout_s, sure)
         if not report.matched or then is None:
             return report
         return await _continue(call, report, then)

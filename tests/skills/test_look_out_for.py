@@ -38,8 +38,10 @@ class Clerk(Module):
 
 
 @contextlib.asynccontextmanager
-async def looking(*view: Seen, bridge: bool = False, others: tuple[type[Module], ...] = ()) -> AsyncIterator[Any]:
-    async with ModuleHarness(LookOut) as harness:
+async def looking(
+    *view: Seen, bridge: bool = False, others: tuple[type[Module], ...] = (), **config: Any
+) -> AsyncIterator[Any]:
+    async with ModuleHarness(LookOut, config=config) as harness:
         if bridge:
             services = Services()
             services.offer(Bus, harness.bus)  # type: ignore[type-abstract]
@@ -120,6 +122,9 @@ def test_an_unsure_detector_is_not_believed() -> None:
             easy = await harness.call("look_out_for", descriptions=["man in red"], confidence=0.6, timeout_s=5.0)
             assert (await easy.result())["score"] == 0.6
             assert (await sure.result())["matched"] is False
+        async with looking(Seen(score=0.6), confidence=0.7) as (harness, _):
+            usual = await harness.call("look_out_for", descriptions=["man in red"], timeout_s=5.0)
+            assert (await usual.result())["matched"] is False
 
     run_virtual(scenario())
 
