@@ -9,6 +9,22 @@ from pathlib import Path
 
 import pytest
 
+_OF_PROCESSES = frozenset({"bus_url", "free_port", "machine", "rover"})
+"""Fixtures of tests that start processes and look at the time."""
+_TOGETHER = frozenset({"docs", "packaging", "recording"})
+"""Folders whose tests share what is costly to make."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several workers, all that starts robots runs in one of them: two robots at once would be late."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if fixtures & _OF_PROCESSES or item.get_closest_marker("live") is not None:
+            item.add_marker(pytest.mark.xdist_group("processes"))
+        elif folder in _TOGETHER:
+            item.add_marker(pytest.mark.xdist_group(folder))
+
 
 def _free_udp_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -8,8 +8,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -19,8 +17,7 @@ from tests.delivery.schedule import schedule
 from tests.delivery.world import Outcome, Simulation
 from tests.helpers import run_virtual
 
-_PROCESSES = 2
-_SLICE = 20
+_SLICE = 50
 _SHOWN = 5
 _DIGEST_SEEDS = (3, 14, 15)
 
@@ -38,18 +35,19 @@ def simulate(seed: int, directory: Path) -> Outcome:
     return run_virtual(Simulation(schedule(seed), directory).run())
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A thousand seeds are many tests, so that processors can share them; one that was asked for is one."""
+    if "seeds" in metafunc.fixturenames:
+        one = metafunc.config.getoption("--delivery-seed", None)
+        last = metafunc.config.getoption("--delivery-seeds", 1000)
+        slices = [range(at, min(at + _SLICE, last)) for at in range(0, last, _SLICE)]
+        chosen = slices if one is None else [range(one, one + 1)]
+        metafunc.parametrize("seeds", chosen, ids=[f"{seeds[0]}-{seeds[-1]}" for seeds in chosen])
+
+
 @pytest.mark.feature("F1")
-@pytest.mark.timeout(400)
-def test_the_promises_hold(directory: Path, pytestconfig: pytest.Config) -> None:
-    one = pytestconfig.getoption("--delivery-seed", None)
-    if one is not None:
-        assert not (found := check(one, directory, verbose=True)), found
-        return
-    seeds = range(pytestconfig.getoption("--delivery-seeds", 1000))
-    slices = [(seeds[at : at + _SLICE], directory) for at in range(0, len(seeds), _SLICE)]
-    # Runs are independent of each other, and nothing else of the suite wants the second processor at this time.
-    with ProcessPoolExecutor(_PROCESSES, get_context("spawn")) as processes:
-        failures = [failure for found in processes.map(check_all, slices) for failure in found]
+def test_the_promises_hold(seeds: range, directory: Path) -> None:
+    failures = [failure for seed in seeds if (failure := check(seed, directory, verbose=len(seeds) == 1))]
     assert not failures, "\n\n".join([f"{len(failures)} of {len(seeds)} seeds:", *failures[:_SHOWN]])
 
 
@@ -72,14 +70,6 @@ def test_a_seed_is_a_run(directory: Path) -> None:
         for hash_seed in ("1", "2")
     }
     assert len(digests) == 1
-
-
-def check_all(work: tuple[range, Path]) -> list[str]:
-    """What is wrong with the runs of some seeds; in a process of its own."""
-    seeds, directory = work
-    # What the parts say of the faults that they meet would drown everything else.
-    logging.disable(logging.CRITICAL)
-    return [failure for seed in seeds if (failure := check(seed, directory))]
 
 
 def check(seed: int, directory: Path, *, verbose: bool = False) -> str:
