@@ -6,10 +6,13 @@ import argparse
 import json
 import os
 import platform
-import resource
+import re
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import lcm
@@ -22,6 +25,12 @@ from dimos_streams.regression.replay import ReplayOptions, replay
 CHANNELS = ("/cmd_vel#geometry_msgs.Twist", "/odom#nav_msgs.Odometry", "/scan#sensor_msgs.LaserScan")
 SMALL, LARGE = bytes(56), bytes(20_000)
 ROUNDS = 3
+INFO = """
+import sys
+from dimos_streams.cli.entry import run_command
+run_command(["recording", "info", sys.argv[1]])
+print(open("/proc/self/status").read())
+"""
 GOLDEN = Path(__file__).parents[1] / "tests" / "recording" / "golden" / "follow-person.lcmlog"
 
 
@@ -65,30 +74,45 @@ def info(path: Path) -> int:
         return summarize([log]).events
 
 
-def peak_mb() -> float:
-    """The most memory that this process has had so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def memory_mb(path: Path) -> float:
+    """The most memory that `recording info` takes as a process of its own."""
+    done = subprocess.run([sys.executable, "-c", INFO, str(path)], capture_output=True, text=True, check=True)
+    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", done.stdout)
+    return round(int(peak) / 1000, 1)
 
 
-def measure(folder: Path, count: int, gigabytes: float) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One row: what was measured, in which unit, here and with EventLog."""
+
+    name: str
+    unit: str
+    ours: float
+    event_log: float | None = None
+
+
+def measure(folder: Path, count: int, gigabytes: float) -> list[Figure]:
     small, large = folder / "small.lcmlog", folder / "large.lcmlog"
-    found: dict[str, float] = {
-        "write, EventLog, messages/s": rate(count, lambda: write_theirs(small, count, SMALL)),
-        "write, ours, messages/s": rate(count, lambda: write_ours(small, count, SMALL)),
-        "read, EventLog, messages/s": rate(count, lambda: read_theirs(small)),
-        "read, ours, messages/s": rate(count, lambda: read_ours(small)),
-        "recording info, messages/s": rate(count, lambda: info(small)),
-    }
-    replay(GOLDEN, ReplayOptions(modules=("follow",)))
+    writing = rate(count, lambda: write_theirs(small, count, SMALL))
+    figures = [Figure("write", "messages/s", rate(count, lambda: write_ours(small, count, SMALL)), writing)]
+    reading = rate(count, lambda: read_theirs(small))
+    figures.append(Figure("read", "messages/s", rate(count, lambda: read_ours(small)), reading))
+    figures.append(Figure("recording info", "messages/s", rate(count, lambda: info(small))))
     events = read_ours(GOLDEN)
     replayed = rate(events, lambda: replay(GOLDEN, ReplayOptions(modules=("follow",))))
-    found["replay and compare (follow), events of the log/s"] = replayed
-    large_count = round(gigabytes * 1e9 / len(LARGE))
-    write_ours(large, large_count, LARGE)
-    before = peak_mb()
-    found[f"recording info of {gigabytes:g} GB, MB/s"] = round(rate(large.stat().st_size, lambda: info(large)) / 1e6)
-    found[f"recording info of {gigabytes:g} GB, MB of memory more than before"] = round(peak_mb() - before, 1)
-    return found
+    figures.append(Figure("replay and compare (follow)", "events of the log/s", replayed))
+    write_ours(large, round(gigabytes * 1e9 / len(LARGE)), LARGE)
+    size = large.stat().st_size
+    reading = round(rate(size, lambda: read_theirs(large)) / 1e6)
+    figures.append(
+        Figure(f"read {gigabytes:g} GB", "MB/s", round(rate(size, lambda: read_ours(large)) / 1e6), reading)
+    )
+    figures.append(
+        Figure(f"recording info of {gigabytes:g} GB", "MB/s", round(rate(size, lambda: info(large)) / 1e6))
+    )
+    figures.append(Figure("the same, memory of the command", "MB", memory_mb(large)))
+    figures.append(Figure(f"for {round(small.stat().st_size / 1e6)} MB", "MB", memory_mb(small)))
+    return figures
 
 
 def main() -> None:
@@ -98,13 +122,16 @@ def main() -> None:
     arguments = parser.parse_args()
     count, gigabytes = (50_000, 0.1) if arguments.quick else (400_000, 1.0)
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(Path(folder), count, gigabytes)
+        figures = measure(Path(folder), count, gigabytes)
+    machine = f"{platform.system()}, Python {platform.python_version()}, {os.cpu_count()} cores"
     if arguments.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps({"machine": machine, "figures": [asdict(figure) for figure in figures]}, indent=2))
         return
-    print(f"{platform.system()}, Python {platform.python_version()}, {os.cpu_count()} cores")
-    for name, value in found.items():
-        print(f"{name:60}{value:>12,}")
+    print(f"{machine}; small messages are of {len(SMALL)} bytes, those of large logs of {len(LARGE):,}")
+    print(f"{'':34}{'':20}{'ours':>12}{'EventLog':>12}")
+    for figure in figures:
+        theirs = "" if figure.event_log is None else f"{figure.event_log:,}"
+        print(f"{figure.name:34}{figure.unit:20}{figure.ours:>12,}{theirs:>12}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,6 +90,7 @@ def cut(
         with progress("copying", sum(log.size for log in logs)) as advance:
             count = copy(logs, output, part, lambda log: advance(_done(logs)))
         tell_damage(logs)
+    tell_unused(part)
     write(f"{output}: {plural(count, 'event')}, {_scaled(output.stat().st_size)}")
 
 
@@ -124,15 +126,20 @@ def export(
             assert csv is not None
             _export_csv(logs, csv, output, part, advance)
         tell_damage(logs)
+    tell_unused(part)
 
 
 @contextmanager
 def opened(files: Sequence[Path]) -> Iterator[list[LogReader]]:
-    """Logs, open inside the block. Raises ``UserError``."""
+    """Logs, open inside the block. Raises ``UserError``, also for a file that has something in it but no event."""
     from dimos_streams.recording.reader import LogReader
 
     with ExitStack() as stack:
-        yield [stack.enter_context(LogReader(file)) for file in files]
+        logs = [stack.enter_context(LogReader(file)) for file in files]
+        for log in logs:
+            if log.size and next(log.events(), None) is None:
+                raise UserError(f"{str(log.path)!r} is no LCM log: no event begins anywhere in its {log.size} bytes")
+        yield logs
 
 
 def part_of(
@@ -162,6 +169,12 @@ def tell_damage(logs: Sequence[LogReader]) -> None:
             note(f"{log.path} is damaged, {plural(log.damaged_bytes, 'byte')} were left out: {places}{more}")
 
 
+def tell_unused(part: Part) -> None:
+    """One line for each name that was given for nothing."""
+    for what in part.unused():
+        note(what)
+
+
 def _done(logs: Sequence[LogReader]) -> int:
     return sum(log.position for log in logs)
 
@@ -177,19 +190,26 @@ def _export_mcap(logs: list[LogReader], target: Path, part: Part, advance: Any) 
 
 
 def _export_csv(logs: list[LogReader], channel: str, target: Path | None, part: Part, advance: Any) -> None:
-    from dimos_streams.recording.export_csv import export_csv
+    from dimos_streams.recording.cut import refuse_itself
+    from dimos_streams.recording.export_csv import Rows, csv_lines
 
+    if target is not None:
+        refuse_itself(target, logs)
+    rows = Rows()
+    lines = csv_lines(logs[0], channel, part, rows, lambda log: advance(log.position))
     if target is None:
-        export_csv(logs[0], channel, part, write, lambda log: advance(log.position))
-        return
-    try:
-        with open(target, "w", encoding="utf-8") as file:
-            rows = export_csv(
-                logs[0], channel, part, lambda line: print(line, file=file), lambda log: advance(log.position)
-            )
-    except OSError as error:
-        raise UserError(f"{str(target)!r} can't be written: {error.strerror}") from error
-    write(f"{target}: {plural(rows, 'message')} of {channel}")
+        for line in lines:
+            write(line)
+    else:
+        first = list(islice(lines, 1))  # what is wrong with the log leaves the file as it is
+        try:
+            with open(target, "w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in chain(first, lines))
+        except OSError as error:
+            raise UserError(f"{str(target)!r} can't be written: {error.strerror}") from error
+        write(f"{target}: {plural(rows.written, 'message')} of {channel}")
+    if rows.damaged:
+        note(f"left out, because they are damaged: {plural(rows.damaged, 'message')}")
 
 
 def _to_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, Any]:

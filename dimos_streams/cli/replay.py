@@ -9,7 +9,18 @@ import typer
 
 from dimos_streams.cli import options
 from dimos_streams.cli.output import note, plural, write, write_json
-from dimos_streams.cli.recording import Channels, Files, From, Remap, To, Without, opened, part_of, tell_damage
+from dimos_streams.cli.recording import (
+    Channels,
+    Files,
+    From,
+    Remap,
+    To,
+    Without,
+    opened,
+    part_of,
+    tell_damage,
+    tell_unused,
+)
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
@@ -109,6 +120,8 @@ def replay(
         raise UserError("modules are tested with one whole log; `recording cut` makes one of a part or of several")
     from dimos_streams.regression.replay import ReplayOptions
 
+    with opened(files):
+        pass  # what is no log is told before anything else
     given_tolerances = _tolerances(tolerances, tolerance or [], time_tolerance, exact=exact)
     names = tuple(name.strip() for name in modules.split(",") if name.strip())
     chosen = ReplayOptions(
@@ -170,6 +183,7 @@ def _test(file: Path, chosen: ReplayOptions) -> Report:
 def _play(files: list[Path], part: Part, speed: float, bus: str | None, *, loop: bool) -> None:
     from dimos_streams.cli.connection import find_bus_url
     from dimos_streams.cli.loop import run_async
+    from dimos_streams.recording.cut import check_found
     from dimos_streams.recording.player import Player
 
     url = find_bus_url(bus)
@@ -177,15 +191,14 @@ def _play(files: list[Path], part: Part, speed: float, bus: str | None, *, loop:
         player = Player(logs, part, speed=speed)
         run_async(_publish(player, logs, url, loop=loop))
         tell_damage(logs)
+        check_found(player.published + sum(player.unpublishable.values()), logs, part)
     if player.unpublishable:
         listed = ", ".join(f"{channel!r} ({count})" for channel, count in player.unpublishable.items())
         note(f"not published, because the bus takes no channel name of over 63 bytes: {listed}")
     if player.untyped:
         listed = ", ".join(f"{channel} ({count})" for channel, count in player.untyped.items())
         note(f"published as they are, of types that are not known here: {listed}")
-    unused = part.selection.unused(player.channels)
-    if unused:
-        note(f"nothing fits {', '.join(unused)}")
+    tell_unused(part)
     write(f"published {plural(player.published, 'message')} of {plural(len(player.channels), 'channel')} on {url}")
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from dimos_streams.errors import MessageError, UserError
+from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.recording.format import LogEvent
@@ -44,6 +45,14 @@ class Part:
             return channel
         return f"{renamed}#{type_name}" if type_name and "#" not in renamed else renamed
 
+    def unused(self) -> list[str]:
+        """What the part names and no event had, of those that were looked at."""
+        channels = self.selection.asked
+        names = {*channels, *(split_channel(channel)[0] for channel in channels)}
+        patterns = [f"no channel fits {text!r}{suggest(text, names)}" for text in self.selection.unused()]
+        renamed = [f"no topic is called {name!r}{suggest(name, names)}" for name in self.remap if name not in names]
+        return patterns + renamed
+
 
 def timed(logs: Iterable[LogReader]) -> Iterator[tuple[float | None, LogEvent]]:
     """All events, each with its seconds since the first one that is not metadata; None for metadata."""
@@ -65,23 +74,45 @@ def events_of(logs: Iterable[LogReader], part: Part) -> Iterator[LogEvent]:
             yield event._replace(channel=part.channel(event.channel)) if part.remap else event
 
 
+def refuse_itself(target: Path, sources: Iterable[LogReader]) -> None:
+    """Raises ``UserError`` if a file that is to be written is one of the logs that are read."""
+    if any(target.exists() and target.samefile(source.path) for source in sources):
+        raise UserError(f"{str(target)!r} is the log itself; choose another name")
+
+
+def check_found(count: int, sources: Sequence[LogReader], part: Part) -> None:
+    """Raises ``UserError`` that tells why a part of logs, which were read to their ends, has no events."""
+    if count:
+        return
+    end_s = max((after_s for after_s, _ in timed(sources) if after_s is not None), default=None)
+    if end_s is None:
+        why = "it has no events"
+    elif part.from_s > end_s:
+        why = f"it ends after {end_s:.3f} s"
+    else:
+        why = "; ".join(part.unused()) or "none of its channels that were chosen has an event then"
+    raise UserError(f"nothing of {' '.join(str(log.path) for log in sources)} is in that part: {why}")
+
+
 def cut(
     sources: Sequence[LogReader], target: Path, part: Part, on_progress: Callable[[LogReader], None] | None = None
 ) -> int:
     """Copy a part of logs, which are open and count as one, to a new file; the number of events.
 
     Metadata is kept, and so are the skills that modules offered before the part begins, without which calls can't
-    be replayed. Raises ``UserError``.
+    be replayed. Raises ``UserError``, for a part without events too; then nothing is written.
     """
-    if any(target.exists() and target.samefile(source.path) for source in sources):
-        raise UserError(f"{str(target)!r} is the log itself; choose another name")
+    refuse_itself(target, sources)
     waiting: dict[str, tuple[str, bytes]] = {}
     """What belongs before the part's first event."""
-    with LogWriter(target) as writer:
+    writer = LogWriter(target)
+    with ExitStack() as stack:
         for number, (after_s, event) in enumerate(timed(sources)):
             if after_s is None:
                 waiting[CHANNEL] = CHANNEL, _narrowed(event.data, part.selection)
             elif part.includes(after_s, event.channel):
+                if not writer.written:
+                    stack.enter_context(writer)
                 for channel, data in waiting.values():
                     writer.write(event.utime, channel, data)
                 waiting.clear()
@@ -90,7 +121,8 @@ def cut(
                 _remember(waiting, part.channel(STATUS), event)
             if on_progress is not None and number % _PROGRESS_EVERY == 0:
                 on_progress(next(log for log in sources if log.position < log.size or log is sources[-1]))
-        return writer.written
+    check_found(writer.written, sources, part)
+    return writer.written
 
 
 def _narrowed(data: bytes, selection: Selection) -> bytes:

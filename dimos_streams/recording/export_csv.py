@@ -6,12 +6,14 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.base import Message, fields_of
 from dimos_streams.messages.codec import decode, split_channel, type_named
-from dimos_streams.recording.cut import Part, timed
+from dimos_streams.messages.index import TYPE_NAMES
+from dimos_streams.recording.cut import Part, check_found, timed
 from dimos_streams.recording.reader import LogReader
 
 _PROGRESS_EVERY = 1024
@@ -19,20 +21,26 @@ _WIDEST = 64
 """Arrays of a fixed length up to this one have a column an entry; others are JSON in one cell."""
 
 
-def export_csv(
-    log: LogReader,
-    wanted: str,
-    part: Part,
-    write: Callable[[str], None],
-    on_progress: Callable[[LogReader], None] | None = None,
-) -> int:
-    """Write a header line and a line for each message; the number of messages. ``wanted`` is a topic or channel.
+@dataclass(slots=True)
+class Rows:
+    """What became of a channel's messages."""
+
+    written: int = 0
+    damaged: int = 0
+    """That were left out."""
+
+
+def csv_lines(
+    log: LogReader, wanted: str, part: Part, rows: Rows, on_progress: Callable[[LogReader], None] | None = None
+) -> Iterator[str]:
+    """A header line and a line for each message of a topic or channel, which ``rows`` counts.
 
     The first columns are the time of the log, in µs since the Unix epoch, and in seconds since its first event.
-    Raises ``UserError`` if there is no such channel, several of the topic, or its type is not known.
+    Raises ``UserError`` if there is no such channel or several of the topic, if its type is not known, and if the
+    part has nothing of it.
     """
     seen: dict[str, None] = {}
-    channel, count, columns = "", 0, None
+    channel = ""
     for number, (after_s, event) in enumerate(timed([log])):
         if on_progress is not None and number % _PROGRESS_EVERY == 0:
             on_progress(log)
@@ -42,24 +50,35 @@ def export_csv(
         if channel and event.channel != channel:
             raise UserError(f"{wanted!r} has several types, name one: {channel}, {event.channel}")
         channel = event.channel
+        message_type = _type_of(channel)
         if not part.includes(after_s, channel):
             continue
         try:
-            message = decode(type_named(split_channel(channel)[1], channel), event.data, channel)
-        except MessageError as error:
-            raise UserError(f"can't be written as CSV: {error}") from error
-        cells = dict(_cells(message, ""))
-        if columns is None:
-            columns = list(cells)
-            write(_line(["utime", "time_s", *columns]))
-        write(_line([event.utime, f"{after_s:.6f}", *cells.values()]))
-        count += 1
+            cells = dict(_cells(decode(message_type, event.data, channel), ""))
+        except MessageError:
+            rows.damaged += 1
+            continue
+        if not rows.written:
+            yield _line(["utime", "time_s", *cells])
+        yield _line([event.utime, f"{after_s:.6f}", *cells.values()])
+        rows.written += 1
     if not channel:
         topics = sorted({split_channel(name)[0] for name in seen})
         raise UserError(
-            f"log {str(log.path)!r} has no {wanted!r}{suggest(wanted, topics)} (it has {', '.join(topics)})"
+            f"log {str(log.path)!r} has no {wanted!r}{suggest(wanted, topics)} (it has {_listed(topics)})"
         )
-    return count
+    check_found(rows.written + rows.damaged, [log], part)
+
+
+def _type_of(channel: str) -> type[Message]:
+    name = split_channel(channel)[1]
+    if name not in TYPE_NAMES:
+        raise UserError(f"{channel!r} can't be written as CSV: its type is not known here")
+    return type_named(name, channel)
+
+
+def _listed(topics: list[str]) -> str:
+    return ", ".join(topics) or "no events"
 
 
 def _cells(message: Message, prefix: str) -> Iterator[tuple[str, Any]]:

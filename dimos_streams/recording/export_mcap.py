@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages.codec import decode, split_channel, type_named
-from dimos_streams.recording.cut import Part, timed
+from dimos_streams.recording.cut import Part, check_found, refuse_itself, timed
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.foxglove import schema_named, views_of
 from dimos_streams.recording.metadata import Metadata
@@ -35,29 +36,37 @@ class Exported:
 def export_mcap(
     log: LogReader, target: Path, part: Part, on_progress: Callable[[LogReader], None] | None = None
 ) -> Exported:
-    """Write a part of a log, which is open. Raises ``UserError`` without the extra ``mcap``, or if the file can't be
-    written."""
+    """Write a part of a log, which is open. Raises ``UserError`` without the extra ``mcap``, if the file can't be
+    written, and for a part without events; then nothing is written."""
     try:
         from mcap.writer import Writer
     except ImportError as error:
         raise UserError("MCAP files need mcap: pip install 'dimos-streams[mcap]'") from error
+    refuse_itself(target, [log])
     done = Exported()
     schemas: dict[str, int] = {}
     channels: dict[tuple[str, str], int] = {}
+    writer: Writer | None = None
+    metadata: LogEvent | None = None
     try:
-        with open(target, "wb") as file:
-            writer = Writer(file)
-            writer.start(profile="", library="dimos-streams")
+        with ExitStack() as stack:
             for number, (after_s, event) in enumerate(timed([log])):
                 if on_progress is not None and number % _PROGRESS_EVERY == 0:
                     on_progress(log)
                 if after_s is None:
-                    _add_metadata(writer.add_metadata, event)
+                    metadata = metadata or event
                 elif part.includes(after_s, event.channel):
+                    if writer is None:
+                        writer = Writer(stack.enter_context(open(target, "wb")))
+                        writer.start(profile="", library="dimos-streams")
                     _add(writer, event, schemas, channels, done)
-            writer.finish()  # type: ignore[no-untyped-call]
+            if writer is not None:
+                if metadata is not None:
+                    _add_metadata(writer.add_metadata, metadata)
+                writer.finish()  # type: ignore[no-untyped-call]
     except OSError as error:
         raise UserError(f"{str(target)!r} can't be written: {error.strerror}") from error
+    check_found(done.messages + sum(done.left_out.values()), [log], part)
     done.channels = len(channels)
     return done
 

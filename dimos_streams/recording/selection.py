@@ -31,13 +31,17 @@ class Selection:
             known = self._known[channel] = self._decide(channel)
         return known
 
-    def unused(self, channels: Iterable[str]) -> list[str]:
-        """The patterns of ``include`` that fit none of ``channels``."""
-        seen = list(channels)
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The channels that it was asked about so far."""
+        return tuple(self._known)
+
+    def unused(self) -> list[str]:
+        """The patterns of ``include`` that fit none of them."""
         return [
             text
             for text, pattern in zip(self.include, self._included, strict=True)
-            if not any(_fits(pattern, channel) for channel in seen)
+            if not any(_fits(pattern, channel) for channel in self._known)
         ]
 
     def _decide(self, channel: str) -> bool:
