@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -86,6 +85,8 @@ class Conversation:
         self._system_prompt = system_prompt
         self._max_entries = max_entries
         self._entries: list[Entry] = []
+        self._messages: list[Message | None] = []
+        """What a model sees of each entry."""
         self._progress: dict[str, Entry] = {}
         self._number = 0
         self._changed = asyncio.Event()
@@ -142,6 +143,7 @@ class Conversation:
             self._progress[entry.call_id] = entry
         else:
             self._entries.append(entry)
+            self._messages.append(_message(entry))
             self._trim()
         self.notify()
         return entry
@@ -162,7 +164,7 @@ class Conversation:
     def messages(self) -> tuple[Message, ...]:
         """What a model is given."""
         system = (SystemMessage(self._system_prompt),) if self._system_prompt else ()
-        return (*system, *_messages(self._entries))
+        return (*system, *(message for message in self._messages if message is not None))
 
     def notify(self) -> None:
         """Wake who waits for ``changed``."""
@@ -176,16 +178,18 @@ class Conversation:
         for index in range(excess, len(self._entries)):
             if self._entries[index].role in _BEGINNINGS:
                 del self._entries[:index]
+                del self._messages[:index]
                 return
 
 
-def _messages(entries: Iterable[Entry]) -> Iterable[Message]:
-    for entry in entries:
-        if entry.role == "operator":
-            yield UserMessage(entry.text)
-        elif entry.role == "event":
-            yield UserMessage(entry.text, entry.event)
-        elif entry.role == "assistant" and (entry.text or entry.tool_calls):
-            yield AssistantMessage(entry.text, entry.tool_calls)
-        elif entry.role == "tool":
-            yield ToolResultMessage(entry.tool_call_id, entry.skill, entry.text, entry.is_error, event=entry.event)
+def _message(entry: Entry) -> Message | None:
+    """What a model sees of an entry; an answer that said nothing is no message."""
+    if entry.role == "operator":
+        return UserMessage(entry.text)
+    if entry.role == "event":
+        return UserMessage(entry.text, entry.event)
+    if entry.role == "assistant" and (entry.text or entry.tool_calls):
+        return AssistantMessage(entry.text, entry.tool_calls)
+    if entry.role == "tool":
+        return ToolResultMessage(entry.tool_call_id, entry.skill, entry.text, entry.is_error, event=entry.event)
+    return None

@@ -196,6 +196,7 @@ class AgentCore:
         if self.resumption is not None:
             for event in self.resumption.events:
                 self._apply(event)
+            self.resumption.events.clear()  # they may be many, and have told what they had to
         self.events.listen(self.record.write)
         self.events.listen(self._on_event)
 

@@ -6,7 +6,7 @@ import base64
 import binascii
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -37,7 +37,7 @@ class Pictures:
         """The pictures that an event brings, as paths and URLs."""
         if event is None or not event.data:
             return []
-        return [text for text in _texts(event.data, 0) if text.startswith(_URL) or self._media_type(text)]
+        return [text for text in _texts(event.data) if text.startswith(_URL) or self._media_type(text)]
 
     def load(self, name: str) -> ImagePart | None:
         """The picture of that name; None, and a line in the log, if it can't be had."""
@@ -84,14 +84,23 @@ def _from_url(text: str) -> ImagePart | None:
         return None
 
 
-def _texts(value: Any, depth: int, *, picture: bool = False) -> Iterator[str]:
-    if picture and isinstance(value, str):
-        yield value
-    if depth > _MAX_DEPTH:
+def _texts(data: Mapping[str, Any]) -> list[str]:
+    """The texts that may name pictures, in the order of the data."""
+    found: list[str] = []
+    _collect(data, 0, False, found)
+    return found
+
+
+def _collect(value: Any, depth: int, picture: bool, found: list[str]) -> None:
+    # Asked of every message in every iteration: the common case, a text that is none, comes first.
+    if isinstance(value, str):
+        if picture:
+            found.append(value)
+    elif depth > _MAX_DEPTH:
         return
-    if isinstance(value, Mapping):
+    elif isinstance(value, dict | Mapping):
         for key, part in value.items():
-            yield from _texts(part, depth + 1, picture=key in _KEYS)
+            _collect(part, depth + 1, key in _KEYS, found)
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from _texts(part, depth + 1, picture=picture)
+            _collect(part, depth + 1, picture, found)

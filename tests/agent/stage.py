@@ -33,6 +33,7 @@ class ToySkills(Module):
         self.sight: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.left = asyncio.Event()
         self.moves: list[float] = []
+        self.notes: list[str] = []
 
     @skill
     async def look_out_for(
@@ -74,6 +75,12 @@ class ToySkills(Module):
             raise SkillError(f"{distance_m:g} m is too far")
         self.moves.append(distance_m)
         return f"moved {distance_m:g} m"
+
+    @skill
+    async def note_down(self, text: str) -> str:
+        """Note something down."""
+        self.notes.append(text)
+        return "noted"
 
     @skill
     async def think(self, call: Call, seconds: float) -> str:

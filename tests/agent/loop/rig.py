@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import math
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ class FakeCall:
     outcome: Outcome | None = None
     task: asyncio.Task[None] | None = None
     reason: str = ""
+    ended_at: float = math.inf
 
     def tell(self, type: Any, text: str, **data: Any) -> None:
         self.seq += 1
@@ -76,6 +78,7 @@ class FakeBridge:
     calls_: dict[str, FakeCall] = field(default_factory=dict)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     refuse: Callable[[str], bool] = lambda skill: False
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     async def skills(self) -> list[OfferedSkill]:
         return [skill for skill, _ in self.bodies.values()]
@@ -89,12 +92,23 @@ class FakeBridge:
         on_duplicate: OnDuplicate | None = None,
         idempotency_key: str | None = None,
     ) -> str:
-        latency_s = self.latency_s()
-        if latency_s:
-            await asyncio.sleep(latency_s)
+        if not (latency_s := self.latency_s()):
+            return self._begin(skill, arguments, caller)
+        # What is on its way is not called back, and its answer takes as long.
+        sent = asyncio.get_running_loop().create_task(self._begin_later(latency_s, skill, arguments, caller))
+        sent.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(sent)
+
+    async def _begin_later(self, latency_s: float, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
+        await asyncio.sleep(latency_s)
+        call_id = self._begin(skill, arguments, caller)
+        await asyncio.sleep(latency_s)
+        return call_id
+
+    def _begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
         if self.refuse(skill):
             raise CallRejectedError(f"{skill} is busy")
-        call = FakeCall(f"c{len(self.calls_)}", skill, dict(arguments), caller, clock.monotonic(), self)
+        call = FakeCall(f"c{next(self._numbers)}", skill, dict(arguments), caller, clock.monotonic(), self)
         self.calls_[call.id] = call
         call.tell("open", skill, arguments=dict(arguments), parent="")
         call.task = asyncio.get_running_loop().create_task(self._run(call))
@@ -114,7 +128,7 @@ class FakeBridge:
     def _close(self, call: FakeCall, outcome: Outcome, text: str, result: object = None) -> None:
         """Once; also for a task that was cancelled before its first step."""
         if call.outcome is None:
-            call.outcome = outcome
+            call.outcome, call.ended_at = outcome, clock.monotonic()
             call.tell("close", text, outcome=outcome.value, result=result)
 
     async def cancel(self, call_id: str, reason: str) -> None:

@@ -162,6 +162,27 @@ def test_a_call_that_does_not_end_is_named_and_the_agent_stays_paused() -> None:
 
 
 @pytest.mark.feature("B5")
+def test_an_abort_is_not_held_up_by_a_queue_that_is_full() -> None:
+    async def main() -> None:
+        world = World()
+        calls = asks(*[("follow", {})] * 4, ("hang", {}))
+        async with world.rig(calls, queue_capacity=1) as rig:
+            mission = await rig.say("go")
+            await asyncio.sleep(1)
+            world.released.set()
+            await asyncio.sleep(1)  # four ends, and room for one of them
+            began = clock.monotonic()
+            report = await rig.core.loop.abort()
+            assert clock.monotonic() - began < 0.1
+            assert report.unfinished == ()
+            assert mission.over
+            ends = [data["call_id"] for data in rig.data("news")]
+            assert ends == ["c0", "c1", "c2", "c3", "c4"]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5")
 def test_a_call_whose_beginning_is_aborted_is_ended_if_it_begins_nevertheless() -> None:
     async def main() -> None:
         world = World()

@@ -105,6 +105,51 @@ def test_malformed_arguments_and_a_megabyte_of_them() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.feature("D7", "B2")
+def test_one_mission_survives_all_that_servers_do() -> None:
+    """What survives, in one mission; silence is shortened."""
+    large = json.dumps({"text": "x" * 1_000_000})
+
+    async def main() -> None:
+        replies = [
+            Reply.error(429, retry_after=0.4),
+            *[Reply.error(500)] * 3,
+            Reply.calls(MOVE, text="One.").but(cut_after=4),
+            Reply.raw("{not JSON"),
+            Reply.calls(MOVE, text="Two.").but(silent_after=2, silence_s=0.6),
+            Reply.calls(("move", "{distance_m: 1}"), text="Three."),
+            Reply.calls(("note_down", large), text="Four.", piece=8192),
+            Reply.calls(MOVE, text="Again."),  # three failures in a row would end the mission
+            Reply.calls(("note_down", large[:-1]), text="Five.", piece=8192),
+            Reply.say("Done."),
+        ]
+        async with served(*replies, silence_s=2) as (_, s):
+            asked = calls_on(s.harness.bus)
+            result = await (await s.say("move")).result()
+            assert (result["text"], result["reason"]) == ("Done.", "completed")
+            said = [entry.text for entry in s.entries("assistant")]
+            assert said == ["One.", "Two.", "Three.", "Four.", "Again.", "Five.", "Done."]
+            ends = [
+                "'move' was not run: its arguments are truncated",
+                "moved 1 m",
+                "'move' was not run: its arguments are malformed",
+                "bytes, 40000 are possible",
+                "moved 1 m",
+                "'note_down' was not run: its arguments are truncated",
+            ]
+            answers = [entry.text for entry in s.entries("tool")]
+            assert all(end in text for end, text in zip(ends, answers, strict=True)), answers
+            assert max(map(len, answers)) < 1000
+            assert (asked, s.skills.moves, s.skills.notes) == (["move", "move"], [1, 1], [])
+            retries = [event.data for event in s.agent.core.events.after(0) if event.kind == "retry"]
+            failures = ["HTTP 429", *["HTTP 500"] * 3, "sent what is not JSON"]
+            assert all(words in retry["error"] for words, retry in zip(failures, retries, strict=True)), retries
+            assert retries[0]["delay_s"] == 0.4
+
+    asyncio.run(main())
+
+
+@pytest.mark.feature("D2", "D7")
 def test_a_server_that_falls_silent() -> None:
     async def main() -> None:
         silent = Reply.say("Moving now.").but(silent_after=1)
