@@ -141,7 +141,8 @@ class Turn:
         """One answer of the model, recorded; an ending if it failed, which is recorded too."""
         parts = self.parts
         self.emit(EventKind.ITERATION_START, iteration=self.iteration)
-        await parts.offers.refresh()
+        # A turn begins with what is true now: a module that was away a moment ago may be back.
+        await parts.offers.refresh(at_once=self.iteration == 1)
         self.tools = self._offered_tools()
         request = ModelRequest(parts.results.mask(parts.conversation.messages()), self.tools)
         self._answering = Answering(self.parts.events.emit, ids(self.missions), self._numbers)
