@@ -10,6 +10,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -21,8 +22,20 @@ from dimos_streams.limited_log import LimitedRecords
 _SEND_BUFFER = 256 * 1024
 _GRACE_S = 0.3
 _LAST_STEPS = 100
-_RECORDS = LimitedRecords()
 
+
+class _ClientsFaults(logging.Filter):
+    """uvicorn takes it for an error of the application when a client breaks HTTP while its request is answered."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, h11.LocalProtocolError):
+            record.msg, record.args = "A client broke HTTP while its request was answered: %s", (error,)
+            record.levelno, record.levelname, record.exc_info = logging.WARNING, "WARNING", None
+        return True
+
+
+_FILTERS = (_ClientsFaults(), LimitedRecords())
 
 class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
@@ -88,7 +101,8 @@ class HttpServer:
         server = self._server = _Server(config)
         self._cutting = asyncio.get_running_loop().create_task(cut_idle(server), name="http idle")
         # It has a line for every malformed request.
-        logging.getLogger("uvicorn.error").addFilter(_RECORDS)
+        for each in _FILTERS:
+            logging.getLogger("uvicorn.error").addFilter(each)
         self._task = asyncio.get_running_loop().create_task(server.serve([self._socket]), name="http")
         await server.ready.wait()
 

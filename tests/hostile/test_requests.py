@@ -99,6 +99,17 @@ def test_connections_that_ask_for_nothing_are_cut(monkeypatch: pytest.MonkeyPatc
         assert streams.event()[0] == 1, "a stream that waits for events is not idle"
 
 
+def test_who_breaks_http_in_its_own_request_leaves_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    head = b"POST /calls HTTP/1.1\r\nHost: elsewhere\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with served() as bridge:
+        with socket.create_connection(("127.0.0.1", bridge.port), timeout=10) as connection:
+            connection.sendall(head + b"no length\r\n")
+            assert connection.recv(65536).startswith(b"HTTP/1.1 400")
+        bridge.call("at_once", value=1)
+    (told,) = (record for record in caplog.records if "broke HTTP" in record.getMessage())
+    assert (told.levelname, told.exc_info) == ("WARNING", None)
+
+
 @pytest.mark.feature("A5")
 def test_hostile_requests(bus_url: str, free_port: int, tmp_path: Path) -> None:
     async def main() -> None:
