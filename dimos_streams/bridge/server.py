@@ -37,6 +37,7 @@ class _ClientsFaults(logging.Filter):
 
 _FILTERS = (_ClientsFaults(), LimitedRecords())
 
+
 class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
