@@ -1,4 +1,7 @@
-"""LCM over UDP multicast on an asyncio loop: one LCM object, no threads of ours."""
+"""LCM over UDP multicast on an asyncio loop: one LCM object, no threads of ours.
+
+Where LCM's library can't be loaded, ``udpm.py`` takes its place.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any, Protocol
 
 from dimos_streams.bus import guard
 from dimos_streams.bus.base import DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
+from dimos_streams.bus.udpm import UdpmSocket
 from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.errors import BusError
 from dimos_streams.limited_log import LimitedLog
@@ -49,18 +53,19 @@ class LcmBus(Bus):
     async def open(self) -> None:
         if self._lcm is not None:
             return
-        import lcm
-
         before = guard.open_fds()
         try:
-            self._lcm = lcm.LCM(self._url.for_lcm())
-        except RuntimeError as error:
+            self._lcm = self._create()
+        except (RuntimeError, OSError) as error:
             raise BusError(self._url.explain_failure()) from error
+        if isinstance(self._lcm, UdpmSocket):
+            self.guarded = True  # it looks at datagrams before it believes them
         # Asking for the descriptor makes LCM open its receiving socket.
-        if self._lcm.fileno() >= _SELECT_LIMIT:
+        elif self._lcm.fileno() >= _SELECT_LIMIT:
             self._lcm = None
             raise BusError(f"LCM needs a file descriptor below {_SELECT_LIMIT}; too many files are open")
-        self._attach_guard(before)
+        else:
+            self._attach_guard(before)
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._lcm.fileno(), self._read)
 
@@ -70,6 +75,8 @@ class LcmBus(Bus):
         for subscription in self.subscriptions():
             subscription.close()
         self._opened_loop().remove_reader(self._lcm.fileno())
+        if isinstance(self._lcm, UdpmSocket):
+            self._lcm.close()
         self._lcm = self._loop = None
 
     @property
@@ -151,6 +158,16 @@ class LcmBus(Bus):
         # Our own queues drop the oldest, and count; LCM's fills up only while the loop does not run.
         subscription.set_queue_capacity(_LCM_QUEUE)
         self._lcm_subscriptions[pattern] = subscription
+
+    def _create(self) -> _Lcm:
+        try:
+            import lcm
+        except ImportError as error:
+            why = error.__context__ or error  # lcm hides what is wrong behind a search for other builds
+            _logger.info("LCM's library can't be loaded (%s); Python's sockets speak its protocol instead", why)
+            return UdpmSocket(self._url)
+        created: _Lcm = lcm.LCM(self._url.for_lcm())
+        return created
 
     def _attach_guard(self, before: set[int]) -> None:
         try:

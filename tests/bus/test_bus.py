@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -18,8 +19,10 @@ from tests.helpers import until
 TOPIC = "/odd+|name#std_msgs.String"
 
 
-@pytest.fixture(params=["memory", "lcm"])
-def url(request: pytest.FixtureRequest, bus_url: str) -> str:
+@pytest.fixture(params=["memory", "lcm", "lcm without its library"])
+def url(request: pytest.FixtureRequest, bus_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "lcm without its library":
+        monkeypatch.setitem(sys.modules, "lcm", None)
     return "memq://" if request.param == "memory" else bus_url
 
 

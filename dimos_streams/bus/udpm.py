@@ -1,0 +1,202 @@
+"""LCM's protocol over UDP multicast with Python's own sockets, for machines on which LCM's library can't be loaded.
+
+The library in LCM's wheels needs GLib from the system, which bare machines and slim containers don't have. What it
+says and understands is in LCM's "UDP Multicast Protocol Description": a short message is one datagram, a long one
+several fragments. Datagrams that are neither are left out.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.errors import UserError
+
+_SHORT, _FRAGMENT = 0x4C433032, 0x4C433033
+_SHORT_HEADER = struct.Struct(">II")
+"""Magic number "LC02", number of the message."""
+_FRAGMENT_HEADER = struct.Struct(">IIIIHH")
+"""Magic number "LC03", number of the message, its size, place of this fragment's data in it, fragment, fragments."""
+_DATAGRAM = 65507
+_FRAGMENT_SPACE = _DATAGRAM - _FRAGMENT_HEADER.size
+_LONGEST_CHANNEL = 63
+_LONGEST_MESSAGE = 1 << 28
+_MAX_FRAGMENTS = 0xFFFF
+_RECEIVE_BUFFER = 4 << 20
+_SENDERS = 64
+"""Whose messages are put together at the same time; each has one that is not complete."""
+
+Deliver = Callable[[str, bytes], None]
+
+
+@dataclass(eq=False, slots=True)
+class UdpmSubscription:
+    """Messages of the channels that fit a pattern go to a function."""
+
+    pattern: re.Pattern[str]
+    deliver: Deliver
+
+    def set_queue_capacity(self, capacity: int) -> None:
+        """As LCM's, which keeps messages between socket and handler; here the socket's buffer is the only queue."""
+
+
+@dataclass(slots=True)
+class _Partial:
+    """A long message of which fragments are missing."""
+
+    number: int
+    size: int
+    fragments: int
+    channel: str
+    data: bytearray = field(default_factory=bytearray)
+    came: int = 0
+    """Fragments, in order."""
+
+
+class UdpmSocket:
+    """Has what ``LcmBus`` needs of ``lcm.LCM``. Raises ``OSError`` if the machine can't send to the group, and
+    ``UserError`` for a bad option of the URL."""
+
+    def __init__(self, url: UdpmUrl) -> None:
+        self._address = (url.group, url.port)
+        self._number = 0
+        self._subscriptions: list[UdpmSubscription] = []
+        self._partials: dict[object, _Partial] = {}
+        self._buffer = bytearray(1 << 16)
+        self._view = memoryview(self._buffer)
+        self._sending = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._receiving = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            self._open(url)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, url: UdpmUrl) -> None:
+        self._sending.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, _number(url, "ttl", 0))
+        self._sending.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+        self._sending.connect(self._address)
+        receiving = self._receiving
+        receiving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "SO_REUSEPORT"):
+            receiving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _number(url, "recv_buf_size", _RECEIVE_BUFFER))
+        receiving.bind(("", url.port))  # as LCM does: other systems than Linux can't bind to a group
+        group = struct.pack("=4sL", socket.inet_aton(url.group), socket.INADDR_ANY)
+        receiving.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
+        receiving.setblocking(False)
+
+    def close(self) -> None:
+        """Twice is fine."""
+        self._sending.close()
+        self._receiving.close()
+
+    def fileno(self) -> int:
+        """Readable when there is something to handle."""
+        return self._receiving.fileno()
+
+    def subscribe(self, channel: str, handler: Deliver) -> UdpmSubscription:
+        """``channel`` is a regular expression that fits whole names."""
+        subscription = UdpmSubscription(re.compile(channel), handler)
+        self._subscriptions.append(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: UdpmSubscription) -> None:
+        """Nothing comes to its handler from now on."""
+        self._subscriptions.remove(subscription)
+
+    def publish(self, channel: str, data: bytes) -> None:
+        """Raises ``OSError`` if it can't be sent, and for names that LCM takes not either."""
+        name = channel.encode()
+        if len(name) > _LONGEST_CHANNEL or b"\0" in name or len(data) > _LONGEST_MESSAGE:
+            raise OSError(f"channel names have {_LONGEST_CHANNEL} bytes at most, messages {_LONGEST_MESSAGE}")
+        number, self._number = self._number, (self._number + 1) & 0xFFFF_FFFF
+        body = name + b"\0" + data
+        if len(body) <= _DATAGRAM - _SHORT_HEADER.size:
+            self._sending.send(_SHORT_HEADER.pack(_SHORT, number) + body)
+            return
+        count = -(-len(body) // _FRAGMENT_SPACE)
+        if count > _MAX_FRAGMENTS:
+            raise OSError(f"{len(data)} bytes are more than a message can have")
+        for index in range(count):
+            begin = index * _FRAGMENT_SPACE
+            offset = max(0, begin - len(name) - 1)
+            header = _FRAGMENT_HEADER.pack(_FRAGMENT, number, len(data), offset, index, count)
+            self._sending.send(header + body[begin : begin + _FRAGMENT_SPACE])
+
+    def handle_timeout(self, timeout_ms: int) -> int:
+        """Take one datagram and deliver the message that it completes, if any. 0 if none has come; never waits."""
+        try:
+            size, sender = self._receiving.recvfrom_into(self._buffer)
+        except BlockingIOError:
+            return 0
+        if size >= _SHORT_HEADER.size:
+            magic = int.from_bytes(self._view[:4], "big")
+            if magic == _SHORT:
+                self._take_short(size)
+            elif magic == _FRAGMENT and size >= _FRAGMENT_HEADER.size:
+                self._take_fragment(size, sender)
+        return 1
+
+    def _take_short(self, size: int) -> None:
+        named = self._name(_SHORT_HEADER.size, size)
+        if named is not None:
+            channel, begin = named
+            self._deliver(channel, bytes(self._view[begin:size]))
+
+    def _take_fragment(self, size: int, sender: object) -> None:
+        _, number, total, offset, index, count = _FRAGMENT_HEADER.unpack_from(self._buffer)
+        begin = _FRAGMENT_HEADER.size
+        if not index < count or total > count * _FRAGMENT_SPACE:
+            return
+        if index == 0:
+            named = self._name(begin, size)
+            if named is None:
+                return
+            channel, begin = named
+            self._partials.pop(sender, None)
+            while len(self._partials) >= _SENDERS:
+                self._partials.pop(next(iter(self._partials)))
+            self._partials[sender] = _Partial(number, total, count, channel)
+        partial = self._partials.get(sender)
+        if partial is None or (partial.number, partial.size, partial.fragments) != (number, total, count):
+            return
+        if index < partial.came:  # twice
+            return
+        # Fragments come in order; after a lost one the rest of the message is of no use.
+        if index > partial.came or offset != len(partial.data) or offset + size - begin > total:
+            del self._partials[sender]
+            return
+        partial.data += self._view[begin:size]
+        partial.came += 1
+        if partial.came == count:
+            del self._partials[sender]
+            if len(partial.data) == total:
+                self._deliver(partial.channel, bytes(partial.data))
+
+    def _name(self, begin: int, size: int) -> tuple[str, int] | None:
+        """The channel that begins at a place of the datagram, and where it ends; None if that is none."""
+        end = self._buffer.find(0, begin, min(size, begin + _LONGEST_CHANNEL + 1))
+        if end < 0:
+            return None
+        try:
+            return self._buffer[begin:end].decode(), end + 1
+        except UnicodeDecodeError:
+            return None
+
+    def _deliver(self, channel: str, data: bytes) -> None:
+        for subscription in self._subscriptions[:]:
+            if subscription.pattern.fullmatch(channel):
+                subscription.deliver(channel, data)
+
+
+def _number(url: UdpmUrl, option: str, default: int) -> int:
+    text = url.options.get(option, str(default))
+    try:
+        return int(text)
+    except ValueError as error:
+        raise UserError(f"bad bus URL {str(url)!r}: {option} is a number, not {text!r}") from error

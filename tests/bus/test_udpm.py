@@ -1,0 +1,153 @@
+"""Where LCM's library can't be loaded, Python's sockets speak its protocol; here the two speak with each other."""
+
+from __future__ import annotations
+
+import random
+import select
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import lcm
+import pytest
+
+from dimos_streams.bus.udpm import UdpmSocket
+from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.errors import UserError
+
+Got = list[tuple[str, bytes]]
+SIZES = [0, 1, 1400, 60_000, 65_000, 65_490, 65_499, 65_500, 90_000, 150_000]
+
+
+@pytest.fixture
+def ours(bus_url: str) -> Iterator[UdpmSocket]:
+    made = UdpmSocket(UdpmUrl.parse(bus_url))
+    yield made
+    made.close()
+    made.close()
+
+
+@pytest.fixture
+def got(ours: UdpmSocket) -> Got:
+    """What comes on channels that begin with a slash; LCM says something to itself on another."""
+    found: Got = []
+    ours.subscribe("/.*", lambda channel, data: found.append((channel, data)))
+    return found
+
+
+@pytest.fixture
+def raw(bus_url: str) -> Iterator[Any]:
+    """Sends datagrams as they are."""
+    url = UdpmUrl.parse(bus_url)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0)
+        yield lambda datagram: sender.sendto(datagram, (url.group, url.port))
+
+
+def handle(receiver: Any) -> None:
+    """All that has been sent: on one machine it is there when it was sent."""
+    while select.select([receiver.fileno()], [], [], 0.1)[0]:
+        receiver.handle_timeout(0)
+
+
+def handle_until(receiver: Any, found: Got, count: int) -> None:
+    while len(found) < count:
+        assert select.select([receiver.fileno()], [], [], 5)[0]
+        receiver.handle_timeout(0)
+
+
+def payload(size: int) -> bytes:
+    return random.Random(size).randbytes(size)
+
+
+def fragment(number: int, total: int, offset: int, index: int, count: int, rest: bytes) -> bytes:
+    return struct.pack(">4sIIIHH", b"LC03", number, total, offset, index, count) + rest
+
+
+@pytest.mark.feature("F7")
+def test_the_library_understands_it(bus_url: str, ours: UdpmSocket) -> None:
+    library = lcm.LCM(bus_url)
+    found: Got = []
+    library.subscribe("/.*", lambda channel, data: found.append((channel, data)))
+    for number, size in enumerate(SIZES, 1):
+        ours.publish("/a#b", payload(size))
+        handle_until(library, found, number)
+    assert found == [("/a#b", payload(size)) for size in SIZES]
+
+
+@pytest.mark.feature("F7")
+def test_it_understands_the_library(bus_url: str, ours: UdpmSocket, got: Got) -> None:
+    library = lcm.LCM(bus_url)
+    for number, size in enumerate(SIZES, 1):
+        library.publish("/a#b", payload(size))
+        handle_until(ours, got, number)
+    assert got == [("/a#b", payload(size)) for size in SIZES]
+
+
+def test_patterns_fit_whole_names(ours: UdpmSocket) -> None:
+    found: list[str] = []
+    subscription = ours.subscribe("/a|/b", lambda channel, _: found.append(channel))
+    for channel in ("/a", "/b", "/ab", "x/b"):
+        ours.publish(channel, b"")
+    handle(ours)
+    assert found == ["/a", "/b"]
+    ours.unsubscribe(subscription)
+    ours.publish("/a", b"")
+    handle(ours)
+    assert found == ["/a", "/b"]
+
+
+@pytest.mark.parametrize("channel", ["/" + 63 * "x", "/" + 32 * "ü", "/a\0b"])
+def test_names_that_lcm_does_not_take(ours: UdpmSocket, channel: str) -> None:
+    with pytest.raises(OSError, match="63 bytes"):
+        ours.publish(channel, b"")
+
+
+def test_what_is_no_message_is_left_out(ours: UdpmSocket, got: Got, raw: Any) -> None:
+    random_ = random.Random(3)
+    raw(b"")
+    raw(b"LC02")
+    raw(b"LC02\0\0\0\1" + b"/" + 64 * b"x")
+    raw(b"LC02\0\0\0\1" + b"/" + 64 * b"x" + b"\0data")
+    raw(b"LC02\0\0\0\1/\xff\0data")
+    raw(fragment(1, 1 << 28, 0, 0, 2, b"/a\0"))
+    raw(fragment(1, 8, 0, 0, 0, b"/a\0"))
+    raw(fragment(1, 8, 0, 5, 2, b"/a\0"))
+    for _ in range(300):
+        raw(random_.choice([b"LC02", b"LC03", b""]) + random_.randbytes(random_.randrange(60)))
+    handle(ours)
+    got.clear()  # some of it happened to be a message
+    raw(b"LC02\0\0\0\1/a\0data")
+    handle(ours)
+    assert got == [("/a", b"data")]
+
+
+def test_fragments_make_a_message_only_together(ours: UdpmSocket, got: Got, raw: Any) -> None:
+    first, second = fragment(7, 8, 0, 0, 2, b"/a\0abcd"), fragment(7, 8, 4, 1, 2, b"efgh")
+    raw(second)
+    raw(first)
+    raw(first)
+    raw(second)
+    raw(second)
+    raw(fragment(8, 8, 0, 0, 2, b"/a\0abcd"))
+    raw(fragment(9, 8, 4, 1, 2, b"efgh"))
+    raw(fragment(10, 8, 0, 0, 2, b"/a\0abcd"))
+    raw(fragment(10, 8, 3, 1, 2, b"defgh"))
+    handle(ours)
+    assert got == [("/a", b"abcdefgh")]
+
+
+def test_senders_are_kept_apart(bus_url: str, ours: UdpmSocket, got: Got, raw: Any) -> None:
+    other = UdpmSocket(UdpmUrl.parse(bus_url))
+    raw(fragment(0, 8, 0, 0, 2, b"/a\0abcd"))
+    other.publish("/b", payload(100_000))
+    raw(fragment(0, 8, 4, 1, 2, b"efgh"))
+    handle(ours)
+    assert got == [("/b", payload(100_000)), ("/a", b"abcdefgh")]
+    other.close()
+
+
+def test_a_bad_option_is_a_users_mistake() -> None:
+    with pytest.raises(UserError, match="ttl is a number, not 'x'"):
+        UdpmSocket(UdpmUrl.parse("udpm://239.255.76.67:7667?ttl=x"))
