@@ -47,7 +47,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/cli/connection.py", "os.getpid"): "the jitter of a command's reconnecting to a live bridge",
     ("dimos_streams/cli/chat_session.py", "threading.Thread"): "reads the terminal, which has no other way",
     (
-        "dimos_streams/agent/sse_client.py",
+        "dimos_streams/client/sse_client.py",
         "threading.Thread",
     ): "reads a real socket; in virtual time there is no HTTP",
     (
@@ -60,15 +60,12 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/runtime/registry.py", "os.getpid"): "names the directory of a live run",
     ("dimos_streams/runtime/worker.py", "threading.Thread"): "ends a worker process whose parent has died",
     ("dimos_streams/tool_stream/host.py", "os.getpid"): "heartbeats of live runs; in virtual time it is 0",
+    ("dimos_streams/agent/memo.py", "id"): "finds an object again that it holds; never put in an order",
     ("dimos_streams/perception/tracking.py", "id"): "tells tracks apart within one function; never put in an order",
     ("dimos_streams/runtime/supervisor.py", "set of tasks"): "of live runs only",
     ("dimos_streams/testing/model_server.py", "asyncio.new_event_loop"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "set of tasks"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "threading.Thread"): "a real HTTP server for tests",
-    (
-        "dimos_streams/tool_stream/threads.py",
-        "set of tasks",
-    ): "keeps them from being collected; never put in an order",
     ("dimos_streams/testing/part.py", "set of tasks"): "a part that crashes cancels all its requests in one instant",
 }
 

@@ -120,9 +120,8 @@ def replay(
         raise UserError("modules are tested with one whole log; `recording cut` makes one of a part or of several")
     from dimos_streams.regression.replay import ReplayOptions
 
-    with opened(files):
-        pass  # what is no log is told before anything else
-    given_tolerances = _tolerances(tolerances, tolerance or [], time_tolerance, exact=exact)
+    with opened(files) as logs:  # what is no log is told before anything else
+        given_tolerances = _tolerances(logs[0], tolerances, tolerance or [], time_tolerance, exact=exact)
     names = tuple(name.strip() for name in modules.split(",") if name.strip())
     chosen = ReplayOptions(
         modules=names,
@@ -133,15 +132,15 @@ def replay(
         with_series=plot is not None,
     )
     report = _test(files[0], chosen)
+    if as_json:
+        write_json(report.to_dict(), indent=2)
+    else:
+        write("\n".join(report.lines()))
     if plot is not None:
         from dimos_streams.regression.plot import draw
 
         draw(report, plot)
         note(f"picture: {plot}")
-    if as_json:
-        write_json(report.to_dict(), indent=2)
-    else:
-        write("\n".join(report.lines()))
     if report.updated:
         note(f"{files[0]} has what the modules give now")
     elif not report.passed:
@@ -158,17 +157,20 @@ def _configured(file: Path, reference: str | None, settings: list[str] | None) -
     return apply_settings(resolve(reference) if reference else recorded_blueprint(file), {}, settings or ())
 
 
-def _tolerances(file: Path | None, settings: list[str], time_s: float | None, *, exact: bool) -> Tolerances | None:
-    """None leaves it to the recording's kind."""
+def _tolerances(
+    log: LogReader, file: Path | None, settings: list[str], time_s: float | None, *, exact: bool
+) -> Tolerances:
+    """Those of a file, or else the usual ones of such a log, with what the command line says of single ones."""
+    from dimos_streams.recording.summary import first_metadata
+    from dimos_streams.regression.replay import usual_tolerances
     from dimos_streams.regression.tolerances import EXACT, load_tolerances, with_settings
 
     if exact and (file is not None or settings or time_s is not None):
         raise UserError("--exact allows no tolerances")
     if exact:
         return EXACT
-    if file is None and not settings and time_s is None:
-        return None
-    return with_settings(load_tolerances(file) if file is not None else EXACT, settings, time_s)
+    base = load_tolerances(file) if file is not None else usual_tolerances(first_metadata(log))
+    return with_settings(base, settings, time_s)
 
 
 def _test(file: Path, chosen: ReplayOptions) -> Report:

@@ -49,7 +49,7 @@ class Part:
         """What the part names and no event had, of those that were looked at."""
         channels = self.selection.asked
         names = {*channels, *(split_channel(channel)[0] for channel in channels)}
-        patterns = [f"no channel fits {text!r}{suggest(text, names)}" for text in self.selection.unused()]
+        patterns = [f"no event is of {text!r}{suggest(text, names)}" for text in self.selection.unused()]
         renamed = [f"no topic is called {name!r}{suggest(name, names)}" for name in self.remap if name not in names]
         return patterns + renamed
 
@@ -84,13 +84,17 @@ def check_found(count: int, sources: Sequence[LogReader], part: Part) -> None:
     """Raises ``UserError`` that tells why a part of logs, which were read to their ends, has no events."""
     if count:
         return
-    end_s = max((after_s for after_s, _ in timed(sources) if after_s is not None), default=None)
+    end_s: float | None = None
+    for after_s, event in timed(sources):
+        if after_s is not None:
+            end_s = max(after_s, end_s or 0.0)
+            part.selection(event.channel)  # of those that were at another time too
     if end_s is None:
         why = "it has no events"
     elif part.from_s > end_s:
         why = f"it ends after {end_s:.3f} s"
     else:
-        why = "; ".join(part.unused()) or "none of its channels that were chosen has an event then"
+        why = "; ".join(part.unused()) or "the channels have no event at that time"
     raise UserError(f"nothing of {' '.join(str(log.path) for log in sources)} is in that part: {why}")
 
 

@@ -35,9 +35,9 @@ def csv_lines(
 ) -> Iterator[str]:
     """A header line and a line for each message of a topic or channel, which ``rows`` counts.
 
-    The first columns are the time of the log, in µs since the Unix epoch, and in seconds since its first event.
-    Raises ``UserError`` if there is no such channel or several of the topic, if its type is not known, and if the
-    part has nothing of it.
+    The first columns are the log's time, in µs since the Unix epoch and in seconds since its first event; messages
+    may have a ``utime`` of their own. Raises ``UserError`` if there is no such channel or several of the topic, if
+    its type is not known, and if the part has nothing of it.
     """
     seen: dict[str, None] = {}
     channel = ""
@@ -59,7 +59,7 @@ def csv_lines(
             rows.damaged += 1
             continue
         if not rows.written:
-            yield _line(["utime", "time_s", *cells])
+            yield _line(["log_utime", "time_s", *cells])
         yield _line([event.utime, f"{after_s:.6f}", *cells.values()])
         rows.written += 1
     if not channel:

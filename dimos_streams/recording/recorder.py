@@ -70,6 +70,8 @@ class Recorder:
             subscription.close()
             if dropped:
                 _logger.warning("%s: %d messages came too fast to be recorded", self.writer.path, dropped)
+            if unused := self._selection.unused():
+                _logger.warning("%s: nothing came that fits %s", self.writer.path, ", ".join(unused))
         try:
             self.writer.close()
         except OSError as error:

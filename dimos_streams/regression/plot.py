@@ -43,7 +43,8 @@ def draw(report: Report, target: Path) -> None:
     try:
         figure.savefig(target, dpi=110)
     except (OSError, ValueError) as error:
-        raise UserError(f"picture {str(target)!r} can't be written: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"picture {str(target)!r} can't be written: {why}") from error
 
 
 def _chosen(report: Report) -> list[tuple[tuple[str, str], Series]]:

@@ -64,19 +64,28 @@ def replay(path: Path, options: ReplayOptions, on_progress: Callable[[LogReader]
         metadata = first_metadata(log)
         blueprint = options.blueprint or _own_blueprint(path, metadata)
         blueprint = blueprint.configured(dict(options.settings), source="replay")
-        virtual = metadata is not None and metadata.mode == "virtual"
+        virtual = _is_virtual(metadata)
         first = next((event.utime for event in log.events() if event.channel != CHANNEL), None)
         if first is None:
             raise UserError(f"log {str(path)!r} has no events")
         # Sums of floats depend on where they begin, so virtual recordings are replayed from their own beginning.
         start = clock.VIRTUAL_EPOCH_US if virtual and first >= clock.VIRTUAL_EPOCH_US else first
-        tolerances = options.tolerances or (EXACT if virtual else LIVE)
+        tolerances = options.tolerances or usual_tolerances(metadata)
         seed = options.seed if options.seed is not None else metadata.seed if metadata else 0
         recorded = metadata.selected() if metadata is not None else _all_that_is_in(log)
         scope = scope_of(blueprint, options.modules, recorded)
         run = _Replay(log, scope, tolerances, options, seed, on_progress)
         report: Report = run_with_feed(run.run, start)
         return report
+
+
+def usual_tolerances(metadata: Metadata | None) -> Tolerances:
+    """Those for a log with such metadata, unless somebody wants others."""
+    return EXACT if _is_virtual(metadata) else LIVE
+
+
+def _is_virtual(metadata: Metadata | None) -> bool:
+    return metadata is not None and metadata.mode == "virtual"
 
 
 def _all_that_is_in(log: LogReader) -> Callable[[str], bool]:

@@ -140,21 +140,28 @@ class MissionRun:
         attach: list[Attachment] = [self._record, self._listen]
         options = RunOptions(bus_url="memq://", seed=seed, wrap_bus=faults)
         self._run = InProcessRun(self.blueprint, options, attach=attach)
-        self._reading: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> MissionRun:
         if not clock.is_virtual():
             raise UserError("a MissionRun needs virtual time: run the test's coroutine with clock.run_virtual")
         await self._run.start()
+        failure = asyncio.create_task(self._run.wait(), name="test watches modules")
+        failure.add_done_callback(lambda _: self._changed.set())
+        self._tasks.append(failure)
         if self._run.gateway is not None:
-            self._reading = asyncio.create_task(self._read(self._run.gateway), name="test reads events")
+            self._tasks.append(asyncio.create_task(self._read(self._run.gateway), name="test reads events"))
         return self
 
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self._run.stop()
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
+    async def __aexit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
+        try:
+            if kind is None:
+                self._check()
+        finally:
+            await self._run.stop()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     @property
     def bus(self) -> Bus:
@@ -202,14 +209,16 @@ class MissionRun:
     ) -> ToolEvent | None:
         """Wait until an event fits, past ones included, and give it, or until a function is true.
 
-        Raises ``AssertionError``, which shows the newest events, after ``timeout_s`` of virtual time.
+        Raises ``AssertionError``, which shows the newest events, after ``timeout_s`` of virtual time, and
+        ``ModuleFailedError`` when a module fails; leaving the block does that too.
         """
         __tracebackhide__ = True
         try:
             async with asyncio.timeout(timeout_s):
                 if isinstance(condition, EventPattern):
                     return await self._event(condition)
-                while not condition():  # noqa: ASYNC110
+                while not condition():
+                    self._check()
                     await asyncio.sleep(_LOOK_EVERY_S)
                 return None
         except TimeoutError:
@@ -282,7 +291,14 @@ class MissionRun:
                 if pattern.fits(event):
                     return event
             looked_at = len(self.events)
+            self._check()
             await self._changed.wait()
+
+    def _check(self) -> None:
+        """Raises ``ModuleFailedError`` if a module has failed."""
+        failure = self._tasks[0]
+        if failure.done():
+            failure.result()
 
     def _topic(self, channel: str) -> Topic:
         if channel not in self._topics:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.cli.entry import run_command
+from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.reader import LogReader
 from tests.recording.logs import START, raw, read_log, write_log
 
@@ -89,7 +90,7 @@ def test_export_as_csv(mission_log: Path, tmp_path: Path, command: Any) -> None:
     assert code == 0
     rows = list(csv.DictReader(out.splitlines()))
     assert len(rows) > 50
-    assert set(rows[0]) >= {"utime", "time_s", "linear.x", "angular.z"}
+    assert set(rows[0]) >= {"log_utime", "time_s", "linear.x", "angular.z"}
     assert float(rows[0]["time_s"]) == pytest.approx(1.2, abs=0.1)
     path = tmp_path / "detections.csv"
     assert command("recording", "export", mission_log, "--csv", "/detections", "-o", path)[0] == 0
@@ -170,7 +171,19 @@ def test_tolerances_come_from_a_file(mission_log: Path, tmp_path: Path, command:
         (["recording", "export", "LOG"], "--mcap OUT or --csv CHANNEL"),
         (["recording", "export", "LOG", "--csv", "/odm"], "did you mean '/odom'"),
         (["recording", "cut", "LOG", "-o", "LOG"], "is the log itself"),
+        (["recording", "info", __file__], "is no LCM log"),
+        (["replay", __file__, "--modules", "follow"], "is no LCM log"),
+        (["recording", "export", "LOG", "--mcap", "LOG"], "is the log itself"),
+        (["recording", "export", "LOG", "--csv", "/odom", "-o", "LOG"], "is the log itself"),
+        (["recording", "export", "LOG", "--mcap", "b", "--channels", "/odm"], "did you mean '/odom'"),
+        (["recording", "export", "LOG", "--csv", "/odom", "--from", "99", "-o", "b"], "it ends after 12."),
+        (["recording", "cut", "LOG", "-o", "b", "--channels", "/odm"], "did you mean '/odom'"),
+        (
+            ["recording", "cut", "LOG", "-o", "b", "--channels", "/skill_calls", "--from", "12"],
+            "no event at that time",
+        ),
         (["recording", "cut", "LOG", "-o", "b", "--remap", "/odom"], "expected TOPIC=TOPIC"),
+        (["replay", "LOG", "--channels", "/odm", "--bus", "memq://"], "did you mean '/odom'"),
         (["recording", "cut", "LOG", "-o", "b", "--from", "3", "--to", "2"], "before --from"),
         (["replay", "LOG", "--speed", "0"], "above 0"),
         (["replay", "LOG", "--exact"], "--exact goes with --modules"),
@@ -181,11 +194,56 @@ def test_tolerances_come_from_a_file(mission_log: Path, tmp_path: Path, command:
         (["run", "base-robot", "--virtual-time", "--duration", "1", "--record", "/nowhere/a"], "can't be written"),
     ],
 )
-def test_mistakes_are_one_line(mission_log: Path, command: Any, arguments: list[str], message: str) -> None:
+def test_mistakes_are_one_line(
+    mission_log: Path,
+    command: Any,
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
     code, _, err = command(*[str(mission_log) if part == "LOG" else part for part in arguments])
     assert code == 2
+    assert list(tmp_path.iterdir()) == []
     assert len(err.splitlines()) == 1
     assert message in err
+
+
+def test_names_that_fit_nothing_are_told(mission_log: Path, tmp_path: Path, command: Any) -> None:
+    part = ("--channels", "/odom", "--channels", "/sacn", "--remap", "/odom=/pose", "--remap", "/scn=/a")
+    told = ["no event is of '/sacn'", "no topic is called '/scn'"]
+    for arguments in (
+        ("recording", "cut", mission_log, "-o", tmp_path / "a.lcmlog"),
+        ("replay", mission_log, "--speed", "1000", "--bus", "memq://"),
+    ):
+        code, _, err = command(*arguments, *part)
+        assert code == 0
+        assert [line.partition(";")[0] for line in err.splitlines()] == told
+
+
+def test_csv_leaves_damaged_messages_out(mission_log: Path, tmp_path: Path, command: Any) -> None:
+    events = raw(read_log(mission_log))
+    at = next(index for index, event in enumerate(events) if event[1].startswith("/odom"))
+    utime, channel, data = events[at]
+    events[at] = utime, channel, data[:-1]
+    path, table = write_log(tmp_path / "a.lcmlog", events), tmp_path / "odom.csv"
+    code, out, err = command("recording", "export", path, "--csv", "/odom", "-o", table)
+    assert code == 0
+    rows = table.read_text().splitlines()
+    assert f"{len(rows) - 1} messages" in out
+    assert len(rows) - 1 == sum(event[1] == channel for event in events) - 1
+    assert "damaged: 1 message" in err
+
+
+def test_a_tolerance_refines_those_for_live_runs(mission_log: Path, tmp_path: Path, command: Any) -> None:
+    """Without metadata a log counts as one of a live run."""
+    path = write_log(tmp_path / "a.lcmlog", [event for event in raw(read_log(mission_log)) if event[1] != CHANNEL])
+    test = ("replay", path, "--modules", "follow", "--blueprint", "robot-only", "--set", "follow.distance_gain=1.32")
+    assert command(*test)[0] == 0
+    assert command(*test, "--tolerance", "angular.z=0.2")[0] == 0
+    assert command(*test, "--tolerance", "linear.x=0.001")[0] == 1
+    assert command(*test, "--exact")[0] == 1
 
 
 def test_the_log_is_only_read(mission_log: Path) -> None:

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams.blueprint import blueprint
+from dimos_streams.blueprint.model import ModuleSpec
+from dimos_streams.errors import ModuleFailedError
 from dimos_streams.regression.replay import ReplayOptions
 from dimos_streams.regression.replay import replay as replay_log
 from dimos_streams.regression.report import Report
+from dimos_streams.testing import MissionRun, event
 
 pytest_plugins = ["pytester"]
 
@@ -88,3 +92,16 @@ def test_a_log_that_differs(mission_log: Path, replay: Callable[..., Report]) ->
     text = str(failure.value)
     assert "first difference after" in text
     assert f"dimos-streams replay {mission_log} --modules follow --set follow.bearing_gain=2.2" in text
+
+
+async def test_a_module_that_fails_fails_its_test(blueprint_run: Callable[..., MissionRun]) -> None:
+    spec = ModuleSpec(name="follow", type="tests.recording.modules:Breaks")
+    alone = blueprint("alone", spec, external=("detections#vision_msgs.Detection2DArray",))
+    with pytest.raises(ModuleFailedError, match="'follow' failed: RuntimeError: broken on purpose"):
+        async with blueprint_run(alone) as run:
+            await run.until(event("update"), 5)
+    with pytest.raises(ModuleFailedError):
+        async with blueprint_run(alone) as run:
+            await run.sleep(2)
+    async with blueprint_run(alone) as run:
+        await run.sleep(0.5)

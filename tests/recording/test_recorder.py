@@ -88,6 +88,21 @@ def test_what_is_not_recorded_is_not_made(tmp_path: Path) -> None:
     assert not run_virtual(pictures(Selection(include=["/odom"])))
 
 
+def test_patterns_that_fit_nothing_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        chosen = Selection(include=["/odm", "/cmd_*"])
+        async with recording(bus, RecordingOptions(path=tmp_path / "a.lcmlog", selection=chosen)):
+            for topic in ("/odom", "/cmd_vel"):
+                bus.publish(f"{topic}#geometry_msgs.Twist", b"")
+            await asyncio.sleep(0.001)
+        await bus.close()
+
+    run_virtual(scenario())
+    assert [record.getMessage() for record in caplog.records] == [f"{tmp_path}/a.lcmlog: nothing came that fits /odm"]
+
+
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     async def scenario() -> None:
         bus = create_bus("memq://")
