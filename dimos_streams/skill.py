@@ -121,6 +121,8 @@ class Call(abc.ABC):
     skills: SkillClient
     loop: asyncio.AbstractEventLoop
     """The loop on which the call's methods may be used; other threads use ``ToolStream``."""
+    unsent: dict[asyncio.Task[None], None]
+    """Updates that nobody waits for; the call closes after them."""
 
     @abc.abstractmethod
     async def update(self, text: str, **data: Any) -> None:

@@ -29,6 +29,7 @@ class RunningCall(Call):
         self.arguments = arguments
         self.skills = skills
         self.loop = asyncio.get_running_loop()
+        self.unsent = {}
         self.writer = writer
         self.cancel_reason: str | None = None
 
@@ -73,9 +74,21 @@ async def _invoke(module: Module, spec: SkillSpec, call: RunningCall, arguments:
     given = dict(arguments)
     if spec.call_parameter is not None:
         given[spec.call_parameter] = call
-    if spec.is_async:
-        return await spec.function(module, **given)
-    return await module.run_blocking(lambda: spec.function(module, **given))
+    try:
+        if spec.is_async:
+            result = await spec.function(module, **given)
+        else:
+            result = await module.run_blocking(lambda: spec.function(module, **given))
+    except Exception:
+        await _all_sent(call)
+        raise
+    await _all_sent(call)
+    return result
+
+
+async def _all_sent(call: RunningCall) -> None:
+    if call.unsent:
+        await asyncio.gather(*call.unsent)
 
 
 def _close_failed(call: RunningCall, error: Exception) -> None:

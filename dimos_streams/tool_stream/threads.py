@@ -24,7 +24,6 @@ class ToolStream:
     def __init__(self, call: Call) -> None:
         self._call = call
         self._loop = call.loop
-        self._unsent: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
         self._state: Literal["new", "started", "stopped"] = "new"
 
@@ -47,8 +46,8 @@ class ToolStream:
         update = self._call.update(text, **data)
         if self._on_the_loop():
             task = self._loop.create_task(update, name=f"update:{self._call.id}")
-            self._unsent.add(task)
-            task.add_done_callback(self._unsent.discard)
+            self._call.unsent[task] = None
+            task.add_done_callback(lambda done: self._call.unsent.pop(done, None))
         else:
             asyncio.run_coroutine_threadsafe(update, self._loop).result()
 

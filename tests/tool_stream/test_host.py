@@ -83,6 +83,36 @@ class Counter(Module):
             stream.send(f"{worker}/{number}")
 
 
+class Blocking(Module):
+    """Blocking work, which runs inline in virtual time."""
+
+    @skill
+    async def measure(self, call: Call, count: int, fails: bool = False) -> str:
+        """Measure."""
+        with ToolStream(call) as stream:
+            return await self.run_blocking(self._measure, stream, count, fails)
+
+    @staticmethod
+    def _measure(stream: ToolStream, count: int, fails: bool) -> str:
+        for number in range(count):
+            stream.send(f"point {number}")
+        if fails:
+            raise SkillError("it is broken")
+        return "measured"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_blocking_work_sends_in_virtual_time_comes_before_the_close(fails: bool) -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Blocking) as harness:
+            call = await harness.call("measure", count=1000, fails=fails)
+            close = await call.closed()
+            assert close.text == ("it is broken" if fails else "measured")
+            assert call.texts("update") == [f"point {number}" for number in range(1000)]
+
+    run_virtual(scenario())
+
+
 @pytest.mark.feature("A1")
 def test_updates_of_two_calls_never_mix() -> None:
     async def scenario() -> None:

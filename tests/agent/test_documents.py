@@ -1,0 +1,31 @@
+"""Tables in docs that repeat what the code says."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+from dimos_streams.skill import SkillPolicy
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def test_the_map_of_the_agent_has_every_file_once() -> None:
+    section = (DOCS / "agent-loop.md").read_text().split("## Where it is\n")[1].split("\n## ")[0]
+    named = re.findall(r"`(\w+\.py)`", section)
+    files = {path.name for path in (ROOT / "dimos_streams" / "agent").glob("*.py")} - {"__init__.py"}
+    assert sorted(named) == sorted(files)
+
+
+def test_the_declarations_of_skills() -> None:
+    section = (DOCS / "writing-skills.md").read_text().split("## What a skill states of itself\n")[1]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (\S.*?) \|", section, re.MULTILINE))
+    fields = {field.name: field.default for field in dataclasses.fields(SkillPolicy)}
+    assert list(rows) == list(fields)
+    for name, default in fields.items():
+        if name == "uses" or default in ("", None):
+            assert "`" not in rows[name], name
+        else:
+            assert rows[name] == f"`{default}`", name
