@@ -9,7 +9,6 @@ from dimos_streams import clock
 from dimos_streams.agent.assembly import AssembledCall, ToolCallAssembler
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.gates.base import Emit
-from dimos_streams.agent.iterators import closing
 from dimos_streams.agent.models.base import (
     Cut,
     Finish,
@@ -22,6 +21,7 @@ from dimos_streams.agent.models.base import (
     ToolCallDelta,
     Usage,
 )
+from dimos_streams.client.iterators import closing
 
 CUT = "cut"
 CONTENT_PERIOD_S = 0.1

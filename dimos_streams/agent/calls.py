@@ -122,7 +122,7 @@ class CallManager:
 
     def unrecorded_place(self) -> int | None:
         """The place of the oldest answer that is not in the record yet."""
-        return min(self._answers.values(), default=None)
+        return min(self._answers.values()) if self._answers else None
 
     async def cancel(self, calls: Iterable[OpenCall], reason: str) -> None:
         """Ask calls to end. One that can't be asked is logged; its end will be told anyhow."""

@@ -82,6 +82,8 @@ class Delegation:
 
     def unrecorded_place(self) -> int | None:
         """See ``ChildLoop``; of all that are at work."""
+        if not self._working:
+            return None
         places = [work.loop.unrecorded_place() for work in self._working if work.loop is not None]
         return min((place for place in places if place is not None), default=None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dimos_streams.agent.calls import CallManager
-from dimos_streams.agent.iterators import closing
+from dimos_streams.client.iterators import closing
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 

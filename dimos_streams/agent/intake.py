@@ -24,6 +24,8 @@ class Intake:
 
     def oldest_place(self) -> int | None:
         """The place of the oldest message that was taken and is not in the record yet."""
+        if not self._unrecorded:
+            return None
         places = (item.place for item in self._unrecorded if isinstance(item, CallNews))
         return min((place for place in places if place), default=None)
 

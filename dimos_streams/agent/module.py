@@ -14,14 +14,14 @@ from dimos_streams.agent.config import SYSTEM_PROMPT, AgentConfig
 from dimos_streams.agent.conversation import Conversation, Entry
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.foreground import Dialogue
-from dimos_streams.agent.http_gateway import HttpGateway
-from dimos_streams.agent.local_gateway import LocalGateway
 from dimos_streams.agent.missions import Mission
 from dimos_streams.agent.operator_skills import OperatorSkills
 from dimos_streams.agent.queue import OperatorWords
 from dimos_streams.agent.record import FOLDER
 from dimos_streams.agent.stopping import RobotState
 from dimos_streams.agent.taking_up import take_up, tidy_up
+from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.client.local_gateway import LocalGateway
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
+from dimos_streams.agent.memo import Memo
 from dimos_streams.agent.models.base import ImagePart
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -32,11 +33,13 @@ class Pictures:
         """``directory`` is the run's; with None only data URLs count."""
         self._directory = directory.resolve() if directory else None
         self._loaded: OrderedDict[str, ImagePart | None] = OrderedDict()
+        self._names: Memo[ToolEvent, list[str]] = Memo(self._named_by)
 
     def names(self, event: ToolEvent | None) -> list[str]:
         """The pictures that an event brings, as paths and URLs."""
-        if event is None or not event.data:
-            return []
+        return self._names.of(event) if event is not None and event.data else []
+
+    def _named_by(self, event: ToolEvent) -> list[str]:
         return [text for text in _texts(event.data) if text.startswith(_URL) or self._media_type(text)]
 
     def load(self, name: str) -> ImagePart | None:
@@ -92,7 +95,6 @@ def _texts(data: Mapping[str, Any]) -> list[str]:
 
 
 def _collect(value: Any, depth: int, picture: bool, found: list[str]) -> None:
-    # Asked of every message in every iteration: the common case, a text that is none, comes first.
     if isinstance(value, str):
         if picture:
             found.append(value)

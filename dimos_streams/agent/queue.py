@@ -134,6 +134,8 @@ class MessageQueue:
 
     def oldest_place(self) -> int | None:
         """The place of the oldest news that waits."""
+        if not self._items:
+            return None
         places = (item.place for item in self._items.values() if isinstance(item, CallNews))
         return next((place for place in places if place), None)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dimos_streams.agent.memo import Memo
 from dimos_streams.agent.models.base import AssistantMessage, Message, ToolResultMessage, UserMessage
 from dimos_streams.agent.pictures import Pictures
 from dimos_streams.errors import SkillError
@@ -66,6 +67,9 @@ class ResultStore:
             self._bytes -= _size(gone)
         return reference
 
+    def __contains__(self, reference: str) -> bool:
+        return reference in self._texts
+
     def get(self, reference: str) -> str:
         """The whole text. Raises ``SkillError`` if it is not kept (any more)."""
         if reference not in self._texts:
@@ -82,6 +86,14 @@ class _Shortened:
     characters: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Masked:
+    """What stands for an old message, and where the whole of it is."""
+
+    instead: ToolResultMessage | UserMessage
+    reference: str
+
+
 class ResultPipeline:
     """Shapes results for one conversation. See ``Results``."""
 
@@ -93,6 +105,7 @@ class ResultPipeline:
         self._pictures = pictures
         self._settings = settings or ResultSettings()
         self._shortened: OrderedDict[str, _Shortened] = OrderedDict()
+        self._masked: Memo[ToolResultMessage | UserMessage, _Masked] = Memo(self._mask)
 
     def shorten(self, text: str, *, skill: str, call_id: str = "", is_error: bool = False) -> str:
         """See ``Results``: head and tail, how much is left out, and the reference to the whole."""
@@ -125,7 +138,7 @@ class ResultPipeline:
             if not isinstance(message, ToolResultMessage | UserMessage):
                 continue
             if after is not None and answers > after and self._may_go(message):
-                masked[index] = replace(message, text=self._note(message), images=())
+                masked[index] = self._instead_of(message)
             elif message.event is not None:
                 message = masked[index] = self._with_images(message, self._settings.images - images)
                 images += len(message.images)
@@ -139,12 +152,18 @@ class ResultPipeline:
             return not message.is_error
         return message.event is not None and message.event.data.get("outcome", "completed") == "completed"
 
-    def _note(self, message: ToolResultMessage | UserMessage) -> str:
+    def _instead_of(self, message: ToolResultMessage | UserMessage) -> ToolResultMessage | UserMessage:
+        """What stands for a message that is old: the same for the same message, as long as its whole is kept."""
+        masked = self._masked.of(message)
+        return masked.instead if masked.reference in self._store else self._masked.again(message).instead
+
+    def _mask(self, message: ToolResultMessage | UserMessage) -> _Masked:
         known = self._shortened.get(message.text)
         reference = known.reference if known else self._store.put(message.text)
         characters = known.characters if known else len(message.text)
         name = message.name if isinstance(message, ToolResultMessage) else "a message"
-        return f"[old result of {name}, {characters} characters: {READ_RESULT}(reference={reference!r}) shows it]"
+        note = f"[old result of {name}, {characters} characters: {READ_RESULT}(reference={reference!r}) shows it]"
+        return _Masked(replace(message, text=note, images=()), reference)
 
     def _with_images(self, message: ToolResultMessage | UserMessage, room: int) -> ToolResultMessage | UserMessage:
         """The message with the pictures that its event brings, at most ``room``; it tells of those left out."""

@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import Callable
 
-from dimos_streams.agent.backoff import Backoff
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.missions import Mission
@@ -14,6 +13,7 @@ from dimos_streams.agent.open_call import OpenCall
 from dimos_streams.agent.queue import Notice, OperatorWords
 from dimos_streams.agent.resuming import Resumption, Unanswered
 from dimos_streams.agent.sub_mission import SUB
+from dimos_streams.client.backoff import Backoff
 from dimos_streams.errors import SkillError, SkillUnavailableError
 
 _INTRODUCTION_S = 3.0

@@ -89,7 +89,7 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
 async def open_gateway(address: BridgeAddress) -> AsyncIterator[SkillGateway]:
     """A gateway to a bridge. Raises ``BridgeUnreachableError`` at once if there is none."""
     await address.get("/healthz")
-    from dimos_streams.agent.http_gateway import HttpGateway
+    from dimos_streams.client.http_gateway import HttpGateway
 
     # Nobody needs the jitter of its reconnections to repeat.
     gateway = HttpGateway(address.url, rng=random.Random(os.getpid()), token=address.token)

@@ -171,6 +171,7 @@ class _Session:
         parts = [
             f"ready after {clock.monotonic() - self._began:.1f} s" if self._plan.mode != "virtual" else "ready",
             f"bridge {bridge}" if bridge else "",
+            f"dashboard {bridge}/" if bridge and self._plan.mode != "virtual" else "",
             f"files {record.run_dir}" if record else "",
         ]
         run_id = record.run_id if record else None

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
-from dimos_streams.agent.sse import SseParser
 from dimos_streams.bridge.broker import Broker
 from dimos_streams.bridge.module import Bridge
+from dimos_streams.client.sse import SseParser
 from dimos_streams.errors import SkillUnavailableError
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.testing.part import CrashablePart, PartDownError

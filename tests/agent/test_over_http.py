@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.http_gateway import HttpGateway
 from dimos_streams.agent.module import Agent
-from dimos_streams.agent.sse_client import SseError
 from dimos_streams.bus import create_bus
+from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.client.sse_client import SseError
 from dimos_streams.errors import (
     CallRejectedError,
     SkillArgumentError,
@@ -31,8 +31,8 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import PlacedEvent, SkillGateway
-from tests.agent.event_server import HEAD, Peer, event_server
 from tests.agent.stage import ToySkills, stage
+from tests.client.event_server import HEAD, Peer, event_server
 
 
 def gateway_at(url: str, **options: Any) -> HttpGateway:

@@ -11,8 +11,8 @@ from typing import Any
 
 from dimos_streams.agent.calls import CallManager
 from dimos_streams.agent.inbox import Inbox
-from dimos_streams.agent.iterators import closing
 from dimos_streams.agent.queue import CallNews, MessageQueue
+from dimos_streams.client.iterators import closing
 from dimos_streams.errors import SkillError, SkillUnavailableError
 from dimos_streams.testing import PartGateway
 from dimos_streams.tool_stream.event import ToolEvent

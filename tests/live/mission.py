@@ -16,10 +16,10 @@ from typing import Any
 import requests
 
 from dimos_streams import clock
-from dimos_streams.agent.http_gateway import HttpGateway
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import create_bus
+from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.nav_msgs import Odometry

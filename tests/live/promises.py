@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dimos_streams.agent.iterators import closing
 from dimos_streams.agent.telling import answer_text, news_text
+from dimos_streams.client.iterators import closing
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 

@@ -16,7 +16,7 @@ LINKED = {
     "blueprints": "dimos_streams/blueprints",
     "lcm_types": "dimos_streams/lcm_types",
 }
-SHIPPED = {".py", ".pyi", ".yaml", ".lcm", ".xml"}
+SHIPPED = {".py", ".pyi", ".yaml", ".lcm", ".xml", ".html", ".css", ".js"}
 
 
 def tree() -> set[str]:

@@ -32,6 +32,7 @@ class GateChain:
         self.gates = tuple(gates)
         self.enabled = enabled
         self._duplicates = duplicates
+        self._tools: dict[str, tuple[OfferedSkill, ToolSchema]] = {}
 
     async def review(self, request: CallRequest) -> Verdict:
         """See ``Reviewer``."""
@@ -58,7 +59,11 @@ class GateChain:
         """See ``Reviewer``."""
         if not skill.available or skill.audience != "everyone" or not self.enabled.enabled(skill.name):
             return None
-        return ToolSchema(skill.name, skill.description, self._duplicates.parameters(skill))
+        known = self._tools.get(skill.name)
+        if known is None or known[0] is not skill:  # each iteration asks about every skill again
+            schema = ToolSchema(skill.name, skill.description, self._duplicates.parameters(skill))
+            known = self._tools[skill.name] = (skill, schema)
+        return known[1]
 
 
 def build_chain(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from dimos_streams import clock
-from dimos_streams.agent.iterators import closing
 from dimos_streams.agent.models.base import (
     Finish,
     ModelDelta,
@@ -24,6 +23,7 @@ from dimos_streams.agent.models.base import (
 from dimos_streams.agent.models.chat_format import chat_deltas, chat_messages, chat_tools
 from dimos_streams.agent.models.options import ModelOptions
 from dimos_streams.agent.models.refusals import Habits, may_pass, retry_after_s
+from dimos_streams.client.iterators import closing
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:

@@ -7,8 +7,6 @@ import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from dimos_streams.agent.backoff import Backoff
-from dimos_streams.agent.iterators import closing
 from dimos_streams.agent.models.base import (
     Cut,
     Finish,
@@ -19,6 +17,8 @@ from dimos_streams.agent.models.base import (
     TextDelta,
     ToolCallDelta,
 )
+from dimos_streams.client.backoff import Backoff
+from dimos_streams.client.iterators import closing
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,7 @@ class Chaos:
     async def come_to_rest(self) -> None:
         """All that is held is let go; then everything has to end by itself."""
         core = self.rig.core
+        await asyncio.sleep(3 * ON_ITS_WAY_S)
         async with asyncio.timeout(600):
             while core.loop.missions or core.loop.state is not LoopState.IDLE or core.calls.open or len(core.queue):
                 core.control.resume()

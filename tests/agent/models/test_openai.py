@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.iterators import closing
 from dimos_streams.agent.models import create_model, guarded, openai_chat
 from dimos_streams.agent.models.base import (
     AssistantMessage,
@@ -33,6 +32,7 @@ from dimos_streams.agent.models.base import (
     UserMessage,
 )
 from dimos_streams.agent.models.options import ModelOptions
+from dimos_streams.client.iterators import closing
 from dimos_streams.errors import UserError
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply
 from tests.agent.models.golden_cases import CASES, put_together

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.iterators import closing
 from dimos_streams.agent.models import guarded
 from dimos_streams.agent.models.base import (
     Cut,
@@ -28,6 +27,7 @@ from dimos_streams.agent.models.options import ModelOptions, Pricing
 from dimos_streams.agent.models.refusals import may_pass, retry_after_s
 from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.models.scripted import Script, ScriptedModel
+from dimos_streams.client.iterators import closing
 from tests.helpers import run_virtual
 
 REQUEST = ModelRequest((UserMessage("hello"),))

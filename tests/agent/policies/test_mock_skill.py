@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from dimos_streams.agent.iterators import closing
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus
+from dimos_streams.client.iterators import closing
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.codec import channel_name
 from dimos_streams.messages.geometry_msgs import Twist

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dimos_streams.agent.gates.base import ToolRequest
+from dimos_streams.agent.memo import Memo
 from dimos_streams.agent.models.base import (
     AssistantMessage,
     ImagePart,
@@ -137,3 +139,26 @@ def test_pictures_reach_the_messages_and_are_counted(tmp_path: Path) -> None:
     assert isinstance(seen[0], ToolResultMessage)
     assert "[1 picture not shown any more]" in seen[0].text
     assert without_urls({"a": [url, "b"]}) == {"a": ["[a picture]", "b"]}
+
+
+def test_a_memo_knows_the_same_objects_and_forgets_the_oldest() -> None:
+    numbers = itertools.count(1)
+    memo: Memo[list[int], int] = Memo(lambda thing: next(numbers), capacity=2)
+    first, equal, third = [1], [1], [3]
+    assert [memo.of(first), memo.of(equal), memo.of(first)] == [1, 2, 1]
+    assert [memo.of(third), memo.of(equal), memo.of(first)] == [3, 2, 4]
+    assert memo.again(first) == 5
+    assert len(memo) == 2
+
+
+def test_what_was_masked_is_kept_again_when_it_was_forgotten() -> None:
+    store = ResultStore(capacity_bytes=1500)
+    pipeline = ResultPipeline(store, ResultSettings(masked_after=1, masked_above=0))
+    old = ToolResultMessage("t0", "scan", "old " * 250)
+    messages: list[Message] = [old, AssistantMessage("a"), AssistantMessage("b")]
+    note = pipeline.mask(messages)[0].text
+    assert pipeline.mask(messages)[0].text == note
+    store.put("other " * 200)
+    again = pipeline.mask(messages)[0].text
+    assert again != note
+    assert store.get(again.split("reference='")[1].split("'")[0]) == old.text

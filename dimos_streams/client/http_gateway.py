@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from dimos_streams.agent.sse import SseEvent
-from dimos_streams.agent.sse_client import SseClient
+from dimos_streams.client.sse import SseEvent
+from dimos_streams.client.sse_client import SseClient
 from dimos_streams.errors import (
     CallRejectedError,
     SkillArgumentError,
@@ -29,7 +29,7 @@ from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
 
 if TYPE_CHECKING:
-    from dimos_streams.agent.http_session import CuttableSession
+    from dimos_streams.client.http_session import CuttableSession
 
 T = TypeVar("T")
 
@@ -144,7 +144,7 @@ class HttpGateway:
     def _request_blocking(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         import requests
 
-        from dimos_streams.agent.http_session import why
+        from dimos_streams.client.http_session import why
 
         try:
             with self._session() as session:
@@ -162,7 +162,7 @@ class HttpGateway:
 
     @contextlib.contextmanager
     def _session(self) -> Iterator[CuttableSession]:
-        from dimos_streams.agent.http_session import CuttableSession
+        from dimos_streams.client.http_session import CuttableSession
 
         # One for each request: nothing is shared between threads, and no connection is found dead when it is used.
         with CuttableSession() as session:

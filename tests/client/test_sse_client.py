@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.sse import SseEvent
-from dimos_streams.agent.sse_client import SseClient, SseError
-from tests.agent.event_server import HEAD, EventServer, Peer, event_server
+from dimos_streams.client.sse import SseEvent
+from dimos_streams.client.sse_client import SseClient, SseError
+from tests.client.event_server import HEAD, EventServer, Peer, event_server
 
 
 def client_of(server: EventServer, **options: Any) -> SseClient:

@@ -10,17 +10,17 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from dimos_streams.agent.backoff import Backoff
-from dimos_streams.agent.handoff import Handoff
-from dimos_streams.agent.iterators import closing
-from dimos_streams.agent.sse import SseEvent, SseParser
+from dimos_streams.client.backoff import Backoff
+from dimos_streams.client.handoff import Handoff
+from dimos_streams.client.iterators import closing
+from dimos_streams.client.sse import SseEvent, SseParser
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.limited_log import LimitedLog
 
 if TYPE_CHECKING:
     import requests
 
-    from dimos_streams.agent.http_session import CuttableSession
+    from dimos_streams.client.http_session import CuttableSession
 
 _CONTENT_TYPE = "text/event-stream"
 _PIECE = 65536
@@ -180,7 +180,7 @@ class SseClient:
         import requests
         import urllib3
 
-        from dimos_streams.agent.http_session import why
+        from dimos_streams.client.http_session import why
 
         retry_after_s = 0.0
         try:
@@ -199,7 +199,7 @@ class SseClient:
         self._stopping.wait(wait_s)
 
     def _read_connection(self, deliver: _Deliver) -> None:
-        from dimos_streams.agent.http_session import CuttableSession
+        from dimos_streams.client.http_session import CuttableSession
 
         with CuttableSession() as session:
             with self._guard:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
-from dimos_streams.agent.iterators import closing
+from dimos_streams.client.iterators import closing
 from dimos_streams.errors import SkillUnavailableError
 from dimos_streams.module import Services
 from dimos_streams.skill import OnDuplicate

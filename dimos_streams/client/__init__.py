@@ -1,0 +1,1 @@
+"""Clients of a bridge: over HTTP and server-sent events, or within one process."""
