@@ -18,7 +18,11 @@ class UserError(DimosStreamsError):
 
 
 class BusError(DimosStreamsError):
-    """The machine's transport does not work (no multicast route, port taken, bad URL)."""
+    """The machine's transport does not work (no multicast route, port taken)."""
+
+
+class BusUrlError(UserError, BusError):
+    """No bus has such a URL."""
 
 
 class MessageError(DimosStreamsError):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams.bus.url import UdpmUrl
-from dimos_streams.errors import UserError
+from dimos_streams.errors import BusUrlError
 
 _SHORT, _FRAGMENT = 0x4C433032, 0x4C433033
 _SHORT_HEADER = struct.Struct(">II")
@@ -29,6 +29,8 @@ _MAX_FRAGMENTS = 0xFFFF
 _RECEIVE_BUFFER = 4 << 20
 _SENDERS = 64
 """Whose messages are put together at the same time; each has one that is not complete."""
+_MAX_HELD = 256 << 20
+"""Bytes of all of them; beyond it, the one that began first is given up."""
 
 Deliver = Callable[[str, bytes], None]
 
@@ -59,7 +61,7 @@ class _Partial:
 
 class UdpmSocket:
     """Has what ``LcmBus`` needs of ``lcm.LCM``. Raises ``OSError`` if the machine can't send to the group, and
-    ``UserError`` for a bad option of the URL."""
+    ``BusUrlError`` for a bad option of the URL."""
 
     def __init__(self, url: UdpmUrl) -> None:
         self._address = (url.group, url.port)
@@ -173,10 +175,11 @@ class UdpmSocket:
             return
         partial.data += self._view[begin:size]
         partial.came += 1
-        if partial.came == count:
-            del self._partials[sender]
-            if len(partial.data) == total:
-                self._deliver(partial.channel, bytes(partial.data))
+        while sum(len(held.data) for held in self._partials.values()) > _MAX_HELD:
+            self._partials.pop(next(iter(self._partials)))
+        complete = partial.came == count and self._partials.pop(sender, None) is not None
+        if complete and len(partial.data) == total:
+            self._deliver(partial.channel, bytes(partial.data))
 
     def _name(self, begin: int, size: int) -> tuple[str, int] | None:
         """The channel that begins at a place of the datagram, and where it ends; None if that is none."""
@@ -199,4 +202,4 @@ def _number(url: UdpmUrl, option: str, default: int) -> int:
     try:
         return int(text)
     except ValueError as error:
-        raise UserError(f"bad bus URL {str(url)!r}: {option} is a number, not {text!r}") from error
+        raise BusUrlError(f"bad bus URL {str(url)!r}: {option} is a number, not {text!r}") from error

@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from dimos_streams.errors import BusError, UserError
+from dimos_streams.errors import BusError, BusUrlError
 
 DEFAULT_URL = "udpm://239.255.76.67:7667?ttl=0"
 _RECEIVE_BUFFER = 4 * 1024 * 1024
@@ -36,7 +36,7 @@ class UdpmUrl:
             if not ipaddress.IPv4Address(group).is_multicast:
                 raise ValueError(f"{group} is no multicast address (224.0.0.0 to 239.255.255.255)")
         except ValueError as error:
-            raise UserError(f"bad bus URL {text!r}: {error}; valid: {DEFAULT_URL!r}") from error
+            raise BusUrlError(f"bad bus URL {text!r}: {error}; valid: {DEFAULT_URL!r}") from error
         return cls(group, port, {"ttl": "0"} | dict(parse_qsl(parts.query)))
 
     def __str__(self) -> str:
@@ -68,10 +68,10 @@ class UdpmUrl:
 
 
 def transport_of(url: str) -> str:
-    """``"memq"`` or ``"udpm"``. Raises ``BusError`` for any other."""
+    """``"memq"`` or ``"udpm"``. Raises ``BusUrlError`` for any other."""
     scheme = url.partition("://")[0]
     if scheme not in ("memq", "udpm") or "://" not in url:
-        raise BusError(f"bad bus URL {url!r}; valid: 'memq://' or for example {DEFAULT_URL!r}")
+        raise BusUrlError(f"bad bus URL {url!r}; valid: 'memq://' or for example {DEFAULT_URL!r}")
     return scheme
 
 

@@ -83,7 +83,7 @@ async def _self_test(url: UdpmUrl) -> list[Finding]:
     finally:
         await bus.close()
     guard = (
-        Finding("packet guard", "ok", "malformed datagrams are dropped by the kernel")
+        Finding("packet guard", "ok", "malformed datagrams are dropped")
         if bus.guarded
         else Finding("packet guard", "warning", "not available here: a malformed datagram can end a process")
     )

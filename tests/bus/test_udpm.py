@@ -12,6 +12,7 @@ from typing import Any
 import lcm
 import pytest
 
+from dimos_streams.bus import udpm
 from dimos_streams.bus.udpm import UdpmSocket
 from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.errors import UserError
@@ -151,3 +152,17 @@ def test_senders_are_kept_apart(bus_url: str, ours: UdpmSocket, got: Got, raw: A
 def test_a_bad_option_is_a_users_mistake() -> None:
     with pytest.raises(UserError, match="ttl is a number, not 'x'"):
         UdpmSocket(UdpmUrl.parse("udpm://239.255.76.67:7667?ttl=x"))
+
+
+def test_what_is_never_completed_is_bounded(
+    ours: UdpmSocket, got: Got, bus_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(udpm, "_MAX_HELD", 12)
+    others = [UdpmSocket(UdpmUrl.parse(bus_url)) for _ in range(2)]
+    for other in others:
+        other._sending.send(fragment(1, 10, 0, 0, 2, b"/a\0abcdefg"))
+    for other in others:
+        other._sending.send(fragment(1, 10, 7, 1, 2, b"hij"))
+        other.close()
+    handle(ours)
+    assert got == [("/a", b"abcdefghij")], "the one that began first was given up"

@@ -24,7 +24,7 @@ from tests.cli.machine import REPOSITORY, ROVER, Machine
         (["run", ROVER, "--virtual-time"], 2, "--duration"),
         (["run", ROVER, "--virtual-time", "--in-process", "--duration", "1"], 2, "--in-process"),
         (["run", ROVER, "--virtual-time", "--daemon", "--duration", "1"], 2, "--daemon"),
-        (["run", ROVER, "--bus", "http://x"], 1, "bad bus URL 'http://x'"),
+        (["run", ROVER, "--bus", "http://x"], 2, "bad bus URL 'http://x'"),
         (["run", "base-robot", "--say", "hello"], 2, "no bridge"),
         (["skills", "--url", "http://127.0.0.1:9", "--port", "9"], 2, "--url and --port"),
         (["skills", "--url", "127.0.0.1:9"], 2, "bad bridge URL"),

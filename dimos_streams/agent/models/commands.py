@@ -52,11 +52,15 @@ COMMANDS = (
 """Skills and how they are asked for."""
 
 _NUMBER = r"([-+]?\d+(?:\.\d+)?)"
-_THEM = r"(?:them|him|her|it|that person|the person)"
-_DURATION = r"(?:\s+for\s+(?P<amount>\d+(?:\.\d+)?)\s*(?P<unit>s|sec|seconds?|min|minutes?))?"
+_PRONOUN = r"(?:them|him|her|it)"
+_THEM = rf"(?:{_PRONOUN}|that person|the person)"
+_SPAN = r"\s+for\s+(?P<{0}amount>\d+(?:\.\d+)?)\s*(?P<{0}unit>s|sec|seconds?|min|minutes?)"
+_DURATION = rf"(?:{_SPAN.format('')})?"
+_THEN_DURATION = rf"(?:{_SPAN.format('then_')})?"
 _VERB = r"(?:move|drive|turn|go|follow|patrol|stop|halt|look|watch|what|observe)\b"
+_END = r"(?:\s+for\s+[\d.]+\s*\w+)?\s*(?:$|[,;.]|\band\b|\bthen\b)"
 _SPLIT = re.compile(
-    rf"\s*(?:[,;.]|\band\b|\bthen\b)(?:\s*(?:,|\band\b|\bthen\b))*\s*(?={_VERB}(?!\s+{_THEM}$))", re.I
+    rf"\s*(?:[,;.]|\band\b|\bthen\b)(?:\s*(?:,|\band\b|\bthen\b))*\s*(?={_VERB}(?!\s+{_THEM}{_END}))", re.I
 )
 _ARTICLE = re.compile(r"^(?:the|a|an|any|some)\s+", re.I)
 _OR = re.compile(
@@ -120,18 +124,22 @@ def _look_out(match: re.Match[str]) -> tuple[Step, ...]:
     descriptions = [_ARTICLE.sub("", part.strip()) for part in _OR.split(match["what"])]
     arguments: dict[str, Any] = {"descriptions": descriptions, **_timeout(match)}
     if match["then"]:
-        arguments["then"] = {"skill": "follow_person", "arguments": {"description": "$label"}}
+        following = {"description": "$label", **_timeout(match, "then_")}
+        arguments["then"] = {"skill": "follow_person", "arguments": following}
     return (Step("look_out_for", arguments),)
 
 
 def _follow(match: re.Match[str]) -> tuple[Step, ...]:
+    if re.fullmatch(_PRONOUN, match["whom"], re.I):
+        return ()
     return (Step("follow_person", {"description": _ARTICLE.sub("", match["whom"]), **_timeout(match)}),)
 
 
-def _timeout(match: re.Match[str]) -> dict[str, float]:
-    if not match["amount"]:
+def _timeout(match: re.Match[str], of: str = "") -> dict[str, float]:
+    amount, unit = match[f"{of}amount"], match[f"{of}unit"]
+    if not amount:
         return {}
-    return {"timeout_s": float(match["amount"]) * (60.0 if match["unit"].lower().startswith("m") else 1.0)}
+    return {"timeout_s": float(amount) * (60.0 if unit.lower().startswith("m") else 1.0)}
 
 
 def _move(match: re.Match[str]) -> tuple[Step, ...]:
@@ -166,7 +174,7 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Builder], ...] = tuple(
         (r"(?:stop|halt|freeze|cancel)(?: (?:everything|all|now|moving|the robot))*", _stop_all),
         (
             rf"(?:look out|watch out|watch|look|search|keep an eye out) for (?P<what>.+?){_DURATION}"
-            rf"(?P<then>,?\s+(?:(?:and|then)\s+)*follow\s+{_THEM})?",
+            rf"(?P<then>,?\s+(?:(?:and|then)\s+)*follow\s+{_THEM}{_THEN_DURATION})?",
             _look_out,
         ),
         (rf"follow (?P<whom>.+?){_DURATION}", _follow),

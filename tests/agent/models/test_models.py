@@ -81,6 +81,24 @@ def text_of(deltas: list[ModelDelta]) -> str:
             "look out for a dog for 30 seconds and follow it",
             [("look_out_for", {"descriptions": ["dog"], "timeout_s": 30.0} | FOLLOW)],
         ),
+        (
+            "look out for a person in red for 20 seconds, then follow them for 2 minutes and stop",
+            [
+                (
+                    "look_out_for",
+                    {
+                        "descriptions": ["person in red"],
+                        "timeout_s": 20.0,
+                        "then": {
+                            "skill": "follow_person",
+                            "arguments": {"description": "$label", "timeout_s": 120.0},
+                        },
+                    },
+                ),
+                *STOP_ALL,
+            ],
+        ),
+        ("follow the person", [("follow_person", {"description": "person"})]),
         ("stop", STOP_ALL),
         ("STOP everything!", STOP_ALL),
         ("stop the patrol", [("stop_patrol", {})]),
@@ -113,7 +131,7 @@ def test_grammar(words: str, steps: list[tuple[str, dict[str, Any]]]) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["", "help", "make me a coffee", "follow", "go to the kitchen", "turn", "move left"]
+    "words", ["", "help", "make me a coffee", "follow", "follow them", "go to the kitchen", "turn", "move left"]
 )
 def test_what_it_cant_understand_it_says_with_what_it_can(words: str) -> None:
     deltas = answer(OfflineModel(), UserMessage(words))
