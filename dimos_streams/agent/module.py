@@ -86,9 +86,9 @@ class Agent(OperatorSkills):
 
     async def run(self) -> None:
         """See ``Module``."""
+        self.spawn(self._hold_the_robot(), name="hold")
         place = await take_up(self.core, self.random, self._wait_for_bridge)
         self.health = "ok"
-        self.spawn(self._hold_the_robot(), name="hold")
         self.spawn(tidy_up(self.core), name="tidy-up")
         await self.core.run(place)
 

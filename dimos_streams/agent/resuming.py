@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dimos_streams.agent.control import Mode
 from dimos_streams.agent.events import EventKind
+from dimos_streams.agent.gates.enabled import SKILL_SET
 from dimos_streams.agent.missions import Spent
 from dimos_streams.agent.record import RecordedMission, RecordLine, read_general, read_missions
 from dimos_streams.agent.sub_mission import SUB, of_sub_agent
@@ -60,6 +62,17 @@ class UnfinishedMission:
 
 
 @dataclass(slots=True, kw_only=True)
+class OperatorWishes:
+    """What the operator had set, and what therefore holds for the new process too."""
+
+    mode: Mode = Mode.RUNNING
+    model: str = ""
+    """Empty for that of the config."""
+    skills: dict[str, bool] = field(default_factory=dict)
+    """Those that were enabled or disabled."""
+
+
+@dataclass(slots=True, kw_only=True)
 class Resumption:
     """All that a new process needs to go on."""
 
@@ -72,6 +85,7 @@ class Resumption:
     closed: list[str]
     """Ids of the newest calls whose close was told."""
     unanswered: list[Unanswered]
+    wishes: OperatorWishes
 
     @property
     def last_number(self) -> int:
@@ -95,6 +109,7 @@ def read_resumption(directory: Path, agent: str) -> Resumption | None:
         calls=open_calls,
         closed=closed[-_CLOSED:],
         unanswered=_unanswered(events),
+        wishes=_wishes(events),
     )
 
 
@@ -121,6 +136,22 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
         elif event.kind == EventKind.STOP:
             found.in_turn = False
             found.reason, found.text = event.data["reason"], event.data["text"]
+    return found
+
+
+def _wishes(events: Iterable[AgentEvent]) -> OperatorWishes:
+    found = OperatorWishes()
+    for event in events:
+        if event.kind == EventKind.PAUSE:
+            found.mode = Mode.PAUSED
+        elif event.kind == EventKind.RESUME:
+            found.mode = Mode.RUNNING
+        elif event.kind == EventKind.STEP and event.data["phase"] == "on":
+            found.mode = Mode.STEPPING
+        elif event.kind == EventKind.MODEL_SWITCH:
+            found.model = event.data["model"]
+        elif event.kind == SKILL_SET:
+            found.skills[event.data["skill"]] = event.data["enabled"]
     return found
 
 

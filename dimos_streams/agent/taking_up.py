@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable
 
+from dimos_streams.agent.control import Mode
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.missions import Mission
@@ -21,6 +22,7 @@ _INTRODUCTION_S = 3.0
 
 async def take_up(core: AgentCore, rng: random.Random, waiting: Callable[[str], None]) -> int:
     """The place in the journal to read on from. ``waiting`` hears why the bridge can't be used yet."""
+    _keep_wishes(core)
     backoff = Backoff(rng)
     missions = _missions(core)
     known = _known_calls(core.resumption, missions)
@@ -53,6 +55,21 @@ async def tidy_up(core: AgentCore) -> None:
         await core.calls.close_lost(unknown_too=True)
     except SkillError as error:
         core.events.emit(EventKind.NOTE, (), text=f"calls from before can't be compared with the bridge's: {error}")
+
+
+def _keep_wishes(core: AgentCore) -> None:
+    """Nothing may begin, nor the robot move, because the agent has died."""
+    if core.resumption is None:
+        return
+    wishes = core.resumption.wishes
+    if wishes.mode is Mode.PAUSED:
+        core.control.pause("as it was when the agent was restarted")
+    elif wishes.mode is Mode.STEPPING:
+        core.control.step_mode()
+    for skill, enabled in wishes.skills.items():
+        core.enabled.set(skill, enabled)
+    if wishes.model and wishes.model != core.model_name:
+        core.use_model(wishes.model)
 
 
 def _missions(core: AgentCore) -> dict[str, Mission]:

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from dimos_streams.bridge import problems
 from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.dashboard.routes import PATHS, mount_dashboard
 from dimos_streams.bridge.event_stream import EventStream
 from dimos_streams.bridge.exposition import CONTENT_TYPE
 from dimos_streams.bridge.guard import Guard
@@ -174,13 +175,14 @@ def create_app(
 
     if monitor is not None:
         mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
+        mount_dashboard(app)
     mount_mcp(app, McpServer(broker, hub))
     return app
 
 
 def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[str, ...] = ()) -> ASGIApp:
     """The app behind its guard: what is served."""
-    return Guard(app, host=host, token=token, allowed_hosts=allowed_hosts)
+    return Guard(app, host=host, token=token, allowed_hosts=allowed_hosts, public=PATHS)
 
 
 def _after(last_event_id: str | None, from_place: int | None) -> int | None:

@@ -31,11 +31,20 @@ class Guard:
 
     A foreign ``Host`` is how a page in somebody's browser reaches a server on loopback (DNS rebinding); a page
     of another origin may neither read nor command. The token may come as ``?token=`` too where a browser can
-    set no header: ``EventSource`` and ``WebSocket``.
+    set no header: ``EventSource`` and ``WebSocket``. To ``GET`` the ``public`` paths needs none.
     """
 
-    def __init__(self, app: ASGIApp, *, host: str, token: str | None, allowed_hosts: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        host: str,
+        token: str | None,
+        allowed_hosts: Iterable[str] = (),
+        public: Iterable[str] = (),
+    ) -> None:
         self._app = app
+        self._public = frozenset(public)
         self._token = token
         self._hosts = _LOOPBACK | {host.lower()} | {name.lower() for name in allowed_hosts}
         # An address in Host can't come from rebinding a name; which one of the machine's it is does not matter.
@@ -73,7 +82,8 @@ class Guard:
         origin = headers.get(b"origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             return problem(403, "foreign-origin", "Foreign origin", f"pages of {origin!r} may not use this server")
-        if self._token is not None and not self._has_token(scope, headers.get(b"authorization", "")):
+        authorization = headers.get(b"authorization", "")
+        if not (self._token is None or self._is_public(scope) or self._has_token(scope, authorization)):
             detail = "send the run's token as 'Authorization: Bearer ...'"
             return problem(401, "token-needed", "A token is needed", detail)
         return None
@@ -86,6 +96,9 @@ class Guard:
             return self._any_address and bool(ipaddress.ip_address(name))
         except ValueError:
             return False
+
+    def _is_public(self, scope: Scope) -> bool:
+        return scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in self._public
 
     def _has_token(self, scope: Scope, authorization: str) -> bool:
         assert self._token is not None

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from dimos_streams.agent.gates.base import Allow, CallRequest, Emit, Refuse, Verdict
 
+SKILL_SET = "skill_set"
+"""The kind of the event that tells of a change."""
 _MAX_DISABLED = 10_000
 
 
@@ -33,7 +35,7 @@ class EnabledGate:
             del self._disabled[skill]
         else:
             self._disabled[skill] = None
-        self._emit("skill_set", (), skill=skill, enabled=enabled)
+        self._emit(SKILL_SET, (), skill=skill, enabled=enabled)
         return True
 
     async def review(self, request: CallRequest) -> Verdict:

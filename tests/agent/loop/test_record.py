@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from dimos_streams.agent.control import Mode
 from dimos_streams.agent.conversation import Conversation
 from dimos_streams.agent.models.base import AssistantMessage, ModelRequest, ToolCallDelta, ToolResultMessage
 from dimos_streams.agent.record import MissionRecord, read_lines, read_missions
@@ -135,7 +137,7 @@ class Kill:
         }
         return Rig(self.world.bridge, FunctionModel(self.answer, lambda: 0.1), config, record_dir=folder, line=line)
 
-    async def die(self, moment: int) -> int:
+    async def die(self, moment: int, last_deed: Callable[[Rig], object] = lambda rig: None) -> int:
         """Begin the mission, and die at that event or the next that fits; what is then on the disk stays.
 
         Gives the event's number, 0 if the mission was over before.
@@ -148,9 +150,10 @@ class Kill:
         def look(event: AgentEvent) -> None:
             nonlocal died_at
             if not died_at and event.number >= moment and (event.kind == "call_run" or not self.on_its_way):
+                died_at = event.number
+                last_deed(first)
                 shutil.copytree(before, after)
                 self.line.cut(self.on_its_way)
-                died_at = event.number
 
         async with contextlib.AsyncExitStack() as stack:
             await first.__aenter__()
@@ -223,6 +226,36 @@ def _check(kill: Kill, rig: Rig) -> None:
     asked = [call.id for m in newest if isinstance(m, AssistantMessage) for call in m.tool_calls]
     assert asked == [m.tool_call_id for m in newest if isinstance(m, ToolResultMessage)]
     assert len(asked) == sum(isinstance(delta, ToolCallDelta) for answer in kill.script["agent"] for delta in answer)
+
+
+@pytest.mark.feature("B3", "B4")
+@pytest.mark.parametrize("mode", [Mode.PAUSED, Mode.STEPPING])
+def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_path: Path, mode: Mode) -> None:
+    async def main() -> None:
+        kill = Kill(tmp_path, ALONE, on_its_way=False)
+        kill.world.released.set()
+
+        def hold(rig: Rig) -> None:
+            if mode is Mode.PAUSED:
+                rig.core.control.pause("there is a child")
+            else:
+                rig.core.control.step()
+            rig.core.enabled.set("look", False)
+
+        assert await kill.die(21, hold)  # the first move is over
+        async with kill.rig(tmp_path / "after", None) as second:
+            await asyncio.sleep(60)
+            assert second.core.control.mode is mode
+            assert second.core.holding is (mode is Mode.PAUSED)
+            assert second.core.enabled.disabled == ("look",)
+            assert kill.world.log == ["move 1"]
+            second.core.control.resume()
+            async with asyncio.timeout(100):
+                while second.core.loop.missions:  # noqa: ASYNC110 - virtual time
+                    await asyncio.sleep(0.25)
+            assert kill.world.log == ["move 1", "follow ended", "move 2"]
+
+    run_virtual(main())
 
 
 def test_lines_are_json_with_a_place(tmp_path: Path) -> None:

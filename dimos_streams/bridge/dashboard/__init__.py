@@ -1,0 +1,1 @@
+"""`GET /`: the operator's page, a client of `WS /monitor`."""

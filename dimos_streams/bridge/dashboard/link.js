@@ -1,0 +1,138 @@
+/** The connection to `WS /monitor`. */
+
+const ANSWER_MS = 15_000;
+const QUIET_MS = 10_000;
+const PROBE_MS = 5_000;
+const RETRY_MS = { first: 500, longest: 10_000 };
+
+/** A WebSocket that is opened again whenever it is lost. */
+export class Link {
+  /** `connecting`, `live`, `lost`, `refused`, or `token` where a (right) token is missing. */
+  status = "connecting";
+  /** Why the bridge refuses, in its words. */
+  refusal = "";
+  /** When the connection was lost. */
+  since = new Date();
+  #tries = 0;
+  #number = 0;
+  #socket = null;
+  #retry = 0;
+  #quiet = 0;
+  #asked = new Map();
+
+  /** @param {(message: object) => void} onMessage @param {() => void} onChange hears of changes of `status` */
+  constructor(onMessage, onChange) {
+    this.onMessage = onMessage;
+    this.onChange = onChange;
+  }
+
+  get token() {
+    return sessionStorage.getItem("token") ?? "";
+  }
+
+  set token(value) {
+    sessionStorage.setItem("token", value);
+  }
+
+  connect() {
+    clearTimeout(this.#retry);
+    this.#socket?.close();
+    const url = new URL("monitor", location.href);
+    url.protocol = url.protocol.replace("http", "ws");
+    if (this.token) url.searchParams.set("token", this.token);
+    const socket = (this.#socket = new WebSocket(url));
+    socket.onopen = () => this.#opened();
+    socket.onmessage = (event) => this.#heard(event);
+    socket.onclose = () => this.#lost(socket);
+  }
+
+  /** Send a command. Its `reply` or `error`, which there always is. */
+  ask(command) {
+    if (this.status !== "live") return Promise.resolve({ type: "error", text: "there is no connection" });
+    const id = ++this.#number;
+    const socket = this.#socket;
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => this.#lost(socket), ANSWER_MS);
+      this.#asked.set(id, { resolve, timer });
+      socket.send(JSON.stringify({ ...command, id }));
+    });
+  }
+
+  /** @returns {boolean} whether somebody waits for this answer */
+  answer(message) {
+    const asked = this.#asked.get(message.id);
+    if (!asked) return false;
+    clearTimeout(asked.timer);
+    this.#asked.delete(message.id);
+    asked.resolve(message);
+    return true;
+  }
+
+  #opened() {
+    this.#tries = 0;
+    this.#become("live");
+    this.#watch();
+  }
+
+  #heard(event) {
+    this.#watch();
+    this.onMessage(JSON.parse(event.data));
+  }
+
+  /** Nothing changes, or nothing comes through any more: after a while without messages, look which it is. */
+  #watch() {
+    clearTimeout(this.#quiet);
+    const socket = this.#socket;
+    this.#quiet = setTimeout(async () => {
+      const isThere = (await this.#probe()) !== null;
+      if (socket !== this.#socket) return;
+      if (isThere) this.#watch();
+      else this.#lost(socket);
+    }, QUIET_MS);
+  }
+
+  async #lost(socket) {
+    if (socket !== this.#socket) return;
+    this.#socket = null;
+    socket.close();
+    clearTimeout(this.#quiet);
+    const wasLive = this.status === "live";
+    if (wasLive) this.since = new Date();
+    this.#become("lost");
+    for (const id of [...this.#asked.keys()]) {
+      this.answer({ id, type: "error", text: "the connection was lost; perhaps it was carried out" });
+    }
+    if (!wasLive && (await this.#isRefused())) return;
+    if (this.#socket === null) this.#connectLater();
+  }
+
+  #connectLater() {
+    const pause = Math.min(RETRY_MS.longest, RETRY_MS.first * 2 ** this.#tries++);
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => this.connect(), pause * (0.5 + Math.random() / 2));
+  }
+
+  /** Whether there is no sense in trying again before something is done here. */
+  async #isRefused() {
+    const response = await this.#probe();
+    if (response === null || response.ok || this.#socket !== null) return false;
+    this.refusal = (await response.json()).detail;
+    this.#become(response.status === 401 ? "token" : "refused");
+    return response.status === 401;
+  }
+
+  /** What a plain request gets; browsers don't tell pages why a WebSocket was refused. Null if nobody answers. */
+  async #probe() {
+    const headers = this.token ? { Authorization: `Bearer ${this.token}` } : {};
+    try {
+      return await fetch("healthz", { headers, cache: "no-store", signal: AbortSignal.timeout(PROBE_MS) });
+    } catch {
+      return null;
+    }
+  }
+
+  #become(status) {
+    this.status = status;
+    this.onChange();
+  }
+}

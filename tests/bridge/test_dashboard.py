@@ -1,0 +1,166 @@
+"""``GET /``: the dashboard, as it is served, and its agreement with the protocol that it speaks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from importlib.resources import files
+from typing import Any
+
+import pytest
+import requests
+
+from dimos_streams.agent.events import EventKind
+from dimos_streams.agent.states import LoopState
+from dimos_streams.bridge.dashboard.routes import PATHS, POLICY
+from dimos_streams.operator.schema import schema
+from tests.bridge.serving import Served, served
+
+_FOLDER = files("dimos_streams.bridge.dashboard")
+SOURCES = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in _FOLDER.iterdir()
+    if not path.name.endswith(".py") and path.is_file()
+}
+SCRIPTS = "\n".join(text for name, text in sorted(SOURCES.items()) if name.endswith(".js"))
+TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+DEFS: dict[str, Any] = schema()["$defs"]
+
+
+@pytest.fixture(scope="module")
+def bridge() -> Iterator[Served]:
+    with served(token="sesame", allowed_hosts=("robot.local",)) as made:
+        yield made
+
+
+def test_every_file_is_served_to_anybody_as_what_it_is(bridge: Served) -> None:
+    assert {path.rpartition("/")[2] or "dashboard.html" for path in PATHS} == set(SOURCES)
+    for path in PATHS:
+        name = path.rpartition("/")[2] or "dashboard.html"
+        response = bridge.get(path)
+        assert (response.status_code, response.text) == (200, SOURCES[name])
+        headers = response.headers
+        assert headers["content-type"] == TYPES[name.rpartition(".")[2]]
+        assert headers["content-security-policy"] == POLICY
+        assert headers["cache-control"] == "no-store"
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_the_policy_allows_nothing_that_text_could_use() -> None:
+    rules = {rule.split(" ", 1)[0]: rule.split(" ", 1)[1] for rule in POLICY.split("; ")}
+    assert rules["default-src"] == "'none'"
+    assert {rules[name] for name in ("script-src", "style-src", "connect-src")} == {"'self'"}
+    assert {rules[name] for name in ("base-uri", "form-action", "frame-ancestors")} == {"'none'"}
+    assert rules["require-trusted-types-for"] == "'script'"
+    assert "unsafe" not in POLICY
+    assert "*" not in POLICY
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/skills", "/monitor/schema", "/openapi.json", "/dashboard/", "//"])
+def test_nothing_else_is_served_without_the_token(bridge: Served, path: str) -> None:
+    assert bridge.get(path).status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/", "/dashboard/dashboard.js"])
+def test_the_page_obeys_the_rules_for_host_and_origin(bridge: Served, path: str) -> None:
+    assert bridge.get(path, headers={"Host": "robot.local"}).status_code == 200
+    assert bridge.get(path, headers={"Host": "evil.example"}).status_code == 403
+    assert bridge.get(path, headers={"Origin": "http://evil.example"}).status_code == 403
+    assert bridge.get(path, headers={"Origin": bridge.url}).status_code == 200
+    assert bridge.post(path).status_code == 401
+    assert (
+        requests.delete(bridge.url + path, headers={"Authorization": "Bearer sesame"}, timeout=10).status_code == 405
+    )
+
+
+class _References(HTMLParser):
+    """What a page loads, and what its content security policy would refuse."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.inline: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.loaded += [value for name in ("src", "href") if (value := given.get(name))]
+        self.inline += [name for name in given if name.startswith("on") or name == "style"]
+        if tag == "style" or (tag == "script" and "src" not in given):
+            self.inline.append(tag)
+
+
+def test_the_page_loads_only_its_own_files() -> None:
+    page = _References()
+    page.feed(SOURCES["dashboard.html"])
+    assert page.inline == []
+    assert set(page.loaded) == {"data:,", "dashboard/dashboard.css", "dashboard/dashboard.js"}
+    for name, text in SOURCES.items():
+        assert not re.search(r"\w://|url\(|@import", text), f"{name} names something outside"
+    imported = set(re.findall(r'from "\./(\w+\.js)"', SCRIPTS))
+    assert imported | {"dashboard.js"} == {name for name in SOURCES if name.endswith(".js")}
+    assert sum(len(text.encode()) for text in SOURCES.values()) <= 60_000
+
+
+def test_text_never_becomes_html() -> None:
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval(", "Function("):
+        assert word not in SCRIPTS
+
+
+# The page and the protocol
+
+
+def kinds(union: str, field: str) -> dict[str, dict[str, Any]]:
+    """The members of a union of the schema, by the value that tells them apart."""
+    members = [DEFS[part["$ref"].rpartition("/")[2]] for part in DEFS[union]["oneOf"]]
+    return {member["properties"][field]["const"]: member for member in members}
+
+
+def test_the_page_knows_every_message_and_no_other() -> None:
+    taken = re.search(r"switch \(message\.type\) \{(.*?)\n    \}", SCRIPTS, re.DOTALL)
+    assert taken
+    assert set(re.findall(r'case "(\w+)":', taken[1])) == set(kinds("ServerMessage", "type"))
+
+
+def test_the_page_sends_every_command_and_no_other() -> None:
+    sent = re.findall(r"\{ command: \"(\w+)\"([^}]*) \}", SCRIPTS)
+    known = kinds("Command", "command")
+    assert {name for name, _ in sent} == set(known)
+    for name, rest in sent:
+        fields = {field.partition(":")[0].strip() for field in rest.split(",") if field.strip()}
+        assert fields <= set(known[name]["properties"]), name
+        assert set(known[name].get("required", ())) <= {*fields, "command"}, name
+    decisions = set(re.findall(r'#decide\(it, "(\w+)"', SCRIPTS))
+    assert decisions == set(known["decide"]["properties"]["decision"]["enum"])
+
+
+_READ_AS = {
+    "agent": "AgentSnapshot",
+    "approval": "ApprovalView",
+    "entry": "ConversationEntry",
+    "mission": "MissionView",
+    "call": "CallLine",
+    "skill": "SkillLine",
+    "module": "ModuleLine",
+    "robot": "RobotView",
+}
+_METHODS = {"flatMap", "filter", "includes", "startsWith", "lastIndexOf", "slice"}
+
+
+def test_the_page_reads_only_fields_that_are_there() -> None:
+    for name, model in _READ_AS.items():
+        read = set(re.findall(rf"(?<![\w.#/\"]){name}\.(\w+)", SCRIPTS)) - _METHODS
+        assert read, name
+        assert read <= set(DEFS[model]["properties"]), f"{name} is a {model}"
+    shown = set(re.findall(r"\bstate\??\.(\w+)", SCRIPTS))
+    assert shown == set(DEFS["MonitorSnapshot"]["properties"]), "all of the state, and nothing else"
+
+
+def test_the_page_knows_the_words_of_agents() -> None:
+    steps = re.search(r"const STEPS = new Set\(\[(.*?)\]\)", SCRIPTS, re.DOTALL)
+    assert steps
+    assert set(re.findall(r'"(\w+)"', steps[1])) < {kind.value for kind in EventKind}
+    modes = set(DEFS["AgentSnapshot"]["properties"]["mode"]["enum"])
+    assert set(re.findall(r'agent\.mode [!=]== "(\w+)"', SCRIPTS)) <= modes
+    assert set(re.findall(r'agent\.state [!=]== "(\w+)"', SCRIPTS)) <= {state.value for state in LoopState}
