@@ -6,6 +6,7 @@ import os
 import random
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,12 @@ def bus_url() -> str:
     """LCM multicast on a group and port that no other session uses, kept on this machine."""
     group = f"239.255.{random.SystemRandom().randint(1, 254)}.{random.SystemRandom().randint(1, 254)}"
     return f"udpm://{group}:{_free_udp_port()}?ttl=0"
+
+
+@pytest.fixture(scope="session")
+def lcm_library() -> Any:
+    """The module ``lcm``: other programs speak through it. It needs GLib from the system."""
+    return pytest.importorskip("lcm")
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-import lcm
 import pytest
 
 from dimos_streams.bus import udpm
@@ -67,8 +66,8 @@ def fragment(number: int, total: int, offset: int, index: int, count: int, rest:
 
 
 @pytest.mark.feature("F7")
-def test_the_library_understands_it(bus_url: str, ours: UdpmSocket) -> None:
-    library = lcm.LCM(bus_url)
+def test_the_library_understands_it(bus_url: str, ours: UdpmSocket, lcm_library: Any) -> None:
+    library = lcm_library.LCM(bus_url)
     found: Got = []
     library.subscribe("/.*", lambda channel, data: found.append((channel, data)))
     for number, size in enumerate(SIZES, 1):
@@ -78,8 +77,8 @@ def test_the_library_understands_it(bus_url: str, ours: UdpmSocket) -> None:
 
 
 @pytest.mark.feature("F7")
-def test_it_understands_the_library(bus_url: str, ours: UdpmSocket, got: Got) -> None:
-    library = lcm.LCM(bus_url)
+def test_it_understands_the_library(bus_url: str, ours: UdpmSocket, got: Got, lcm_library: Any) -> None:
+    library = lcm_library.LCM(bus_url)
     for number, size in enumerate(SIZES, 1):
         library.publish("/a#b", payload(size))
         handle_until(ours, got, number)

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import lcm
 import pytest
 
 from dimos_streams import clock
@@ -36,7 +36,6 @@ from dimos_streams.tool_stream.wire import unpack_event
 from tests.helpers import until
 
 SKILL_VEL = "/skill_vel#geometry_msgs.Twist"
-BINARIES = Path(lcm.LCM_BIN_DIR)
 WANTED = ("robot", "detector", "follow")
 
 
@@ -83,9 +82,9 @@ def call(bus: Bus, call_id: str, skill: str, arguments: str) -> None:
 
 @pytest.mark.live
 @pytest.mark.feature("F3", "F7")
-def test_a_log_of_lcm_logger_replays(tmp_path: Path, bus_url: str) -> None:
+def test_a_log_of_lcm_logger_replays(tmp_path: Path, bus_url: str, lcm_library: Any) -> None:
     ours, theirs = tmp_path / "ours.lcmlog", tmp_path / "theirs.lcmlog"
-    with running(BINARIES / "lcm-logger", "-q", f"--lcm-url={bus_url}", theirs):
+    with running(Path(lcm_library.LCM_BIN_DIR) / "lcm-logger", "-q", f"--lcm-url={bus_url}", theirs):
         asyncio.run(live_mission(bus_url, tmp_path, ours))
     for path in (ours, theirs):
         report = replay(path, ReplayOptions(modules=("follow",), blueprint=resolve("robot-only")))
@@ -102,7 +101,9 @@ def test_a_log_of_lcm_logger_replays(tmp_path: Path, bus_url: str) -> None:
 @pytest.mark.live
 @pytest.mark.feature("F7")
 @pytest.mark.parametrize("player", ["lcm-logplayer", "dimos-streams"])
-def test_live_modules_react_to_what_is_played(mission_log: Path, bus_url: str, player: str) -> None:
+def test_live_modules_react_to_what_is_played(
+    mission_log: Path, bus_url: str, player: str, request: pytest.FixtureRequest
+) -> None:
     plans = [plan for plan in plan_modules(resolve("robot-only")) if plan.spec.name == "follow"]
     sent: list[Twist] = []
     heard: list[ToolEvent] = []
@@ -123,7 +124,8 @@ def test_live_modules_react_to_what_is_played(mission_log: Path, bus_url: str, p
 
     ours = ("--without", "/skill_vel", "--without", "/tool_streams", "--speed", "4", "--bus", bus_url)
     if player == "lcm-logplayer":
-        with running(BINARIES / player, "--speed=4", f"--lcm-url={bus_url}", filtered(mission_log)):
+        binaries = Path(request.getfixturevalue("lcm_library").LCM_BIN_DIR)
+        with running(binaries / player, "--speed=4", f"--lcm-url={bus_url}", filtered(mission_log)):
             asyncio.run(scenario())
     else:
         with running(sys.executable, "-m", "dimos_streams", "replay", mission_log, *ours):

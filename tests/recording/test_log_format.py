@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
-import lcm
 import pytest
 
 from dimos_streams.errors import UserError
@@ -17,16 +17,16 @@ EVENTS = [*some_events(300), (START + 3_000_000, "/big#sensor_msgs.Image", bytes
 
 
 @pytest.mark.feature("F7")
-def test_bytes_are_those_of_event_log(tmp_path: Path) -> None:
+def test_bytes_are_those_of_event_log(tmp_path: Path, lcm_library: Any) -> None:
     ours = write_log(tmp_path / "ours.lcmlog", EVENTS)
     theirs = tmp_path / "theirs.lcmlog"
-    log = lcm.EventLog(str(theirs), "w")
+    log = lcm_library.EventLog(str(theirs), "w")
     for utime, channel, data in EVENTS:
         log.write_event(utime, channel, data)
     log.close()
     assert ours.read_bytes() == theirs.read_bytes()
     assert raw(read_log(theirs)) == EVENTS
-    log = lcm.EventLog(str(ours))
+    log = lcm_library.EventLog(str(ours))
     assert [(event.eventnum, event.timestamp, event.channel, event.data) for event in log] == [
         (number, *event) for number, event in enumerate(EVENTS)
     ]

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import lcm
 import pytest
 
 from dimos_streams.blueprint.load import resolve
@@ -111,10 +110,10 @@ def test_calls_are_made_up_from_their_first_events(mission_log: Path, tmp_path: 
     assert report.passed, text_of(report)
 
 
-def test_a_log_without_metadata_needs_a_blueprint(mission_log: Path, tmp_path: Path) -> None:
+def test_a_log_without_metadata_needs_a_blueprint(mission_log: Path, tmp_path: Path, lcm_library: Any) -> None:
     events = [event for event in raw(read_log(mission_log)) if event[1] != CHANNEL]
     path = tmp_path / "foreign.lcmlog"
-    log = lcm.EventLog(str(path), "w")
+    log = lcm_library.EventLog(str(path), "w")
     for utime, channel, data in [*events, (events[-1][0], "POSE", b"of another program")]:
         log.write_event(utime, channel, data)
     log.close()
