@@ -43,7 +43,7 @@ def bus_url() -> str:
 
 @pytest.fixture(scope="session")
 def lcm_library() -> Any:
-    """The module ``lcm``: other programs speak through it. It needs GLib from the system."""
+    """The module ``lcm``, for what other programs do with it. It and its tools need GLib from the system."""
     return pytest.importorskip("lcm")
 
 

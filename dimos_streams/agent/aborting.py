@@ -32,7 +32,8 @@ class AbortReport(BaseModel):
     """What was taken back, and what could not be; newest first."""
 
     def __str__(self) -> str:
-        lines = [f"aborted {len(self.missions)} missions, {len(self.cancelled)} calls"]
+        missions, calls = len(self.missions), len(self.cancelled)
+        lines = [f"aborted: {missions} mission{'s'[: missions != 1]}, {calls} call{'s'[: calls != 1]}"]
         if self.unfinished:
             lines.append(f"may still run: {', '.join(self.unfinished)}; the agent stays paused")
         return "\n".join([*lines, *map(str, self.undone)])

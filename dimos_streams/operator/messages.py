@@ -108,6 +108,9 @@ class ApprovalView(Message):
     expires_utime: int | None = None
     """When it counts as rejected, None if it waits for ever."""
 
+    def __str__(self) -> str:
+        return f"{self.id}, a call of {self.skill}, is {self.state.replace('_', ' ')}"
+
 
 class WaitingCall(Message):
     """A call that may not begin yet, because the operator has paused the agent or steps through its calls."""

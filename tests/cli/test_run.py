@@ -18,13 +18,13 @@ def run_of(machine: Machine, *more: str) -> list[str]:
 
 @pytest.mark.live
 def test_duration_ends_open_calls_with_the_reason(machine: Machine) -> None:
-    with machine.started(*run_of(machine, "--duration", "1.5")) as process:
+    with machine.started(*run_of(machine, "--duration", "4")) as process:
         read_until(process, "bridge http")
         assert machine("call", "wander", "--wait", "answer").code == 0
         rest, _ = process.communicate(timeout=20)
     assert process.returncode == 0
-    assert "wander            cancelled: the run's duration of 1.5 s is over" in rest
-    assert re.search(r"ran 1\.\d s; 1 call: 1 cancelled\n$", rest)
+    assert "wander            cancelled: the run's duration of 4 s is over" in rest
+    assert re.search(r"ran 4\.\d s; 1 call: 1 cancelled\n$", rest)
     assert machine.leaves_nothing()
 
 

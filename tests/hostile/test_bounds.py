@@ -72,6 +72,7 @@ def test_a_datagram_cannot_claim_to_be_a_message_of_gigabytes(bus_url: str) -> N
     asyncio.run(check())
 
 
+@pytest.mark.usefixtures("lcm_library")
 def test_a_bus_without_a_guard_says_so(bus_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def unavailable(fd: int) -> None:
         raise OSError("packet filters need Linux")

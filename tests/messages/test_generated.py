@@ -42,10 +42,12 @@ def test_every_type_is_either_a_fact_or_our_own() -> None:
     assert {name for name in TYPE_NAMES if not name.startswith("dimos_streams.")} == FACTS.keys()
 
 
+@pytest.mark.usefixtures("lcm_library")
 def test_generated_files_are_up_to_date() -> None:
     assert generate.main(["--check"]) == 0
 
 
+@pytest.mark.usefixtures("lcm_library")
 def test_check_names_stale_missing_and_extra_files(tmp_path: Path) -> None:
     expected = generate.generate(generate.DEFINITIONS)
     for path, text in expected.items():
@@ -64,6 +66,7 @@ def test_check_names_stale_missing_and_extra_files(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.usefixtures("lcm_library")
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
