@@ -261,14 +261,11 @@ class AgentCore:
         state = self._robot()
         return None if state.x is None or state.y is None else RobotPose(state.x, state.y, state.yaw or 0.0)
 
-    async def held_changed(self, timeout_s: float) -> None:
-        """Wait until ``holding`` may have changed; while it holds, so long at most."""
-        if not self.holding:
-            await self._held.wait()
-        else:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout_s):
-                    await self._held.wait()
+    async def held_changed(self, timeout_s: float | None) -> None:
+        """Wait until ``holding`` may have changed, so long at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._held.wait()
         self._held.clear()
 
     def _on_event(self, event: AgentEvent) -> None:

@@ -33,6 +33,8 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "Said"]
 
 HOLD_PERIOD_S = 0.2
+RELEASES = 5
+"""How often the end of a hold is told, every ``HOLD_PERIOD_S``."""
 _LINE = 2000
 
 
@@ -148,14 +150,15 @@ class Agent(OperatorSkills):
             await changed.wait()
 
     async def _hold_the_robot(self) -> None:
-        """Tell the velocity gate while the robot has to be still, and once when that is over."""
-        held = False
+        """Tell the velocity gate while the robot has to be still, and when that is over: some times, for any
+        datagram may get lost."""
+        releases = 0
         while True:
             holding = self.core.holding
-            if holding or held:
+            if holding or releases:
                 self.hold.publish(String(data=json.dumps({"source": self.name, "hold": holding})))
-            held = holding
-            await self.core.held_changed(HOLD_PERIOD_S)
+            releases = RELEASES if holding else max(0, releases - 1)
+            await self.core.held_changed(HOLD_PERIOD_S if holding or releases else None)
 
     def _wait_for_bridge(self, why: str) -> None:
         self.health = why

@@ -31,7 +31,7 @@ class GateLimits:
     turn_acceleration: float = 5.0
     command_timeout_s: float = 0.2
     teleop_hold_s: float = 0.5
-    hold_timeout_s: float = 2.0
+    hold_timeout_s: float = 15.0
     scan_timeout_s: float = 0.5
     robot_radius: float = 0.22
     side_margin: float = 0.08
