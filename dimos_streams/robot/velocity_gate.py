@@ -38,7 +38,9 @@ class VelocityGateConfig(ModuleConfig):
         _DEFAULTS.teleop_hold_s, ge=0.0, description="skills wait so long after the last teleop command"
     )
     hold_timeout_s: float = Field(
-        _DEFAULTS.hold_timeout_s, gt=0.0, description="a hold that is not repeated for so long has ended; whoever holds may need a restart"
+        _DEFAULTS.hold_timeout_s,
+        gt=0.0,
+        description="a hold that is not repeated for so long has ended; whoever holds may need a restart",
     )
     scan_timeout_s: float = Field(
         _DEFAULTS.scan_timeout_s, gt=0.0, description="without a scan for so long the base only turns"
