@@ -14,7 +14,7 @@ SMALL = {"robot.camera_width": 160, "robot.camera_height": 120}
 
 def speed(run: MissionRun) -> float:
     twist = run.topic("/odom").last.twist.twist
-    return max(math.hypot(twist.linear.x, twist.linear.y), abs(twist.angular.z))
+    return float(max(math.hypot(twist.linear.x, twist.linear.y), abs(twist.angular.z)))
 
 
 @pytest.mark.feature("B3")
