@@ -213,7 +213,8 @@ class ApprovalBook:
         else:
             approval.remaining_s = timeout_s
         # All is in place: whoever hears of it may decide at once.
-        self._emit("approval_created", missions, approval=self._view(approval).model_dump(mode="json"))
+        view = self._view(approval).model_dump(mode="json")
+        self._emit("approval_created", missions, approval=view, text=_told(approval))
         return approval
 
     def _change(self, approval: _Approval, arguments: Mapping[str, Any]) -> None:
@@ -279,3 +280,10 @@ def denial(skill: str, arguments: Mapping[str, Any], decision: Decision) -> str:
     """What a model is told of a call that an operator did not approve."""
     why = f": {decision.reason}" if decision.reason else ""
     return f"Not run: {shown(skill, arguments)} was not approved{why}. Do not repeat it as it is."
+
+
+def _told(approval: _Approval) -> str:
+    """For whoever follows the conversation and has no console."""
+    why = f" ({approval.reason})" if approval.reason else ""
+    commands = f"`dimos-streams approve {approval.id}`, or `reject`"
+    return f"Waits for an operator's decision{why}: {shown(approval.skill, approval.arguments)}\n{commands}"

@@ -20,6 +20,8 @@ _SHOWN_FIGURES = 6
 _OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
 _SHOWN_ROLES = ("operator", "assistant", "error", "note")
 """Roles of the conversation's entries that are shown; the others repeat tool streams."""
+_LOOKS = frozenset({"approvals", "plans", "typing"})
+"""Skills of agents for consoles."""
 
 
 class Reporter(Protocol):
@@ -114,6 +116,8 @@ class TextReporter:
         """See ``Reporter``."""
         if is_conversation(event):
             self._conversation(event)
+        elif _only_looks(event):
+            return
         elif event.type == "progress":
             text = f"… {event.text}{_figures(event.data)}"
             line = self._line(self._labels.of(event), text, "cyan", event.utime)
@@ -177,7 +181,7 @@ class CallCounts:
 
     def take(self, event: ToolEvent) -> None:
         """Count what an event tells."""
-        if is_conversation(event):
+        if is_conversation(event) or _only_looks(event):
             return
         if event.type == "close":
             self._open.pop(event.call_id, None)
@@ -200,6 +204,12 @@ class CallCounts:
 def is_conversation(event: ToolEvent) -> bool:
     """Whether an event is part of the operator's talk with an agent."""
     return event.skill == "say" or event.skill.endswith("_say")
+
+
+def _only_looks(event: ToolEvent) -> bool:
+    """Whether an event is part of a console's look at an agent, which changes nothing."""
+    namespace = event.module.rpartition("/")[0].replace("/", "_")
+    return event.skill.removeprefix(f"{namespace}_") in _LOOKS
 
 
 class _Labels:

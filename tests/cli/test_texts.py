@@ -203,3 +203,17 @@ def test_traffic() -> None:
     lonely = Traffic("/b")
     lonely.add(5_000_000, 1.0)
     assert lonely.row(2.0) == ("/b", "0.5 Hz", "2.5 MB/s", "5.0 MB", "?")
+
+
+def test_looking_at_an_agent_is_not_shown_as_something_that_happens(capsys: pytest.CaptureFixture[str]) -> None:
+    look = [
+        event("open", skill="approvals", arguments={}),
+        event("close", "[]", skill="approvals", outcome="completed"),
+    ]
+    robot = ToolEvent(**{**look[0].to_dict(), "module": "robot1/agent", "skill": "robot1_approvals"})
+    shown(*look, robot, event("open", skill="count_approvals", call_id="c2", arguments={}))
+    assert [line.split()[1] for line in lines_of(capsys)] == ["count_approvals"]
+    counts = CallCounts()
+    for each in look:
+        counts.take(each)
+    assert str(counts) == "no calls"

@@ -134,6 +134,7 @@ def test_modified_arguments_are_validated_and_the_agent_is_free_meanwhile() -> N
             said = await made.say("go")
             await until(made.agent.core.approvals.pending)
             (view,) = made.agent.core.approvals.pending()
+            assert any(view.id in text and "walk(distance_m=5)" in text for text in said.texts("update"))
             for arguments, problem in (({"distance_m": 50}, "distance_m"), ({"distance": 1}, "distance")):
                 for name, more in (("decide", {"decision": "approve"}), ("amend", {})):
                     call = await made.harness.call(name, caller="op", approval=view.id, arguments=arguments, **more)
