@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.messages.std_msgs import String
-from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.calls import OwnCalls, listed
 from dimos_streams.skills.motion import Motion
@@ -65,14 +65,8 @@ class Drive(Module):
     hold: In[String] = In(required=False)
     cmd_vel: Out[Twist]
 
-    def __init__(
-        self,
-        config: ModuleConfig | Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        context: RunContext | None = None,
-    ) -> None:
-        super().__init__(config, name=name, context=context)
+    async def start(self) -> None:
+        """See ``Module``."""
         self._calls = OwnCalls()
         self._began: dict[str, Pose] = {}
 

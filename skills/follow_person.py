@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -12,7 +11,7 @@ from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.vision_msgs import Detection2DArray
-from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.calls import OwnCalls, listed, wanting
 from dimos_streams.skills.following import Following, FollowReport
@@ -50,19 +49,10 @@ class FollowPerson(Module):
     cmd_vel: Out[Twist]
     wanted_descriptions: Out[String]
 
-    def __init__(
-        self,
-        config: ModuleConfig | Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        context: RunContext | None = None,
-    ) -> None:
-        super().__init__(config, name=name, context=context)
-        self.poses = PoseHistory()
-        self._calls = OwnCalls()
-
     async def start(self) -> None:
         """Listen to the odometry."""
+        self.poses = PoseHistory()
+        self._calls = OwnCalls()
         self.odom.on_message(self.poses.add)
 
     @skill(uses={"base"}, on_duplicate="replace", motion=True)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.vision_msgs import Detection2DArray
-from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.calls import OwnCalls, listed, wanting
 from dimos_streams.skills.continuation import Then
@@ -68,14 +67,8 @@ class LookOut(Module):
     detections: In[Detection2DArray]
     wanted_descriptions: Out[String]
 
-    def __init__(
-        self,
-        config: ModuleConfig | Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        context: RunContext | None = None,
-    ) -> None:
-        super().__init__(config, name=name, context=context)
+    async def start(self) -> None:
+        """See ``Module``."""
         self._calls = OwnCalls()
 
     @skill(parallel_safe=True)
