@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Header, Query, Request, Response
+from fastapi import FastAPI, Header, Query, Response
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
@@ -27,6 +25,7 @@ from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.metrics import metrics
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
+from dimos_streams.bridge.strict_json import StrictJsonRoute
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
@@ -83,8 +82,26 @@ def create_app(
     options = streams or StreamOptions()
     abort = abort or (lambda client: None)
     app = FastAPI(title="dimos-streams bridge", version=_version(), docs_url=None, redoc_url=None)
-    app.router.route_class = _StrictJsonRoute
+    app.router.route_class = StrictJsonRoute
     problems.install(app)
+
+    _mount_views(app, broker, hub)
+    _mount_calls(app, broker)
+    _mount_streams(app, hub, options, abort)
+    if monitor is not None:
+        mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
+        mount_dashboard(app)
+    mount_mcp(app, McpServer(broker, hub))
+    return app
+
+
+def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[str, ...] = ()) -> ASGIApp:
+    """The app behind its guard: what is served."""
+    return Guard(app, host=host, token=token, allowed_hosts=allowed_hosts, public=PATHS)
+
+
+def _mount_views(app: FastAPI, broker: Broker, hub: Hub) -> None:
+    """What there is and how it stands."""
 
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:
@@ -122,6 +139,10 @@ def create_app(
             for module in await broker.modules()
         ]
 
+
+def _mount_calls(app: FastAPI, broker: Broker) -> None:
+    """Calls: begun, looked at, cancelled."""
+
     @app.post("/calls", status_code=201)
     async def call(
         body: CallRequest,
@@ -156,6 +177,10 @@ def create_app(
         await broker.cancel(call_id, (body or CancelRequest()).reason)
         return await broker.view(call_id)
 
+
+def _mount_streams(app: FastAPI, hub: Hub, options: StreamOptions, abort: Callable[[object], None]) -> None:
+    """The events of all calls."""
+
     @app.get("/tool_streams", response_model=None)
     async def tool_streams(
         call: str | None = None,
@@ -173,17 +198,6 @@ def create_app(
             abort=abort,
         )
 
-    if monitor is not None:
-        mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
-        mount_dashboard(app)
-    mount_mcp(app, McpServer(broker, hub))
-    return app
-
-
-def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[str, ...] = ()) -> ASGIApp:
-    """The app behind its guard: what is served."""
-    return Guard(app, host=host, token=token, allowed_hosts=allowed_hosts, public=PATHS)
-
 
 def _after(last_event_id: str | None, from_place: int | None) -> int | None:
     """The place behind which a stream begins; what the client has read counts more than what it once asked for."""
@@ -192,27 +206,6 @@ def _after(last_event_id: str | None, from_place: int | None) -> int | None:
             raise HTTPException(400, f"Last-Event-ID {last_event_id[:50]!r} is not a place")
         return int(last_event_id)
     return None if from_place is None else max(0, from_place - 1)
-
-
-class _StrictJsonRequest(Request):
-    """A request whose JSON is JSON: no NaN, no depth that ends in a recursion error."""
-
-    async def json(self) -> Any:
-        body = await self.body()
-        try:
-            return from_json(body, allow_inf_nan=False)
-        except ValueError as error:
-            raise HTTPException(400, f"The body is not JSON: {error}") from error
-
-
-class _StrictJsonRoute(APIRoute):
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def handle_strictly(request: Request) -> Response:
-            return await handle(_StrictJsonRequest(request.scope, request.receive))
-
-        return handle_strictly
 
 
 def _version() -> str:

@@ -1,0 +1,32 @@
+"""Request bodies whose JSON is JSON: no NaN, no depth that ends in a recursion error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic_core import from_json
+from starlette.exceptions import HTTPException
+
+
+class _StrictJsonRequest(Request):
+    async def json(self) -> Any:
+        body = await self.body()
+        try:
+            return from_json(body, allow_inf_nan=False)
+        except ValueError as error:
+            raise HTTPException(400, f"The body is not JSON: {error}") from error
+
+
+class StrictJsonRoute(APIRoute):
+    """Answers 400 where a body is none."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_strictly(request: Request) -> Response:
+            return await handle(_StrictJsonRequest(request.scope, request.receive))
+
+        return handle_strictly
