@@ -140,7 +140,7 @@ def test_a_module_that_hangs_at_its_end_is_killed_in_time(bus_url: str, tmp_path
 
 
 _PARENT = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.supervisor import Supervisor
@@ -153,6 +153,8 @@ async def main():
     await supervisor.wait()
 
 if __name__ == "__main__":
+    # Whatever runs the tests in the background may have it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     asyncio.run(main())
 """
 
