@@ -29,6 +29,7 @@ _ROLES: dict[str, Role] = {
     EventKind.RESULT: "tool",
     EventKind.NOTE: "note",
     EventKind.ERROR: "error",
+    EventKind.RETRY: "note",
     "approval_created": "note",
 }
 """What the agent's events are in the conversation; other kinds are no part of it."""

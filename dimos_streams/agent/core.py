@@ -251,6 +251,7 @@ class AgentCore:
         self.events.emit(
             EventKind.RETRY,
             ids(turn.missions) if turn else (),
+            text=f"The model is asked again in {retry.delay_s:.1f} s: {retry.error}",
             error=str(retry.error),
             attempt=retry.attempt,
             attempts=retry.attempts,

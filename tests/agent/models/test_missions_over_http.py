@@ -142,6 +142,8 @@ def test_one_mission_survives_all_that_servers_do() -> None:
             assert max(map(len, answers)) < 1000
             assert (asked, s.skills.moves, s.skills.notes) == (["move", "move"], [1, 1], [])
             retries = [event.data for event in s.agent.core.events.after(0) if event.kind == "retry"]
+            told = [entry.text for entry in s.agent.conversation.entries if entry.role == "note"]
+            assert [text for text in told if "asked again" in text] == [data["text"] for data in retries]
             failures = ["HTTP 429", *["HTTP 500"] * 3, "sent what is not JSON"]
             assert all(words in retry["error"] for words, retry in zip(failures, retries, strict=True)), retries
             assert retries[0]["delay_s"] == 0.4
