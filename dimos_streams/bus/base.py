@@ -13,8 +13,9 @@ from dimos_streams.errors import BusError
 from dimos_streams.limited_log import LimitedLog
 
 Handler = Callable[[str, bytes], None]
-Wants = Callable[[str], bool]
 """Takes a channel and a payload. Runs on the loop, must not block, is never called from inside ``publish``."""
+Wants = Callable[[str], bool]
+"""Whether messages of a channel are wanted."""
 
 DEFAULT_CAPACITY = 8192
 CAPACITY_BYTES = 16 * 1024 * 1024

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import random
+import socket
 import subprocess
 import sys
 import threading
@@ -206,6 +207,25 @@ def test_the_agent_waits_for_its_bridge(free_port: int) -> None:
         async with ModuleHarness(Agent(name="agent", context=context)) as harness:
             await poll(lambda: "Connection refused" in harness.module.health)
             assert harness.failed() is None
+
+    asyncio.run(main())
+
+
+@pytest.mark.feature("E10")
+def test_stopping_cuts_the_request_that_is_under_way() -> None:
+    """A thread that waits for a bridge that says nothing would outlive the agent, and hold up its process."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            silent.setblocking(False)
+            context = RunContext(bridge_url=f"http://127.0.0.1:{silent.getsockname()[1]}")
+            async with asyncio.timeout(4), ModuleHarness(Agent(name="agent", context=context)):
+                connection, _ = await loop.sock_accept(silent)
+                assert (await loop.sock_recv(connection, 65536)).startswith(b"GET /")
+            with connection:
+                async with asyncio.timeout(4):
+                    assert await loop.sock_recv(connection, 65536) == b""
 
     asyncio.run(main())
 
