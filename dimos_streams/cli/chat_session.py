@@ -67,8 +67,9 @@ class PromptScreen(Screen):
         from prompt_toolkit import PromptSession
         from prompt_toolkit.history import FileHistory
 
-        from dimos_streams.runtime.registry import state_dir
+        from dimos_streams.runtime.registry import keep_private, state_dir
 
+        keep_private()  # the history has the operator's words
         state_dir().mkdir(parents=True, exist_ok=True)
         self._progress: dict[str, Line] = {}
         self.session: PromptSession[str] = PromptSession(

@@ -156,7 +156,9 @@ def run(
 
 def _execute(plan: RunPlan, *, daemon: bool) -> None:
     from dimos_streams.cli.session import run_session
+    from dimos_streams.runtime.registry import keep_private
 
+    keep_private()
     if daemon:
         from dimos_streams.cli.daemon import detach
 

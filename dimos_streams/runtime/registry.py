@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from pathlib import Path
@@ -13,6 +14,9 @@ from dimos_streams.errors import UserError
 
 _KEPT_RUNS = 20
 _FILE = "run.json"
+_OWNER_FILE = "owner.json"
+
+_logger = logging.getLogger(__name__)
 
 
 class RunRecord(BaseModel):
@@ -34,6 +38,22 @@ class RunRecord(BaseModel):
     processes: tuple[dict[str, object], ...] = ()
 
 
+class RunOwner(BaseModel):
+    """The process that made a run's directory. A directory without this file is no run, and is never deleted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    directory: str
+    """The directory's own name: a copy under another name is no run."""
+    pid: int
+    pid_started: int
+
+
+def keep_private() -> None:
+    """Let what this process writes from now on be read by its user only: runs have pictures, words and tokens."""
+    os.umask(0o077)
+
+
 def state_dir() -> Path:
     """``DIMOS_STREAMS_STATE_DIR``, else ``$XDG_STATE_HOME/dimos-streams``, else ``~/.local/state/dimos-streams``."""
     own = os.environ.get("DIMOS_STREAMS_STATE_DIR")
@@ -52,6 +72,8 @@ def new_run_dir(name: str) -> Path:
     directory = runs_dir / f"{clock.utime() // 1000}-{name}-{os.getpid()}"
     try:
         (directory / "logs").mkdir(parents=True, mode=0o700)
+        owner = RunOwner(directory=directory.name, pid=os.getpid(), pid_started=process_start(os.getpid()) or 0)
+        (directory / _OWNER_FILE).write_text(owner.model_dump_json())
         _forget_old(runs_dir)
     except OSError as error:
         raise UserError(
@@ -97,7 +119,21 @@ def process_start(pid: int) -> int | None:
 
 
 def _forget_old(runs_dir: Path) -> None:
-    living = {record.run_dir for record in runs()}
-    ended = [path for path in sorted(runs_dir.iterdir()) if path.is_dir() and path not in living]
+    """Delete the oldest ended runs. What is not provably a run stays, and what can't be deleted is told."""
+    ended = [path for path in sorted(runs_dir.iterdir()) if _is_ended_run(path)]
     for path in ended[: -_KEPT_RUNS or None]:
-        shutil.rmtree(path, ignore_errors=True)
+        try:
+            shutil.rmtree(path)
+        except OSError as error:
+            _logger.warning("the old run %s can't be deleted: %s", path, error)
+
+
+def _is_ended_run(path: Path) -> bool:
+    """Whether a directory says that it is a run, and the process that made it has ended."""
+    if path.is_symlink() or not path.is_dir():
+        return False
+    try:
+        owner = RunOwner.model_validate_json((path / _OWNER_FILE).read_bytes())
+    except (OSError, ValidationError):
+        return False
+    return owner.directory == path.name and process_start(owner.pid) != owner.pid_started

@@ -20,6 +20,7 @@ from typing import Any
 from dimos_streams.errors import BusError, DimosStreamsError, UserError
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
+from dimos_streams.runtime.registry import keep_private
 
 EXIT_FAILED = 1
 EXIT_ORPHANED = 70
@@ -39,6 +40,7 @@ def main(task: WorkerTask, reports: Connection) -> None:
     """Run until told to stop (SIGTERM), a module fails, or the parent has died; for ``Process(target=…)``."""
     # A terminal's Ctrl-C reaches every process; only the supervisor decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_private()
     _set_up_logging(task)
     sys.exit(asyncio.run(_Worker(task, reports).run()))
 

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -174,3 +175,15 @@ def test_a_run_in_the_background_is_found_and_logs(machine: Machine) -> None:
         assert following.wait(20) == 0
     assert machine.leaves_nothing()
     assert "Moved 0.1 m" in machine("logs", run_id, "--process", "run").out
+
+
+@pytest.mark.live
+def test_what_a_run_writes_is_its_users_alone(machine: Machine, tmp_path: Path) -> None:
+    log = tmp_path / "walk.lcmlog"
+    said = ["--say", "move 0.2 m", "--exit-when-done", "--record", str(log)]
+    for mode in ([], ["--in-process"]):
+        log.unlink(missing_ok=True)
+        assert machine(*run_of(machine, *said, *mode)).code == 0
+        written = [log, *machine.state.glob("runs/**/*")]
+        assert len(written) > 5
+        assert [path for path in written if path.stat().st_mode & 0o077] == []

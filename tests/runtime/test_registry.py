@@ -1,0 +1,68 @@
+"""What is kept of ended runs, and who may read what a run writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.runtime.registry import new_run_dir, process_start, state_dir
+
+
+def ended_process() -> tuple[int, int]:
+    """Number and start of a process that is no more."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    started = process_start(process.pid)
+    process.communicate(b"\n")
+    assert started is not None
+    return process.pid, started
+
+
+def make_run(name: str, pid: int, started: int) -> Path:
+    path = state_dir() / "runs" / name
+    (path / "logs").mkdir(parents=True)
+    (path / "owner.json").write_text(json.dumps({"directory": name, "pid": pid, "pid_started": started}))
+    return path
+
+
+def test_only_ended_runs_are_forgotten() -> None:
+    pid, started = ended_process()
+    ended = [make_run(f"{number:04}-rover-{pid}", pid, started) for number in range(1, 25)]
+    living = make_run("0000-rover-1", os.getpid(), process_start(os.getpid()) or 0)
+    runs = state_dir() / "runs"
+    foreign = runs / "0000-holiday-pictures-2019"
+    foreign.mkdir()
+    (foreign / "beach.jpg").write_bytes(b"sand")
+    copied = runs / "0000-rover-7"
+    copied.mkdir()
+    (copied / "owner.json").write_text((ended[0] / "owner.json").read_text())
+    elsewhere = state_dir() / "elsewhere"
+    elsewhere.mkdir()
+    (runs / "0000-link-1").symlink_to(elsewhere, target_is_directory=True)
+    (runs / "a file").write_text("")
+    (runs / "0000-broken-1").mkdir()
+    (runs / "0000-broken-1" / "owner.json").write_text("[")
+
+    own = new_run_dir("rover")
+
+    assert [path for path in ended if not path.exists()] == ended[:4]
+    kept = [living, foreign / "beach.jpg", copied, elsewhere, runs / "0000-link-1", runs / "a file", own / "logs"]
+    assert [path for path in kept if not path.exists()] == []
+    assert (runs / "0000-broken-1").exists()
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may delete everything")
+def test_a_run_that_cannot_be_deleted_stops_nobody() -> None:
+    pid, started = ended_process()
+    stuck = make_run(f"0001-rover-{pid}", pid, started)
+    for number in range(2, 24):
+        make_run(f"{number:04}-rover-{pid}", pid, started)
+    stuck.chmod(0o500)
+    try:
+        assert new_run_dir("rover").exists()
+    finally:
+        stuck.chmod(0o700)
