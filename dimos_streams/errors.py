@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class DimosStreamsError(Exception):
@@ -37,7 +38,15 @@ class MessageError(DimosStreamsError):
 
 
 class SkillError(DimosStreamsError):
-    """A skill could not do what was asked. The text reaches the caller word for word."""
+    """A skill could not do what was asked. The text reaches the caller word for word.
+
+    ``result`` is what there is of a result all the same: it reaches the caller in the close, as one of a completed
+    call would.
+    """
+
+    def __init__(self, message: str = "", *, result: Any = None) -> None:
+        self.result = result
+        super().__init__(message)
 
 
 class SkillArgumentError(SkillError):

@@ -36,8 +36,8 @@ class Spent:
 class Mission:
     """Counts the work that an operator's words caused: waiting messages, turns, calls that are open.
 
-    It is over when the count comes back to zero. ``text`` and ``reason`` are those of its newest turn. A sub-mission
-    is work of its ``parent``, which is not over before it, and pays for it.
+    It is over when the count comes back to zero. ``text``, ``reason`` and ``why`` are those of its newest turn. A
+    sub-mission is work of its ``parent``, which is not over before it, and pays for it.
     """
 
     def __init__(
@@ -58,6 +58,8 @@ class Mission:
         self.began_utime = clock.utime()
         self.text = ""
         self.reason = ""
+        self.why = ""
+        """The reason in words, for people, where it does not speak for itself."""
         self.spent = Spent()
         self.ended = ""
         """Why it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …): no turn of it
@@ -93,7 +95,7 @@ class Mission:
         if self.ended:
             return False
         self.ended = reason
-        self.reason = reason
+        self.reason, self.why = reason, ""
         self._on_end(self)
         for part in tuple(self._parts):
             part.end(reason)

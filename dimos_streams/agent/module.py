@@ -17,11 +17,13 @@ from dimos_streams.agent.foreground import Dialogue
 from dimos_streams.agent.missions import Mission
 from dimos_streams.agent.operator_skills import OperatorSkills
 from dimos_streams.agent.queue import OperatorWords
+from dimos_streams.agent.reasons import completed, explained
 from dimos_streams.agent.record import FOLDER
 from dimos_streams.agent.stopping import RobotState
 from dimos_streams.agent.taking_up import take_up, tidy_up
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
+from dimos_streams.errors import SkillError
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
@@ -30,7 +32,7 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.tool_stream.gateway import SkillGateway
 
-__all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "Said"]
+__all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "Said"]
 
 HOLD_PERIOD_S = 0.2
 RELEASES = 5
@@ -50,6 +52,10 @@ class Said(BaseModel):
 
     def __str__(self) -> str:
         return self.text or self.reason
+
+
+class MissionIncompleteError(SkillError):
+    """A mission ended before it was done. ``result`` is what was ``Said``."""
 
 
 class Agent(OperatorSkills):
@@ -111,7 +117,8 @@ class Agent(OperatorSkills):
     async def say(self, call: Call, text: str) -> Said:
         """Tell the agent something, and hear what it says and does until the mission is over.
 
-        Cancelling it cancels the calls that it led to.
+        Cancelling it cancels the calls that it led to. It fails if the mission does not complete; its result then
+        has the reason.
 
         Args:
             text: What to tell the agent, for instance "follow the person in red".
@@ -129,7 +136,10 @@ class Agent(OperatorSkills):
         except asyncio.CancelledError:
             mission.end("cancelled")
             raise
-        return Said(text=mission.text, reason=mission.reason)
+        said = Said(text=mission.text, reason=mission.reason)
+        if not completed(mission.reason):
+            raise MissionIncompleteError(explained(mission), result=said)
+        return said
 
     async def _relay(self, call: Call, mission: Mission, seen: int) -> None:
         """Pass on the conversation's entries from ``seen`` on, as far as they are the mission's, until it is over."""

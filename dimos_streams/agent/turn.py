@@ -31,6 +31,8 @@ class Ending:
     reason: str
     note: str = ""
     """For people, where the reason alone does not say it."""
+    why: str = ""
+    """The same, where the conversation has it already."""
     ends_missions: bool = False
     """Nothing more may be done for the missions: what they have begun is ended too."""
 
@@ -102,6 +104,8 @@ class Turn:
             self.emit(EventKind.NOTE, text=ending.note)
         for mission in self.missions:
             mission.reason, mission.text = mission.ended or ending.reason, self.text
+            if mission.reason == ending.reason:
+                mission.why = ending.note or ending.why
         self.emit(
             EventKind.STOP, reason=ending.reason, note=ending.note, iterations=self.iteration, text=self.text[:500]
         )
@@ -116,7 +120,7 @@ class Turn:
             _logger.exception("the agent's loop has a bug")
             text = f"internal error in turn {self.id} ({type(error).__name__}: {error})"
             self.emit(EventKind.ERROR, text=text, is_error=True)
-            return Ending("error")
+            return Ending("error", why=text)
 
     async def _iterate(self) -> Ending | None:
         """One iteration; None to go on with another."""
@@ -133,7 +137,9 @@ class Turn:
             return answer
         self.text = answer.text or self.text
         if not answer.calls:
-            return Ending("completed" if answer.finish in ("stop", "tool_calls") else answer.finish)
+            return Ending(
+                "completed" if answer.finish in ("stop", "tool_calls") else answer.finish, why=answer.why_cut
+            )
         self._execution = Execution(self, answer.calls)
         return self._must_stop(answer.calls) or await self._execute(answer)
 
@@ -168,8 +174,9 @@ class Turn:
         if self._answering is not None:
             self._count(self._answering.usage)
             self._answering = None
-        self.emit(EventKind.ERROR, text=f"the model failed: {why}", is_error=True)
-        return Ending("error")
+        text = f"the model failed: {why}"
+        self.emit(EventKind.ERROR, text=text, is_error=True)
+        return Ending("error", why=text)
 
     def _offered_tools(self) -> tuple[ToolSchema, ...]:
         parts = self.parts

@@ -65,7 +65,7 @@ async def run_call(module: Module, spec: SkillSpec, call: RunningCall, arguments
         else:
             _close_failed(call, error)
     except SkillError as error:
-        writer.close(Outcome.FAILED, str(error)[:_MAX_ERROR], {"error": type(error).__name__})
+        writer.close(Outcome.FAILED, str(error)[:_MAX_ERROR], _error_data(error))
     except Exception as error:
         _close_failed(call, error)
 
@@ -107,6 +107,20 @@ def _result(result: Any) -> tuple[str, dict[str, Any]]:
     if len(encoded.encode()) + len(text[:_MAX_TEXT].encode()) > MAX_PAYLOAD:
         raise SkillError(f"the result has {len(encoded)} bytes, {MAX_PAYLOAD} are possible; give a reference instead")
     return text[:_MAX_TEXT], {"result": result}
+
+
+def _error_data(error: SkillError) -> dict[str, Any]:
+    """The data of a failed close. A result that can't be told is left out: the error counts for more."""
+    data: dict[str, Any] = {"error": type(error).__name__}
+    if error.result is not None:
+        try:
+            _, told = _result(error.result)
+            size = len(json_text(told).encode()) + len(str(error)[:_MAX_ERROR].encode())
+        except SkillError as unfit:
+            _logger.warning("the result of a failed call is left out: %s", unfit)
+        else:
+            return data | told if size <= MAX_PAYLOAD else data
+    return data
 
 
 def _own_text(result: Any) -> str | None:

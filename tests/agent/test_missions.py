@@ -182,7 +182,7 @@ def test_results_that_come_while_the_agent_works_are_one_turn(tmp_path: Path) ->
             s.skills.left.set()
             await asyncio.sleep(1)
             s.skills.sight.set_result("z")
-            await said.result()
+            await said.closed()
             roles = [entry.role for entry in s.entries()]
             turn = roles.index("event")
             assert roles[turn - 1] == "assistant"
@@ -222,10 +222,13 @@ def test_reasons(tmp_path: Path, turns: list[dict[str, object]], reason: str, la
     async def main() -> None:
         async with stage(script(tmp_path / "script.yaml", *turns) | {"max_iterations": 3}) as s:
             said = await s.say("go")
-            assert (await said.result())["reason"] == reason
+            closed = await said.closed()
+            assert closed.data["result"]["reason"] == reason
+            assert closed.outcome == ("completed" if reason == "completed" else "failed")
+            assert reason == "completed" or f"did not complete: {reason} (" in closed.text
             assert s.entries()[-1].role == last
             # The agent lives: it takes the next words.
-            assert (await (await s.say("again")).result())["reason"] != ""
+            assert (await (await s.say("again")).closed()).data["result"]["reason"] != ""
 
     run_virtual(main())
 

@@ -55,8 +55,10 @@ def test_a_mission_survives_a_server_that_fails_and_recovers() -> None:
 def test_a_permanent_failure_ends_the_mission_with_its_reason() -> None:
     async def main() -> None:
         async with served(Reply.error(401, "no such key"), Reply.say("Back again.")) as (server, s):
-            result = await (await s.say("move")).result()
-            assert result["reason"] == "error"
+            closed = await (await s.say("move")).closed()
+            assert (closed.outcome, closed.data["result"]["reason"]) == ("failed", "error")
+            assert "did not complete: error (the model failed: " in closed.text
+            assert "HTTP 401: no such key" in closed.text
             assert "HTTP 401: no such key" in s.entries("error")[0].text
             assert len(server.requests) == 1
             assert (await (await s.say("and now?")).result())["text"] == "Back again."
@@ -157,9 +159,9 @@ def test_a_server_that_falls_silent() -> None:
         silent = Reply.say("Moving now.").but(silent_after=1)
         async with served(silent, Reply.say("Here I am."), silence_s=0.3) as (server, s):
             begun = asyncio.get_running_loop().time()
-            result = await (await s.say("move")).result()
+            closed = await (await s.say("move")).closed()
             assert asyncio.get_running_loop().time() - begun < 0.8
-            assert result["reason"] == "error"
+            assert closed.data["result"]["reason"] == "error"
             assert "'openai:m' has said nothing for 0.3 s" in s.entries("error")[0].text
             await server.requests[0].over.wait()
             assert server.requests[0].abandoned

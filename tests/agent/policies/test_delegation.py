@@ -266,7 +266,7 @@ def test_pause_abort_and_approvals_hold_for_sub_agents() -> None:
             await until(lambda: made.agent.core.calls.open)
             aborting = await made.harness.call("abort", caller="operator")
             assert len((await aborting.result())["cancelled"]) == 1
-            assert (await second.result())["reason"] == "aborted"
+            assert (await second.closed()).data["result"]["reason"] == "aborted"
             asked = len(brain.requests)
             await asyncio.sleep(10)
             assert len(brain.requests) == asked

@@ -95,7 +95,7 @@ def test_one_dialogue_after_the_other_and_abort_ends_one() -> None:
             await asyncio.sleep(1)
             assert not second.done()
             await (await made.harness.call("abort", caller="operator")).result()
-            assert (await mission.result())["reason"] == "aborted"
+            assert (await mission.closed()).data["result"]["reason"] == "aborted"
             await second
             assert made.agent.core.foreground.busy
             await held.__aexit__(None, None, None)

@@ -209,8 +209,8 @@ def test_repetition_is_warned_of_hinted_at_and_stopped() -> None:
     async def main() -> None:
         brain = Brain(*[[("tell", {"characters": 8})], [("tell", {"characters": 16})]] * 20)
         async with robot_stage(brain, max_iterations=40) as (made, _):
-            result = await (await made.say("go")).result()
-            assert result["reason"] == "repetition"
+            closed = await (await made.say("go")).closed()
+            assert closed.data["result"]["reason"] == "repetition"
             assert len(brain.requests) == 18
             notes = [entry.text for entry in made.entries("note") if "times in a row" in entry.text]
             assert [text.split(" times")[0][-1] for text in notes] == ["3", "6", "9"]

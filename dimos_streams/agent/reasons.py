@@ -1,0 +1,29 @@
+"""Why missions end: which reasons are a success, and what the others mean."""
+
+from __future__ import annotations
+
+from dimos_streams.agent.missions import Mission
+
+_COMPLETED = frozenset({"completed", "answered", "goal_reached"})
+"""The model asked for nothing more; the words were the answer to a question; the robot is where it was to go."""
+_MEANINGS = {
+    "": "no turn of it has ended",
+    "aborted": "an operator has aborted it",
+    "cancelled": "the operator has withdrawn the words",
+    "content_filter": "the model's server has held its answer back",
+    "cut": "the model's answer broke off",
+    "deadline": "it took longer than it may",
+    "length": "the model's answer was cut off, for it was longer than it may be",
+    "script_ended": "the scripted model has nothing more to say",
+}
+
+
+def completed(reason: str) -> bool:
+    """Whether a mission that ended for a reason has done what it was to do."""
+    return reason in _COMPLETED
+
+
+def explained(mission: Mission) -> str:
+    """The reason of a mission that did not complete, in a sentence for people."""
+    why = mission.why or _MEANINGS.get(mission.reason, "")
+    return f"the mission did not complete: {mission.reason or 'unknown'}{f' ({why})' if why else ''}"
