@@ -160,6 +160,8 @@ class UdpmSocket:
             if named is None:
                 return
             channel, begin = named
+            if self._has_begun_with(sender, (number, total, count), channel, self._view[begin:size]):
+                return
             self._partials.pop(sender, None)
             while len(self._partials) >= _SENDERS:
                 self._partials.pop(next(iter(self._partials)))
@@ -180,6 +182,13 @@ class UdpmSocket:
         complete = partial.came == count and self._partials.pop(sender, None) is not None
         if complete and len(partial.data) == total:
             self._deliver(partial.channel, bytes(partial.data))
+
+    def _has_begun_with(self, sender: object, shape: tuple[int, int, int], channel: str, data: memoryview) -> bool:
+        """Whether a first fragment is a late repeat of the one that the sender's unfinished message began with."""
+        partial = self._partials.get(sender)
+        if partial is None or (partial.number, partial.size, partial.fragments) != shape:
+            return False
+        return partial.channel == channel and partial.data[: len(data)] == data
 
     def _name(self, begin: int, size: int) -> tuple[str, int] | None:
         """The channel that begins at a place of the datagram, and where it ends; None if that is none."""
