@@ -3,21 +3,28 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+from typing import Protocol
 
 import pytest
 
 from dimos_streams.bridge.entry import Entry
 from dimos_streams.bridge.hub import Hub, HubLimits, Reader, thin
-from dimos_streams.bridge.journal import Journal, JournalLimits
 from dimos_streams.tool_stream.event import ToolEvent
+from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
 from tests.helpers import run_virtual
 
 
-def made(*, journal: JournalLimits | None = None, **limits: int) -> Hub:
-    kept = Journal(None, journal)
-    kept.open()
-    return Hub(kept, HubLimits(**limits))
+class MakeHub(Protocol):
+    def __call__(self, *, events: int = 200_000, **limits: int) -> Hub: ...
+
+
+@pytest.fixture
+def made(opened: OpenJournal) -> MakeHub:
+    def make(*, events: int = 200_000, **limits: int) -> Hub:
+        return Hub(opened(events=events), HubLimits(**limits))
+
+    return make
 
 
 def put(hub: Hub, *events: ToolEvent) -> None:
@@ -31,7 +38,7 @@ async def read_up_to(reader: Reader, place: int) -> list[Entry]:
     return found
 
 
-def test_readers_get_each_event_once_in_order_from_where_they_ask() -> None:
+def test_readers_get_each_event_once_in_order_from_where_they_ask(made: MakeHub) -> None:
     async def check() -> None:
         hub = made(ring_events=64)
         put(hub, *(event(seq) for seq in range(1, 1001)))
@@ -46,7 +53,7 @@ def test_readers_get_each_event_once_in_order_from_where_they_ask() -> None:
     run_virtual(check())
 
 
-def test_filters_by_call_and_caller() -> None:
+def test_filters_by_call_and_caller(made: MakeHub) -> None:
     async def check() -> None:
         hub = made(ring_events=16)
         one = hub.reader(after=0, call_id="c1")
@@ -59,7 +66,7 @@ def test_filters_by_call_and_caller() -> None:
     run_virtual(check())
 
 
-def test_who_wants_nothing_of_the_news_is_not_woken() -> None:
+def test_who_wants_nothing_of_the_news_is_not_woken(made: MakeHub) -> None:
     async def check() -> None:
         hub = made()
         reader = hub.reader(caller="me")
@@ -74,9 +81,9 @@ def test_who_wants_nothing_of_the_news_is_not_woken() -> None:
     run_virtual(check())
 
 
-def test_a_trimmed_range_is_a_gap() -> None:
+def test_a_trimmed_range_is_a_gap(made: MakeHub) -> None:
     async def check() -> None:
-        hub = made(journal=JournalLimits(events=1000), ring_events=16)
+        hub = made(events=1000, ring_events=16)
         for start in range(0, 5000, 100):
             put(hub, *(event(start + index + 1) for index in range(100)))
         first = hub.journal.first_place
@@ -91,7 +98,7 @@ def test_a_trimmed_range_is_a_gap() -> None:
     run_virtual(check())
 
 
-def test_a_place_of_another_journal_is_a_gap_and_all_that_there_is_follows() -> None:
+def test_a_place_of_another_journal_is_a_gap_and_all_that_there_is_follows(made: MakeHub) -> None:
     async def check() -> None:
         hub = made()
         put(hub, event(1, "open"), event(2))
@@ -104,7 +111,7 @@ def test_a_place_of_another_journal_is_a_gap_and_all_that_there_is_follows() -> 
     run_virtual(check())
 
 
-def test_closing_the_hub_ends_all_readers() -> None:
+def test_closing_the_hub_ends_all_readers(made: MakeHub) -> None:
     async def check() -> None:
         hub = made()
         pages = [asyncio.create_task(hub.reader().page()) for _ in range(50)]
@@ -118,7 +125,7 @@ def test_closing_the_hub_ends_all_readers() -> None:
     run_virtual(check())
 
 
-def test_a_reader_that_does_not_catch_up_is_thinned_and_one_that_does_is_not() -> None:
+def test_a_reader_that_does_not_catch_up_is_thinned_and_one_that_does_is_not(made: MakeHub) -> None:
     async def check() -> None:
         hub = made(thin_behind=500)
         slow = hub.reader()
@@ -168,7 +175,7 @@ def stands_for(entry: Entry) -> int:
 
 
 @pytest.mark.parametrize("size", [10, 40_000])
-def test_memory_does_not_depend_on_the_readers(size: int) -> None:
+def test_memory_does_not_depend_on_the_readers(size: int, made: MakeHub) -> None:
     async def check() -> None:
         hub = made(ring_events=500, ring_bytes=1024 * 1024)
         stalled = [hub.reader() for _ in range(20)]

@@ -6,21 +6,16 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bridge.entry import Entry
-from dimos_streams.bridge.journal import CallRow, Journal, JournalLimits
+from dimos_streams.bridge.journal import CallRow
+from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
-
-
-def opened(path: Path | None = None, **limits: float) -> Journal:
-    journal = Journal(path, JournalLimits(**limits))  # type: ignore[arg-type]
-    journal.open()
-    return journal
 
 
 def places(entries: list[Entry]) -> list[int]:
     return [entry.place for entry in entries]
 
 
-def test_places_grow_and_survive_a_restart(tmp_path: Path) -> None:
+def test_places_grow_and_survive_a_restart(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "run" / "journal.sqlite"
     journal = opened(path)
     assert (journal.first_place, journal.last_place) == (1, 0)
@@ -38,7 +33,7 @@ def test_places_grow_and_survive_a_restart(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_process_that_is_killed_loses_nothing_that_was_appended(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_loses_nothing_that_was_appended(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
     journal = opened(path)
     journal.append([event(1, "open"), event(2)])
@@ -46,7 +41,7 @@ def test_a_process_that_is_killed_loses_nothing_that_was_appended(tmp_path: Path
     assert opened(path).last_place == 2
 
 
-def test_read_filters_and_pages() -> None:
+def test_read_filters_and_pages(opened: OpenJournal) -> None:
     journal = opened()
     for number in range(1, 101):
         journal.append([event(number, call_id=f"c{number % 4}", caller="a" if number % 2 else "b")])
@@ -57,7 +52,7 @@ def test_read_filters_and_pages() -> None:
     assert journal.read(0, 10, call_id="nobody").upto == 100
 
 
-def test_a_rare_event_is_found_in_bounded_steps() -> None:
+def test_a_rare_event_is_found_in_bounded_steps(opened: OpenJournal) -> None:
     journal = opened(events=50_000)
     journal.append([event(number) for number in range(1, 20_001)])
     journal.append([event(1, call_id="rare")])
@@ -70,7 +65,7 @@ def test_a_rare_event_is_found_in_bounded_steps() -> None:
     assert steps == 5
 
 
-def test_count_and_size_are_bounded_and_places_go_on(tmp_path: Path) -> None:
+def test_count_and_size_are_bounded_and_places_go_on(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
     journal = opened(path, events=1000)
     for start in range(0, 10_000, 100):
@@ -91,7 +86,7 @@ def test_count_and_size_are_bounded_and_places_go_on(tmp_path: Path) -> None:
     assert small.last_place == 2000
 
 
-def test_age_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_age_is_bounded(monkeypatch: pytest.MonkeyPatch, opened: OpenJournal) -> None:
     now = 1_700_000_000_000_000
     monkeypatch.setattr("dimos_streams.clock.utime", lambda: now)
     journal = opened(age_s=60.0)
@@ -108,7 +103,7 @@ def test_age_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert journal.first_place == 3, "the newest event stays, so that places go on behind it"
 
 
-def test_calls_are_kept_with_their_newest_seq(tmp_path: Path) -> None:
+def test_calls_are_kept_with_their_newest_seq(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
     journal = opened(path, events=1000, closed_calls=5)
     journal.append([event(1, "open", call_id="long")], [CallRow("long", 1, False, "{}")])
@@ -130,7 +125,7 @@ def test_calls_are_kept_with_their_newest_seq(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_damaged_file_is_moved_aside(tmp_path: Path) -> None:
+def test_a_damaged_file_is_moved_aside(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
     path.write_bytes(b"this is no database, and long enough to be taken for one" * 100)
     journal = opened(path)
@@ -143,7 +138,9 @@ def test_a_damaged_file_is_moved_aside(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_damage_that_shows_in_mid_run_goes_on_in_memory_in_the_next_place(tmp_path: Path) -> None:
+def test_damage_that_shows_in_mid_run_goes_on_in_memory_in_the_next_place(
+    tmp_path: Path, opened: OpenJournal
+) -> None:
     path = tmp_path / "journal.sqlite"
     journal = opened(path)
     journal.append([event(number) for number in range(1, 2001)])
@@ -164,7 +161,7 @@ def test_damage_that_shows_in_mid_run_goes_on_in_memory_in_the_next_place(tmp_pa
     journal.close()
 
 
-def test_a_full_disk_goes_on_in_memory(tmp_path: Path) -> None:
+def test_a_full_disk_goes_on_in_memory(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
     journal = opened(path)
     journal.append([event(1)])
@@ -179,14 +176,14 @@ def test_a_full_disk_goes_on_in_memory(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_a_path_that_cannot_be_written_is_memory(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_memory(tmp_path: Path, opened: OpenJournal) -> None:
     (tmp_path / "file").write_text("")
     journal = opened(tmp_path / "file" / "journal.sqlite")
     assert journal.state.startswith("memory: ")
     assert places(journal.append([event(1)])) == [1]
 
 
-def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+def test_another_programs_database_is_left_alone(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "other.sqlite"
     with sqlite3.connect(path) as db:
         db.execute("CREATE TABLE precious (a)")
@@ -199,7 +196,7 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
     db.close()
 
 
-def test_a_checkpoint_empties_the_log(tmp_path: Path) -> None:
+def test_a_checkpoint_empties_the_log(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
     journal = opened(path)
     journal.append([event(number) for number in range(1, 1001)])
