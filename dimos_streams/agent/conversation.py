@@ -46,6 +46,8 @@ class Entry:
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     """What an ``assistant`` entry asks for."""
+    finish: str = ""
+    """Why an ``assistant`` entry ends: the model's own reason, or why it was cut off."""
     tool_call_id: str = ""
     """Which of the model's calls a ``tool`` entry answers."""
     skill: str = ""
@@ -67,6 +69,7 @@ class Entry:
             "role": self.role,
             "text": self.text[:_SHOWN_TEXT],
             "tool_calls": calls,
+            "finish": self.finish,
             "tool_call_id": self.tool_call_id,
             "skill": self.skill,
             "call_id": self.call_id,
@@ -126,6 +129,7 @@ class Conversation:
             data.get("text", ""),
             utime=event.utime,
             tool_calls=tuple(ToolCall(**call) for call in data.get("tool_calls", ())),
+            finish=data.get("finish", ""),
             tool_call_id=data.get("tool_call_id", ""),
             skill=data.get("skill", ""),
             call_id=data.get("call_id", ""),

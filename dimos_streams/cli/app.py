@@ -13,6 +13,7 @@ from dimos_streams.cli import (
     chat,
     control,
     doctor,
+    exit_codes,
     missions,
     monitor,
     recording,
@@ -31,6 +32,7 @@ def create_app() -> typer.Typer:
     """The whole command line."""
     app = typer.Typer(
         help="Middleware for robots whose skills talk back.",
+        epilog=exit_codes.table(),
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

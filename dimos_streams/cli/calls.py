@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from dimos_streams.cli import options
+from dimos_streams.cli.exit_codes import code_of
 from dimos_streams.cli.output import note, write, write_json, write_table
+from dimos_streams.errors import SkillError
 
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
@@ -110,11 +112,13 @@ def cancel(
     port: options.Port = None,
     token: options.Token = None,
 ) -> None:
-    """Cancel a call and wait for its close."""
+    """Cancel a call and wait for its close; exits with 1 if it does not close within a bound."""
     from dimos_streams.cli.calling import cancel_call
 
     view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason), url, port, token)
-    write(f"{view.skill} [{view.call_id}] {view.outcome or 'is asked to end'}: {view.text}")
+    if view.outcome is None:
+        raise SkillError(f"{view.skill} [{view.call_id}] was asked to end but goes on: {view.text}")
+    write(f"{view.skill} [{view.call_id}] {view.outcome}: {view.text}")
 
 
 def say(
@@ -129,7 +133,9 @@ def say(
 ) -> None:
     """Tell the agent something and show its reply.
 
-    With `--wait close` it goes on until all that the words began is over, and exits with 0 only if it completed.
+    With `--wait close` it goes on until all that the words began is over, and exits with 0 only if that completed;
+    otherwise the last line, and `data.result.reason` of the last event with `--json`, tells why. Without it, an end
+    that comes before the reply counts in the same way.
     """
     from dimos_streams.cli.calling import Wish, find_say, follow_new_call
 
@@ -158,5 +164,5 @@ def at_bridge(
 
 
 def _exit_by(event: ToolEvent) -> None:
-    if event.outcome not in (None, "completed"):
-        raise typer.Exit(1)
+    if code := code_of(event):
+        raise typer.Exit(code)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typer
+
 from dimos_streams.cli import options
 
 
@@ -14,9 +16,10 @@ def chat(
     """Talk to the agent and watch its calls. /help tells the commands; Ctrl-D ends.
 
     Words may also come through a pipe, a line at a time: each is said when the one before is answered, and the chat
-    ends when all that they began is over.
+    ends when all that they began is over. Then it exits with 0 only if all of it completed.
     """
     from dimos_streams.cli.chat_session import run_chat
     from dimos_streams.cli.connection import find_bridge
 
-    run_chat(find_bridge(url, port, token), to)
+    if code := run_chat(find_bridge(url, port, token), to):
+        raise typer.Exit(code)

@@ -14,6 +14,7 @@ from dimos_streams.cli import signals
 from dimos_streams.cli.calling import CALLER, call_row, find_call, find_say
 from dimos_streams.cli.commanding import CHAT_COMMANDS, chat_command
 from dimos_streams.cli.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.exit_codes import DONE, FAILED, worst_of
 from dimos_streams.cli.loop import run_async
 from dimos_streams.cli.output import plural, shortened, table_lines
 from dimos_streams.cli.report import TextReporter
@@ -42,12 +43,15 @@ Whatever you type is said to the agent. Besides:
 _HOW_TO_END = "Ctrl-D ends the chat, /cancel ID a call"
 
 
-def run_chat(address: BridgeAddress, to: str | None) -> None:
-    """Chat until the person leaves or the pipe ends. Raises ``DimosStreamsError`` if nobody is there."""
-    run_async(_chat(address, to))
+def run_chat(address: BridgeAddress, to: str | None) -> int:
+    """Chat until the person leaves or the pipe ends; the exit code.
+
+    Raises ``DimosStreamsError`` if nobody is there.
+    """
+    return run_async(_chat(address, to))
 
 
-async def _chat(address: BridgeAddress, to: str | None) -> None:
+async def _chat(address: BridgeAddress, to: str | None) -> int:
     async with open_gateway(address) as gateway:
         skill = await find_say(gateway, to)
         screen = PromptScreen() if sys.stdin.isatty() and sys.stdout.isatty() else PlainScreen()
@@ -56,8 +60,8 @@ async def _chat(address: BridgeAddress, to: str | None) -> None:
             chat = _Chat(gateway, watch, reporter, skill)
             if isinstance(screen, PromptScreen):
                 await chat.at_prompt(screen)
-            else:
-                await chat.from_pipe()
+                return DONE
+            return await chat.from_pipe()
 
 
 class PromptScreen(Screen):
@@ -114,6 +118,8 @@ class _Chat:
         self._reporter = reporter
         self._skill = skill
         self._said: list[str] = []
+        self._code = DONE
+        """``FAILED`` once words could not be said, or a command to the agent was not carried out."""
 
     async def at_prompt(self, screen: PromptScreen) -> None:
         from prompt_toolkit.patch_stdout import patch_stdout
@@ -141,15 +147,15 @@ class _Chat:
             if self._watch.open:
                 self._tell(f"{plural(len(self._watch.open), 'call')} still open; `dimos-streams calls --open` lists")
 
-    async def from_pipe(self) -> None:
-        """Each line is said when the one before is answered; at the end all of it is waited for."""
+    async def from_pipe(self) -> int:
+        """Each line is said when the one before is answered; at the end all of it is waited for. The exit code."""
         async for line in _lines_of_stdin():
             if not await self._take(line):
-                return
+                return self._code
             if self._said:
                 await self._watch.wait(self._said[-1], "answer")
-        for call_id in self._said:
-            await self._watch.wait(call_id, "close")
+        closes = [await self._watch.wait(call_id, "close") for call_id in self._said]
+        return max(self._code, worst_of(closes))
 
     async def _take(self, line: str) -> bool:
         """Do what a line asks for; False if it is to leave."""
@@ -163,6 +169,8 @@ class _Chat:
                 self._said.append(await self._gateway.call(self._skill, {"text": line.strip()}, caller=CALLER))
         except DimosStreamsError as error:
             self._tell(f"error: {error}")
+            if not command.startswith("/") or command[1:] in CHAT_COMMANDS:
+                self._code = FAILED
         return True
 
     async def _command(self, command: str, rest: str) -> None:

@@ -8,6 +8,7 @@ import sys
 import typer
 
 from dimos_streams.cli.app import create_app
+from dimos_streams.cli.exit_codes import DONE, FAILED, MISUSED
 from dimos_streams.cli.signals import Interrupted
 from dimos_streams.errors import DimosStreamsError, UserError
 
@@ -17,19 +18,19 @@ PROGRAM = "dimos-streams"
 
 
 def run_command(arguments: list[str]) -> int:
-    """Run one command; its exit code: 0, 1 (failed), 2 (called wrongly) or 128 + the signal that ended it."""
+    """Run one command; its exit code, see ``exit_codes``."""
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)  # so that a user's own blueprints and modules are found where they stand
     try:
         code = create_app()(arguments, prog_name=PROGRAM, standalone_mode=False)
-        return code if isinstance(code, int) else 0
+        return code if isinstance(code, int) else DONE
     except Interrupted as error:
         return error.exit_code
     except DimosStreamsError as error:
         if os.environ.get(DEBUG):
             raise
         _say(str(error))
-        return 2 if isinstance(error, UserError) else 1
+        return MISUSED if isinstance(error, UserError) else FAILED
     except Exception as error:
         if not isinstance(error, _ClickException):
             raise
@@ -40,10 +41,10 @@ def _usage_error(error: Exception) -> int:
     text = error.format_message()  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
     if not text:  # no command was given: typer has printed the help
-        return 2
+        return MISUSED
     path = context.command_path if context is not None else PROGRAM
     _say(f"{text.rstrip('.')} (`{path} --help` tells what it takes)")
-    return 2
+    return MISUSED
 
 
 def _say(text: str) -> None:

@@ -30,7 +30,13 @@ def run(
     ] = None,
     duration: Annotated[
         float | None,
-        typer.Option("--duration", metavar="SECONDS", min=0, help="Stop after so long.", show_default=False),
+        typer.Option(
+            "--duration",
+            metavar="SECONDS",
+            min=0,
+            help="Stop after so long; exits with 0 unless something that `--say` began has ended without completing.",
+            show_default=False,
+        ),
     ] = None,
     exit_when_done: Annotated[
         bool,

@@ -7,12 +7,13 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any, Protocol
 
 from dimos_streams import clock
+from dimos_streams.cli.exit_codes import worst_of
 from dimos_streams.cli.loop import finish, run_async
 from dimos_streams.cli.output import plural, write, write_json
 from dimos_streams.cli.record_plan import create_runner
@@ -24,7 +25,7 @@ from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
 
 _CLOSE_BOUND_S = 3.0
 _STOPPED_CLOSE_BOUND_S = 1.0
@@ -59,6 +60,8 @@ class _Session:
         self._options = options
         self._on_ready = on_ready
         self._counts = CallCounts()
+        self._closes: dict[int, ToolEvent] = {}
+        """Of the missions that are over, by their number among those that the plan begins."""
         self._stall = StallWatch()
         self._runner: _Runner = create_runner(plan, options, self._on_run_event)
         self._record: registry.RunRecord | None = None
@@ -102,9 +105,11 @@ class _Session:
             if ended is not None:
                 code: int = ended.result()
                 return code
+            # What goes on now was to be ended by the duration; what has ended before counts.
+            code = worst_of(self._closes.values())
             self._reporter.note(f"the run's duration of {duration:g} s is over")
             await link.end_calls(f"the run's duration of {duration:g} s is over", _CLOSE_BOUND_S)
-            return 0
+            return code
         except asyncio.CancelledError:
             self._reporter.note("stopping (once more to hurry)")
             await finish(link.end_calls("the run is stopped", _STOPPED_CLOSE_BOUND_S))
@@ -116,11 +121,15 @@ class _Session:
 
     async def _mission(self, link: RunLink) -> int:
         """Say what is to be said. Returns, with an exit code, only if its end is the end of the run."""
-        closes = await asyncio.gather(*(link.say(text, self._plan.listener(text)) for text in self._plan.say))
+        await asyncio.gather(*(self._say(link, number) for number in range(len(self._plan.say))))
         if self._plan.exit_when_done:
-            return 0 if all(closed.outcome is Outcome.COMPLETED for closed in closes) else 1
+            return worst_of(self._closes.values())
         never: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         return await never
+
+    async def _say(self, link: RunLink, number: int) -> None:
+        text = self._plan.say[number]
+        self._closes[number] = await link.say(text, self._plan.listener(text))
 
     @asynccontextmanager
     async def _link(self) -> AsyncIterator[RunLink]:
@@ -191,6 +200,15 @@ class _Session:
         if ran is not None and self._on_ready is None:
             self._summarize(*ran)
 
+    def _missions(self) -> list[dict[str, Any]]:
+        """How each mission ended, for JSON; nothing is known of one that was open to the last."""
+        return [
+            {"words": words, "outcome": None}
+            if (close := self._closes.get(number)) is None
+            else {"words": words, "outcome": close.outcome, "reason": _reason(close), "text": close.text}
+            for number, words in enumerate(self._plan.say)
+        ]
+
     def _measured(self) -> tuple[float, float] | None:
         """Seconds since all was ready, on the loop's clock and on the wall's."""
         if self._ready_at is None:
@@ -199,10 +217,16 @@ class _Session:
 
     def _summarize(self, ran_s: float, wall_s: float) -> None:
         if self._plan.as_json:
-            calls = self._counts.to_dict()
-            write_json({"kind": "summary", "ran_s": round(ran_s, 3), "wall_s": round(wall_s, 3), "calls": calls})
+            summary = {"ran_s": round(ran_s, 3), "wall_s": round(wall_s, 3), "calls": self._counts.to_dict()}
+            write_json({"kind": "summary", **summary, "missions": self._missions()})
             return
         text = f"ran {ran_s:.1f} s"
         if self._plan.mode == "virtual":
             text += f" of virtual time in {wall_s:.1f} s, {ran_s / wall_s:.1f} times as fast as real time"
         write(f"{text}; {self._counts}")
+
+
+def _reason(close: ToolEvent) -> str | None:
+    """Why a mission ended, as the agent says it."""
+    result = close.data.get("result")
+    return result.get("reason") if isinstance(result, Mapping) else None

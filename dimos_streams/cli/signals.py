@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from dimos_streams.cli.exit_codes import INTERRUPTED
+
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Handler = Callable[[int], bool | None]
 _handlers: list[Handler] = []
@@ -17,7 +19,7 @@ class Interrupted(Exception):
     """A command was asked to end by a signal, and has cleaned up."""
 
     def __init__(self, number: int) -> None:
-        self.exit_code = 128 + number
+        self.exit_code = INTERRUPTED + number
         super().__init__(f"ended by {signal.Signals(number).name}")
 
 
@@ -46,7 +48,7 @@ def deliver(number: int) -> None:
     for handler in reversed(_handlers):
         if handler(number) is not False:
             return
-    os._exit(128 + number)
+    os._exit(INTERRUPTED + number)
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:

@@ -21,6 +21,8 @@ Milestone = Literal["answer", "close"]
 Show = Callable[["ToolEvent"], None]
 
 _REMEMBERED = 8192
+_WHOLE = (None, "stop", "tool_calls")
+"""How a model ends what it says, unless it was cut off."""
 
 
 class EventWatch:
@@ -131,4 +133,6 @@ def _answers(event: ToolEvent) -> bool:
     if not is_conversation(event):
         return True
     entry = event.data.get("entry")
-    return isinstance(entry, Mapping) and entry.get("role") == "assistant" and bool(entry.get("text"))
+    if not isinstance(entry, Mapping) or entry.get("role") != "assistant" or not entry.get("text"):
+        return False
+    return entry.get("finish") in _WHOLE

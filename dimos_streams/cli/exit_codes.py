@@ -1,0 +1,36 @@
+"""What commands exit with. ``docs/command-line.md`` has the same table; a test compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dimos_streams.tool_stream.event import ToolEvent
+
+DONE, FAILED, MISUSED = 0, 1, 2
+INTERRUPTED = 128
+"""To which the number of the signal is added."""
+
+MEANINGS = {
+    "0": "done: the call or mission completed",
+    "1": "not done: it did not complete, whatever the reason, or nobody could be asked",
+    "2": "called wrongly: an argument, a setting or a blueprint that can't be used",
+    "128+N": "ended by signal N: 130 after Ctrl-C, 143 after `stop`",
+}
+
+
+def code_of(event: ToolEvent) -> int:
+    """The code for an event that was waited for: an answer or a completed close is done, any other close is not."""
+    return DONE if event.outcome in (None, "completed") else FAILED
+
+
+def worst_of(closes: Iterable[ToolEvent]) -> int:
+    """The code for several: one that is not done counts for all."""
+    return max(map(code_of, closes), default=DONE)
+
+
+def table() -> str:
+    """For ``--help``."""
+    lines = "\n\n".join(f"{code}: {meaning}" for code, meaning in MEANINGS.items())
+    return f"Exit codes:\n\n{lines}"

@@ -1,0 +1,118 @@
+"""Exit codes: what did not complete is no success, whichever command asked for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.cli.exit_codes import MEANINGS
+from dimos_streams.testing.model_server import ModelServer, RecordedRequest, Reply
+from tests.cli.machine import REPOSITORY, ROVER, Machine
+
+DOC = REPOSITORY / "docs" / "command-line.md"
+BAD_KEY = Reply.error(401, "Incorrect API key provided")
+REPLIES = {
+    "bad key": BAD_KEY,
+    "long": Reply.raw(
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "I would"}, "finish_reason": None}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]},
+    ),
+    "cut": Reply.say("I would drive").but(cut_after=2),
+    "fine": Reply.say("Done."),
+}
+
+
+def answer(request: RecordedRequest) -> Reply:
+    """As the newest words of the operator want it."""
+    words = [str(message["content"]) for message in request.body["messages"] if message["role"] == "user"][-1]
+    return REPLIES[words.splitlines()[-1]]
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    with ModelServer(answer).in_thread() as server:
+        yield server
+
+
+def asking(model: ModelServer) -> list[str]:
+    """Settings with which the agent asks the server."""
+    values = {"model": "openai:m", "base_url": model.url, "model_options.attempts": 1}
+    return [part for name, value in values.items() for part in ("--set", f"agent.{name}={value}")]
+
+
+@pytest.fixture(scope="module")
+def talking(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[Machine]:
+    """A machine whose rover asks the server."""
+    machine = Machine(tmp_path_factory.mktemp("state"))
+    started = machine("run", ROVER, "--daemon", "--port", str(machine.port), *asking(model), OPENAI_API_KEY="k")
+    assert started.code == 0, started
+    yield machine
+    assert machine("stop").code == 0
+
+
+def test_the_documented_codes_are_those_that_the_help_tells() -> None:
+    rows = re.findall(r"^\| ([\d+N]+) \| (.*) \|$", DOC.read_text(), re.MULTILINE)
+    assert dict(rows) == MEANINGS
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("words", "reason", "why"),
+    [("bad key", "error", "401: Incorrect API key provided"), ("long", "length", "longer than"), ("cut", "cut", "")],
+)
+def test_say_fails_with_the_reason(talking: Machine, words: str, reason: str, why: str) -> None:
+    said = talking("say", words, "--wait", "close")
+    assert said.code == 1
+    assert re.search(rf"failed: the mission did not complete: {reason} \(.*{why}", said.out.splitlines()[-1])
+    assert talking("say", words).code == 1
+    last = talking("say", words, "--wait", "close", "--json").json_lines[-1]
+    assert (last["data"]["outcome"], last["data"]["result"]["reason"]) == ("failed", reason)
+
+
+@pytest.mark.live
+def test_a_pipe_fails_if_anything_that_was_said_did(talking: Machine) -> None:
+    assert talking("chat", stdin="fine\n").code == 0
+    assert talking("chat", stdin="bad key\nfine\n").code == 1
+    assert talking("chat", stdin="/approve nonsense\nfine\n").code == 1
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    "more", [["--exit-when-done"], ["--exit-when-done", "--duration", "30"], ["--duration", "2"]]
+)
+def test_a_job_with_a_bad_key_fails(machine: Machine, model: ModelServer, more: list[str]) -> None:
+    run = ["run", ROVER, "--in-process", "--port", str(machine.port), *asking(model), "--json"]
+    result = machine(*run, "--say", "bad key", *more, OPENAI_API_KEY="k")
+    assert (result.code, result.err) == (1, "")
+    (mission,) = result.json_lines[-1]["missions"]
+    assert (mission["words"], mission["outcome"], mission["reason"]) == ("bad key", "failed", "error")
+    assert "Incorrect API key provided" in mission["text"]
+
+
+def test_in_virtual_time_and_recorded(machine: Machine, tmp_path: Path) -> None:
+    script, log = tmp_path / "script.yaml", tmp_path / "walk.lcmlog"
+    script.write_text(json.dumps({"turns": [{"text": "I would", "finish": "length"}]}))
+    run = ["run", ROVER, "--virtual-time", "--set", f"agent.model=scripted:{script}", "--say", "go", "--json"]
+    for more in (["--exit-when-done", "--record", str(log)], ["--duration", "5"]):
+        result = machine(*run, *more)
+        assert (result.code, result.json_lines[-1]["missions"][0]["reason"]) == (1, "length")
+    assert machine("recording", "info", str(log)).code == 0
+
+
+def test_the_worst_of_several_counts(machine: Machine) -> None:
+    run = ["run", "tests.cli.blueprints:two_rovers", "--virtual-time", "--exit-when-done", "--json"]
+    bounds = ["--set", "two/agent.limits.deadline_s=1"]
+    result = machine(*run, *bounds, "--say", "one: move 4 m", "--say", "two: move 8 m")
+    assert result.code == 1
+    missions = result.json_lines[-1]["missions"]
+    assert [mission["reason"] for mission in missions] == ["completed", "deadline"]
+
+
+def test_a_mission_that_the_duration_ends_is_no_failure(machine: Machine) -> None:
+    result = machine("run", ROVER, "--virtual-time", "--duration", "5", "--say", "move 1000 m", "--json")
+    assert result.code == 0
+    assert result.json_lines[-1]["missions"][0]["outcome"] in (None, "cancelled")
