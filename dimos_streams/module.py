@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import logging
 import random
@@ -99,20 +100,14 @@ class Module:
             setattr(self, spec.name, (In if spec.direction == "in" else Out).from_spec(spec))
 
     @classmethod
-    def streams(cls) -> dict[str, StreamSpec]:
+    def streams(cls) -> Mapping[str, StreamSpec]:
         """The declared inputs and outputs by name."""
-        return declared_streams(cls)
+        return declared_streams(cls)  # type: ignore[arg-type]  # classes are hashable
 
     @classmethod
     def config_type(cls) -> type[ModuleConfig]:
         """The class that annotates ``config``. Raises ``TypeError`` if that is no ``ModuleConfig``."""
-        try:
-            annotation = typing.get_type_hints(cls)["config"]
-        except NameError as error:
-            raise TypeError(f"{cls.__name__}: an annotation can't be resolved: {error}") from error
-        if not (isinstance(annotation, type) and issubclass(annotation, ModuleConfig)):
-            raise TypeError(f"{cls.__name__}.config must be annotated with a ModuleConfig, not {annotation!r}")
-        return annotation
+        return _config_type(cls)  # type: ignore[arg-type]
 
     async def start(self) -> None:
         """Prepare: open devices, load models. The module counts as ready when it returns."""
@@ -158,6 +153,17 @@ class Module:
             self.log.error("%s failed too", task.get_name(), exc_info=task.exception())
         else:
             failed.set_exception(typing.cast("BaseException", task.exception()))
+
+
+@functools.cache
+def _config_type(owner: Any) -> type[ModuleConfig]:
+    try:
+        annotation = typing.get_type_hints(owner)["config"]
+    except NameError as error:
+        raise TypeError(f"{owner.__name__}: an annotation can't be resolved: {error}") from error
+    if not (isinstance(annotation, type) and issubclass(annotation, ModuleConfig)):
+        raise TypeError(f"{owner.__name__}.config must be annotated with a ModuleConfig, not {annotation!r}")
+    return annotation
 
 
 def _seed_for(seed: int, name: str) -> int:

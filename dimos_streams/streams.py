@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import typing
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
@@ -272,7 +273,8 @@ class Out(Generic[T]):
         self._bus.publish(self._channel, encode(message))
 
 
-def declared_streams(owner: type) -> dict[str, StreamSpec]:
+@functools.cache
+def declared_streams(owner: type) -> Mapping[str, StreamSpec]:
     """The streams that a class and its bases declare, in the order of their declaration.
 
     Raises ``TypeError`` for a stream without a message type, or an annotation that can't be resolved.
@@ -281,7 +283,7 @@ def declared_streams(owner: type) -> dict[str, StreamSpec]:
         hints = typing.get_type_hints(owner)
     except NameError as error:
         raise TypeError(f"{owner.__name__}: an annotation can't be resolved: {error}") from error
-    specs = {}
+    specs: dict[str, StreamSpec] = {}
     for name, hint in hints.items():
         origin = typing.get_origin(hint) or hint
         if origin not in (In, Out):

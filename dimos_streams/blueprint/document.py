@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, NoReturn
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -17,6 +17,11 @@ from dimos_streams.errors import UserError
 Path = tuple[str | int, ...]
 """Keys and indices that lead to a value."""
 
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 100
+MAX_VALUES = 100_000
+"""Values of one document, each alias counted with all that it stands for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -26,6 +31,15 @@ class Document:
     """The file's name as shown to people."""
     data: Any
     lines: Mapping[Path, int]
+
+    def sources(self, key: str) -> dict[str, dict[str, str]]:
+        """For each entry of the mapping at a top-level key: ``"file:line"`` by the dotted path inside the entry."""
+        found: dict[str, dict[str, str]] = {}
+        for path, line in self.lines.items():
+            if len(path) > 1 and path[0] == key:
+                inner = ".".join(str(part) for part in path[2:])
+                found.setdefault(str(path[1]), {})[inner] = f"{self.origin}:{line}"
+        return found
 
     def where(self, path: Sequence[str | int]) -> str:
         """``"file:line"`` of the value at ``path``, or of the nearest thing around it."""
@@ -40,6 +54,9 @@ def read_document(path: FilePath) -> Document:
     """Read a YAML file. Raises ``UserError`` if it can't be read, ``BlueprintError`` if it is not valid."""
     origin = display_path(path)
     try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise UserError(f"blueprint file {origin!r} has {size} bytes, {MAX_BYTES} are possible")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise UserError(f"there is no blueprint file {origin!r}") from error
@@ -73,6 +90,7 @@ class _Reader:
 
     def __init__(self, origin: str) -> None:
         self.lines: dict[Path, int] = {}
+        self._values = 0
         self._origin = origin
         self._yaml = YAML(typ="safe", pure=True)
 
@@ -81,14 +99,23 @@ class _Reader:
         return None if node is None else self._plain(node, ())
 
     def _plain(self, node: Node, path: Path) -> Any:
-        self.lines.setdefault(path, node.start_mark.line + 1)
+        line = node.start_mark.line + 1
+        self.lines.setdefault(path, line)
+        self._values += 1
+        if len(path) > MAX_DEPTH:
+            self._fail(f"values are nested deeper than {MAX_DEPTH}, or an alias is in what it stands for", line)
+        if self._values > MAX_VALUES:
+            self._fail(f"the file stands for more than {MAX_VALUES} values, aliases counted in full", line)
         if isinstance(node, MappingNode):
             return self._mapping(node, path)
         if isinstance(node, SequenceNode):
             return [self._plain(item, (*path, index)) for index, item in enumerate(node.value)]
         if node.tag == "tag:yaml.org,2002:timestamp":  # not a type of YAML 1.2
             return node.value
-        return self._yaml.constructor.construct_object(node)
+        try:
+            return self._yaml.constructor.construct_object(node)
+        except ValueError as error:
+            self._fail(f"{_shortened(node.value)!r} can't be read: {error}", line)
 
     def _mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -102,5 +129,10 @@ class _Reader:
             data[key] = self._plain(value_node, (*path, key))
         return data
 
-    def _fail(self, text: str, line: int) -> None:
+    def _fail(self, text: str, line: int) -> NoReturn:
         raise BlueprintError([Problem(text, f"{self._origin}:{line}")])
+
+
+def _shortened(text: object) -> str:
+    shown = str(text)
+    return shown if len(shown) <= 40 else f"{shown[:37]}..."

@@ -24,12 +24,12 @@ def resolve(reference: str) -> Blueprint:
     Raises ``UserError``; with a place for each problem (``BlueprintError``) if there is such a blueprint but its form
     is wrong. Classes are not imported: see ``check``.
     """
-    return _resolve(reference, Path(), ())
+    return _Loader().resolve(reference, Path())
 
 
 def load(path: Path) -> Blueprint:
     """The blueprint of a YAML file. Raises ``UserError`` as ``resolve`` does."""
-    return _load(path, ())
+    return _Loader().load(path)
 
 
 def stock_descriptions() -> dict[str, str]:
@@ -83,38 +83,53 @@ class _FileForm(_Form):
     external: list[str] = []
 
 
-def _resolve(reference: str, folder: Path, loading: tuple[Path, ...]) -> Blueprint:
-    if reference.endswith((".yaml", ".yml")) or "/" in reference:
-        return _load(folder / Path(reference).expanduser(), loading)
-    if ":" in reference:
-        return _from_python(reference, loading)
-    target = find_stock(reference).target
-    return _load(target, loading) if isinstance(target, Path) else _from_python(target, loading)
+class _Loader:
+    """Follows references to files and Python. Each file is read once, however often it is included."""
 
+    def __init__(self) -> None:
+        self._reading: list[Path] = []
+        self._found: dict[Path, Blueprint | UserError] = {}
 
-def _from_python(reference: str, loading: tuple[Path, ...]) -> Blueprint:
-    found = import_attribute(reference)
-    if isinstance(found, Path):
-        return _load(found, loading)
-    if not isinstance(found, Blueprint):
-        raise UserError(f"{reference!r} is neither a Blueprint nor the Path of a file but {type(found).__name__}")
-    return found
+    def resolve(self, reference: str, folder: Path) -> Blueprint:
+        """What a reference in a file of ``folder`` means. Raises ``UserError``."""
+        if reference.endswith((".yaml", ".yml")) or "/" in reference:
+            return self.load(folder / Path(reference).expanduser())
+        target = reference if ":" in reference else find_stock(reference).target
+        found = target if isinstance(target, Path) else import_attribute(target)
+        if isinstance(found, Path):
+            return self.load(found)
+        if not isinstance(found, Blueprint):
+            raise UserError(f"{target!r} is neither a Blueprint nor the Path of a file but {type(found).__name__}")
+        return found
 
-
-def _load(path: Path, loading: tuple[Path, ...]) -> Blueprint:
-    path = path.resolve()
-    if path in loading:
-        way = " -> ".join(display_path(p) for p in (*loading[loading.index(path) :], path))
-        raise UserError(f"blueprints include each other in a circle: {way}")
-    return _Reading(read_document(path), path, (*loading, path)).blueprint()
+    def load(self, path: Path) -> Blueprint:
+        """The blueprint of a file. Raises ``UserError``."""
+        path = path.resolve()
+        if path in self._reading:
+            circle = (*self._reading[self._reading.index(path) :], path)
+            way = " -> ".join(map(display_path, circle))
+            raise UserError(f"blueprints include each other in a circle: {way}")
+        if path not in self._found:
+            self._reading.append(path)
+            try:
+                self._found[path] = _Reading(read_document(path), path, self).blueprint()
+            except UserError as error:
+                self._found[path] = error
+            finally:
+                self._reading.pop()
+        found = self._found[path]
+        if isinstance(found, UserError):
+            raise found
+        return found
 
 
 class _Reading:
     """One file on its way to a blueprint. Collects all problems of the file before it gives up."""
 
-    def __init__(self, document: Document, path: Path, loading: tuple[Path, ...]) -> None:
-        self._document, self._path, self._loading = document, path, loading
+    def __init__(self, document: Document, path: Path, loader: _Loader) -> None:
+        self._document, self._path, self._loader = document, path, loader
         self._problems: list[Problem] = []
+        self._sources = document.sources("modules")
 
     def blueprint(self) -> Blueprint:
         form = self._form()
@@ -138,7 +153,7 @@ class _Reading:
             raise BlueprintError(self._form_problem(detail) for detail in error.errors()) from error
 
     def _include(self, index: int, form: _IncludeForm) -> Blueprint:
-        blueprint = _resolve(form.blueprint, self._path.parent, self._loading)
+        blueprint = self._loader.resolve(form.blueprint, self._path.parent)
         for address, topic in form.remap.items():
             with self._at("include", index, "remap", address) as where:
                 blueprint = blueprint.remap({address: topic}, source=where)
@@ -151,11 +166,6 @@ class _Reading:
 
     def _module(self, name: str, form: _ModuleForm) -> ModuleSpec:
         place = ("modules", name)
-        sources = {
-            ".".join(str(part) for part in path[2:]): self._document.where(path)
-            for path in self._document.lines
-            if path[:2] == place
-        }
         with self._at(*place, "process"):
             checked_name(form.process or "own")
         with self._at(*place, "namespace"):
@@ -167,7 +177,7 @@ class _Reading:
             remap=form.remap,
             process=form.process,
             restart=form.restart,
-            sources=sources,
+            sources=self._sources.get(name, {}),
         )
         return spec.namespaced(form.namespace) if form.namespace else spec
 

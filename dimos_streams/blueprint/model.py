@@ -17,6 +17,9 @@ from dimos_streams.errors import UserError, suggest
 
 Restart = Literal["never", "on-failure", "always"]
 
+MAX_MODULES = 5000
+"""Modules of one blueprint: files that include each other twice and again make more than a machine can hold."""
+
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
@@ -154,7 +157,10 @@ class Blueprint(_Described):
 
 
 def merge(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: str = "") -> Blueprint:
-    """One blueprint of modules and whole blueprints. Raises ``BlueprintError`` if two modules have the same name."""
+    """One blueprint of modules and whole blueprints.
+
+    Raises ``BlueprintError`` if two modules have the same name, ``UserError`` for too many modules.
+    """
     modules: dict[str, ModuleSpec] = {}
     external: dict[str, str] = {}
     problems = []
@@ -165,6 +171,8 @@ def merge(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: st
             if spec.name in modules:
                 problems.append(_twice(modules[spec.name], spec))
             modules[spec.name] = spec
+        if len(modules) > MAX_MODULES:
+            raise UserError(f"blueprint {name!r} has more than {MAX_MODULES} modules")
     if problems:
         raise BlueprintError(problems)
     return Blueprint(name=name, description=description, modules=modules, external=tuple(external), sources=external)

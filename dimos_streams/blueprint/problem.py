@@ -29,7 +29,7 @@ class BlueprintError(UserError):
     """A blueprint can't be used. The text has one line for each of ``problems``."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
+        self.problems = tuple(dict.fromkeys(problems))  # a file may be included twice
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
     def __reduce__(self) -> tuple[type[BlueprintError], tuple[tuple[Problem, ...]]]:

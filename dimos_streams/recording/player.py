@@ -13,6 +13,7 @@ from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.recording.cut import Part, events_of
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.recorder import LCM_SELF_TEST
+from dimos_streams.recording.timeline import steady
 
 _TURN = 64
 """Messages that are published in one go at most."""
@@ -48,7 +49,7 @@ class Player:
         began = clock.monotonic()
         before = self.published
         in_a_row = 0
-        for event in events_of(self._logs, self._part):
+        for event in steady(events_of(self._logs, self._part)):
             if event.channel == LCM_SELF_TEST:
                 continue
             if start_utime is None:

@@ -23,6 +23,7 @@ from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.recorder import LCM_SELF_TEST
 from dimos_streams.recording.summary import first_metadata
+from dimos_streams.recording.timeline import steady
 from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.feed import Feed, ReplayLoop, run_with_feed
 from dimos_streams.regression.matching import Output
@@ -65,7 +66,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: Callable[[LogReader]
         blueprint = options.blueprint or _own_blueprint(path, metadata)
         blueprint = blueprint.configured(dict(options.settings), source="replay")
         virtual = _is_virtual(metadata)
-        first = next((event.utime for event in log.events() if event.channel != CHANNEL), None)
+        first = next((event.utime for event in steady(log.events()) if event.channel != CHANNEL), None)
         if first is None:
             raise UserError(f"log {str(path)!r} has no events")
         # Sums of floats depend on where they begin, so virtual recordings are replayed from their own beginning.
@@ -137,7 +138,7 @@ class _Replay:
         await self._bus.open()
         self._bus.subscribe_all(self._on_message, capacity=1 << 20, wants=self._scope.may_be_output)
         host = ModuleHost(self._bus)
-        feed = self._feed = loop.feed = Feed(self._log.events(), self._judge, self._publish)
+        feed = self._feed = loop.feed = Feed(steady(self._log.events()), self._judge, self._publish)
         problem = ""
         try:
             context = RunContext(seed=self._seed, services=Services())

@@ -1,0 +1,67 @@
+"""Blueprint files that somebody made to keep a reader busy, or that are damaged."""
+
+from __future__ import annotations
+
+import pytest
+
+from dimos_streams.blueprint.check import check_reference
+from dimos_streams.blueprint.document import MAX_BYTES, MAX_VALUES
+from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.model import MAX_MODULES
+from dimos_streams.blueprint.problem import BlueprintError
+from dimos_streams.errors import UserError
+from tests.blueprint.conftest import Write
+
+CAMERA = "type: tests.blueprint.parts:Camera"
+
+
+def line_of(write: Write, text: str) -> str:
+    with pytest.raises(BlueprintError) as error:
+        resolve(write("hostile.yaml", text))
+    return str(error.value)
+
+
+def test_aliases_count_with_all_that_they_stand_for(write: Write) -> None:
+    levels = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    expected = f"hostile.yaml:1: the file stands for more than {MAX_VALUES} values, aliases counted in full"
+    assert line_of(write, "\n".join(levels)) == expected
+
+
+@pytest.mark.parametrize("text", ["modules: &all {camera: *all}", f"description: {'[' * 300}{']' * 300}"])
+def test_depth_is_bounded(write: Write, text: str) -> None:
+    assert line_of(write, text).startswith("hostile.yaml:1: values are nested deeper than 100")
+
+
+def test_an_integer_that_python_does_not_read(write: Write) -> None:
+    text = f"modules:\n  camera:\n    {CAMERA}\n    config:\n      rate_hz: {'9' * 5000}\n"
+    line = line_of(write, text)
+    assert line.startswith("hostile.yaml:5: '9999999")
+    assert "digits" in line
+    assert len(line) < 300
+
+
+def test_a_file_that_is_too_large_is_not_read(write: Write) -> None:
+    with pytest.raises(UserError, match=rf"'large.yaml' has {MAX_BYTES + 1} bytes, {MAX_BYTES} are possible"):
+        resolve(write("large.yaml", "#" * (MAX_BYTES + 1)))
+
+
+def test_files_that_include_each_other_twice_and_again(write: Write) -> None:
+    for level in range(30):
+        includes = [f"  - {{blueprint: inc{level + 1}.yaml, namespace: {side}}}" for side in ("left", "right")]
+        write(f"inc{level}.yaml", "\n".join(["include:", *includes]))
+    write("inc30.yaml", f"modules: {{camera: {{{CAMERA}}}}}")
+    with pytest.raises(BlueprintError) as error:
+        resolve("inc0.yaml")
+    assert {line.partition(": ")[2] for line in str(error.value).split("\n")} == {
+        f"blueprint 'inc17' has more than {MAX_MODULES} modules"
+    }
+
+
+def test_each_module_knows_its_own_lines_only(write: Write) -> None:
+    modules = "\n".join(f"  camera{n}:\n    {CAMERA}\n    namespace: n{n}" for n in range(300))
+    blueprint, problems = check_reference(write("many.yaml", f"modules:\n{modules}\n"))
+    assert problems == []
+    assert blueprint is not None
+    assert len(blueprint.modules) == 300
+    assert all(len(spec.sources) == 3 for spec in blueprint.modules.values())

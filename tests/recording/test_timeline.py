@@ -1,0 +1,78 @@
+"""Times of logs that can't be: a replay neither waits for them nor lets them move what is around."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dimos_streams.bus import create_bus
+from dimos_streams.clock import monotonic, run_virtual
+from dimos_streams.recording.cut import Part
+from dimos_streams.recording.format import HEADER, LogEvent
+from dimos_streams.recording.player import Player
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.timeline import LONGEST_PAUSE_S, steady
+from dimos_streams.regression.replay import ReplayOptions, replay
+from tests.recording.logs import START, read_log, write_log
+
+STEP = 100_000
+
+
+def log_of(utimes: list[int]) -> list[LogEvent]:
+    return [LogEvent(number, utime, "/x", b"", 0) for number, utime in enumerate(utimes)]
+
+
+@given(st.integers(2, 30), st.data(), st.integers(21, 62))
+def test_one_flipped_bit_moves_one_event(count: int, data: st.DataObject, bit: int) -> None:
+    true = [START + STEP * number for number in range(count + 1)]
+    place = data.draw(st.integers(1, count - 1))
+    flipped = list(true)
+    flipped[place] ^= 1 << bit
+    found = [event.utime for event in steady(log_of(flipped))]
+    assert [*found[:place], *found[place + 1 :]] == [*true[:place], *true[place + 1 :]]
+    assert found[place] <= true[place]
+
+
+def test_a_long_pause_is_cut_out_and_what_follows_keeps_its_distances() -> None:
+    pause = int(LONGEST_PAUSE_S * 1e6)
+    utimes = [START, START + pause, START + 3 * pause, START + 3 * pause + STEP, START + 3 * pause - 5]
+    found = [event.utime - START for event in steady(log_of(utimes))]
+    assert found == [0, pause, pause, pause + STEP, pause - 5]
+
+
+def flip_the_last(path: Path) -> None:
+    """Make the last event 2,284 years later."""
+    last = read_log(path)[-1]
+    with path.open("r+b") as file:
+        file.seek(last.offset)
+        sync, number, utime, channel, size = HEADER.unpack(file.read(HEADER.size))
+        file.seek(last.offset)
+        file.write(HEADER.pack(sync, number, utime ^ 1 << 56, channel, size))
+
+
+@pytest.mark.feature("F3")
+def test_a_replay_ends_although_a_stamp_is_damaged(mission_log: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.lcmlog"
+    damaged.write_bytes(mission_log.read_bytes())
+    flip_the_last(damaged)
+    report = replay(damaged, ReplayOptions(modules=("lookout",)))
+    assert report.problem == ""
+
+
+def test_playing_does_not_wait_for_it(tmp_path: Path) -> None:
+    path = write_log(tmp_path / "a.lcmlog", [(START + STEP * number, "/x", b"") for number in range(20)])
+    flip_the_last(path)
+
+    async def play() -> float:
+        bus = create_bus("memq://")
+        await bus.open()
+        began = monotonic()
+        with LogReader(path) as log:
+            assert await Player([log], Part()).play(bus) == 20
+        await bus.close()
+        return monotonic() - began
+
+    assert run_virtual(play()) < 3
