@@ -17,8 +17,8 @@ from dimos_streams.module import ModuleConfig
 
 SYSTEM_PROMPT = """\
 You control a robot through skills. Call a skill when the operator asks for something that it does. Some skills go \
-on after they have answered; their news reaches you as messages in square brackets that name the call. Tell the \
-operator briefly what happens. If something fails, say why. If there is nothing to add, answer with nothing."""
+on after they have answered; their news reaches you as data that names the call. Tell the operator briefly what \
+happens. If something fails, say why. If there is nothing to add, answer with nothing."""
 
 _DEFAULTS = LoopSettings()
 

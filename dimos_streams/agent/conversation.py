@@ -11,11 +11,13 @@ from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.models.base import (
     AssistantMessage,
     Message,
+    Speaker,
     SystemMessage,
     ToolCall,
     ToolResultMessage,
     UserMessage,
 )
+from dimos_streams.agent.telling import news_head
 from dimos_streams.operator.messages import AgentEvent
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -56,6 +58,10 @@ class Entry:
     event: ToolEvent | None = None
     """What happened to that call."""
     is_error: bool = False
+    note: str = ""
+    """What the agent itself says of the call that a ``tool`` entry answers, before the text."""
+    speaker: Speaker = "data"
+    """``operator`` where a ``tool`` entry is an operator's answer; ``task`` where words are no operator's."""
     missions: frozenset[str] = frozenset()
     """The missions that it is part of; none for what concerns all."""
 
@@ -67,7 +73,7 @@ class Entry:
             "number": self.number,
             "utime": self.utime,
             "role": self.role,
-            "text": self.text[:_SHOWN_TEXT],
+            "text": "\n".join(part for part in (self.note, self.text) if part)[:_SHOWN_TEXT],
             "tool_calls": calls,
             "finish": self.finish,
             "tool_call_id": self.tool_call_id,
@@ -124,6 +130,7 @@ class Conversation:
             return None
         data = event.data
         told = data.get("event")
+        own = _own_event(event) if role == "event" else None
         return self.add(
             role,
             data.get("text", ""),
@@ -133,8 +140,10 @@ class Conversation:
             tool_call_id=data.get("tool_call_id", ""),
             skill=data.get("skill", ""),
             call_id=data.get("call_id", ""),
-            event=ToolEvent.from_dict(told) if told else None,
+            event=ToolEvent.from_dict(told) if told else own,
             is_error=data.get("is_error", False),
+            note=data.get("note", ""),
+            speaker=data.get("speaker", "data"),
             missions=frozenset(event.missions),
         )
 
@@ -188,14 +197,36 @@ class Conversation:
                 return
 
 
+def _own_event(event: AgentEvent) -> ToolEvent:
+    """What the agent itself has to say is data for its model, like what skills say."""
+    return ToolEvent(
+        utime=event.utime,
+        call_id=event.data.get("call_id", ""),
+        seq=0,
+        type="update",
+        module=event.agent,
+        skill="agent",
+        caller=event.agent,
+        text=event.data.get("text", ""),
+    )
+
+
 def _message(entry: Entry) -> Message | None:
     """What a model sees of an entry; an answer that said nothing is no message."""
     if entry.role == "operator":
-        return UserMessage(entry.text)
-    if entry.role == "event":
-        return UserMessage(entry.text, entry.event)
+        return UserMessage(entry.text, task=entry.speaker == "task")
+    if entry.role == "event" and entry.event is not None:
+        return UserMessage(entry.text.removeprefix(news_head(entry.event)), entry.event)
     if entry.role == "assistant" and (entry.text or entry.tool_calls):
         return AssistantMessage(entry.text, entry.tool_calls)
     if entry.role == "tool":
-        return ToolResultMessage(entry.tool_call_id, entry.skill, entry.text, entry.is_error, event=entry.event)
+        return ToolResultMessage(
+            entry.tool_call_id,
+            entry.skill,
+            entry.text,
+            entry.is_error,
+            event=entry.event,
+            note=entry.note,
+            speaker=entry.speaker,
+        )
     return None

@@ -174,7 +174,7 @@ class Delegation:
     async def _work(self, work: SubMission, task: str) -> None:
         assert work.loop is not None
         self._working.append(work)
-        work.parts.queue.put_nowait(OperatorWords(task, (work.mission,)))
+        work.parts.queue.put_nowait(OperatorWords(task, (work.mission,), speaker="task"))
         loop = asyncio.get_running_loop().create_task(work.loop.run(), name=f"sub-mission {work.mission.id}")
         over = asyncio.ensure_future(work.over.wait())
         try:

@@ -12,6 +12,7 @@ from dimos_streams.agent.assembly import AssembledCall
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.gates.base import Allow, CallRequest, Refuse, ToolRequest
 from dimos_streams.agent.missions import all_ended, ids
+from dimos_streams.agent.models.base import Speaker
 from dimos_streams.agent.open_call import OpenCall
 from dimos_streams.agent.scheduling import groups, run_in_order
 from dimos_streams.agent.telling import answer_text, failed
@@ -36,6 +37,10 @@ class CallResult:
     event: ToolEvent | None = None
     charged: bool = True
     """Whether an error counts as a failed call."""
+    note: str = ""
+    """What the agent itself says of the call, before the text."""
+    speaker: Speaker = "data"
+    """``operator`` if the text is an operator's answer."""
 
 
 class Execution:
@@ -85,6 +90,7 @@ class Execution:
             call_id=call_id,
             is_error=result.is_error,
             event=result.event.to_dict() if result.event else None,
+            **_unless_default(result),
         )
         if result.call is not None:
             self._parts.calls.recorded(result.call)
@@ -143,7 +149,7 @@ class Execution:
             iteration=self._turn.iteration,
         )
         answer = await self._parts.tools.run(name, request)
-        return CallResult(answer.text, answer.is_error, charged=answer.charged)
+        return CallResult(answer.text, answer.is_error, charged=answer.charged, speaker=answer.speaker)
 
     async def _run_skill(self, assembled: AssembledCall, skill: OfferedSkill) -> CallResult:
         request = CallRequest(
@@ -157,17 +163,16 @@ class Execution:
         if isinstance(verdict, Refuse):
             return CallResult(verdict.text, is_error=True, charged=verdict.charged)
         call = await self._start(assembled.call.id, skill, verdict)
-        note = f"{verdict.note}\n" if verdict.note else ""
         event = await self._parts.calls.answer(call, self._parts.settings.answer_timeout_s)
         if event is not None:
-            return self._answered(call, event, note)
+            return self._answered(call, event, verdict.note)
         if skill.motion and call.answered is None:
             self._in_motion = call
         text = (
-            f"{note}No answer within {self._parts.settings.answer_timeout_s:g} s. "
+            f"No answer within {self._parts.settings.answer_timeout_s:g} s. "
             f"Call {call.call_id} is still running; what it says will be told."
         )
-        return CallResult(text, call=call)
+        return CallResult(text, call=call, note=verdict.note)
 
     async def _start(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall:
         """Begin an allowed call. Between the last look at the operator's wishes and the call nothing else runs."""
@@ -206,4 +211,10 @@ class Execution:
         self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments)
 
     def _answered(self, call: OpenCall, event: ToolEvent, note: str = "") -> CallResult:
-        return CallResult(note + answer_text(event), failed(event), call, event)
+        return CallResult(answer_text(event), failed(event), call, event, note=note)
+
+
+def _unless_default(result: CallResult) -> dict[str, str]:
+    """What few results have, for their events."""
+    found = {"note": result.note, "speaker": "" if result.speaker == "data" else result.speaker}
+    return {key: value for key, value in found.items() if value}

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from dimos_streams import clock
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.missions import ids
 from dimos_streams.agent.parts import LoopParts
 from dimos_streams.agent.queue import CallNews, Notice, OperatorWords, QueueItem
-from dimos_streams.agent.telling import failed, news_text
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.agent.telling import failed, news_body, news_head
 
 
 class Intake:
@@ -35,7 +33,8 @@ class Intake:
         while self._unrecorded:
             item = self._unrecorded[0]
             if isinstance(item, OperatorWords):
-                self._parts.events.emit(EventKind.WORDS, ids(item.missions), text=item.text)
+                whose = {} if item.speaker == "operator" else {"speaker": item.speaker}
+                self._parts.events.emit(EventKind.WORDS, ids(item.missions), text=item.text, **whose)
             elif isinstance(item, Notice):
                 self._record_notice(item)
             elif item.event.type == "progress":
@@ -47,19 +46,7 @@ class Intake:
     def _record_notice(self, item: Notice) -> None:
         if not item.text:
             return
-        event = ToolEvent(
-            utime=clock.utime(),
-            call_id="",
-            seq=0,
-            type="update",
-            module=self._agent,
-            skill="agent",
-            caller=self._agent,
-            text=item.text,
-        )
-        self._parts.events.emit(
-            EventKind.NEWS, ids(item.missions), text=item.text, skill="agent", event=event.to_dict()
-        )
+        self._parts.events.emit(EventKind.NEWS, ids(item.missions), text=item.text, skill="agent")
 
     def _record_progress(self, item: CallNews) -> None:
         event = item.event
@@ -73,12 +60,12 @@ class Intake:
         )
 
     def _record_news(self, item: CallNews) -> None:
-        event, text = item.event, news_text(item.event)
-        text = self._parts.results.shorten(text, skill=event.skill, call_id=event.call_id, is_error=failed(event))
+        event, body = item.event, news_body(item.event)
+        body = self._parts.results.shorten(body, skill=event.skill, call_id=event.call_id, is_error=failed(event))
         self._parts.events.emit(
             EventKind.NEWS,
             ids(item.missions),
-            text=text,
+            text=f"{news_head(event)}{body}",
             skill=event.skill,
             call_id=event.call_id,
             event=event.to_dict(),

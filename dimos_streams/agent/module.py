@@ -193,4 +193,4 @@ class Agent(OperatorSkills):
 def _line(entry: Entry) -> str:
     """An entry for people who follow the call of ``say``."""
     asked = ", ".join(f"{call.name}({call.arguments[:200]})" for call in entry.tool_calls)
-    return "\n".join(part for part in (entry.text, asked) if part)[:_LINE]
+    return "\n".join(part for part in (entry.note, entry.text, asked) if part)[:_LINE]

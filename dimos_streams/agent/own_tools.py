@@ -202,14 +202,14 @@ class Question(Arguments):
 def ask_operator_tool(foreground: Foreground) -> LocalTool:
     """``ask_operator``: a question in the foreground; the operator's next words are its answer."""
 
-    async def ask(arguments: Question, request: ToolRequest) -> str:
+    async def ask(arguments: Question, request: ToolRequest) -> ToolAnswer:
         missions = tuple(mission.id for mission in request.missions)
         async with foreground.dialogue(missions) as dialogue:
             try:
                 answer = await dialogue.ask(arguments.question, arguments.timeout_s)
             except TimeoutError:
                 raise SkillError(f"the operator did not answer within {arguments.timeout_s:g} s") from None
-        return f"The operator says: {answer}"
+        return ToolAnswer(f"The operator says: {answer}", speaker="operator")
 
     return LocalTool(
         name="ask_operator",

@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from dimos_streams.agent.missions import Mission, all_ended
+from dimos_streams.agent.models.base import Speaker
 from dimos_streams.tool_stream.event import ToolEvent
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorWords:
-    """What an operator said."""
+    """What an operator said, or an agent that delegates."""
 
     text: str
     missions: tuple[Mission, ...] = ()
+    speaker: Speaker = "operator"
+    """``task`` for what a sub-agent is to do: no operator says that."""
 
     @property
     def wants_turn(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.agent.models.framing import parse_blocks
 from dimos_streams.agent.record import FOLDER, read_missions
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.errors import SkillError
@@ -46,11 +47,11 @@ class World:
         return script[done] if done < len(script) else Reply.say("Done.")
 
     def _newest_words(self, request: RecordedRequest) -> tuple[str, list[dict[str, Any]]]:
-        """The operator's, and the messages since then. They may share a message with news."""
+        """The operator's, and the messages since then."""
         messages = request.body["messages"]
         for at in reversed(range(len(messages))):
-            lines = str(messages[at]["content"]).splitlines() if messages[at]["role"] == "user" else []
-            if known := [line for line in lines if line in self.scripts]:
+            blocks = parse_blocks(messages[at]["content"]) if messages[at]["role"] == "user" else []
+            if known := [one.text for one in blocks if one.speaker == "operator" and one.text in self.scripts]:
                 return known[-1], messages[at:]
         raise AssertionError("nobody said anything")
 
@@ -72,12 +73,13 @@ class World:
     def results(self, words: str) -> list[str]:
         """What the model was told of its calls since those words; nothing while it was not asked about them."""
         said, since = self._newest_words(self.requests[-1]) if self.requests else ("", [])
-        return [message["content"] for message in since if message["role"] == "tool" and said == words]
+        results = [message["content"] for message in since if message["role"] == "tool" and said == words]
+        return [one.text for result in results for one in parse_blocks(result)]
 
     def told(self) -> str:
         """All that the model was told by people and skills, as it last saw it."""
         heard = [m["content"] for m in self.requests[-1].body["messages"] if m["role"] in ("user", "tool")]
-        return "\n".join(heard)
+        return "\n".join(one.text for content in heard for one in parse_blocks(content))
 
     async def deeds(self) -> list[str]:
         """What the robot did since the last question."""

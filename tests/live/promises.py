@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dimos_streams.agent.telling import answer_text, news_text
+from dimos_streams.agent.telling import answer_text, news_body, news_head
 from dimos_streams.client.iterators import closing
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
@@ -81,3 +81,7 @@ def _told(say: Iterable[ToolEvent]) -> dict[str, list[str]]:
         if event.type == "update" and entry.get("call_id") and entry["role"] in ("tool", "event"):
             told.setdefault(entry["call_id"], []).append(entry["text"])
     return told
+
+
+def news_text(event: ToolEvent) -> str:
+    return f"{news_head(event)}{news_body(event)}"

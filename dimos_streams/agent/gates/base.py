@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from dimos_streams.agent.models.base import Message, ToolSchema
+from dimos_streams.agent.models.base import Message, Speaker, ToolSchema
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
@@ -158,6 +158,8 @@ class ToolAnswer:
     is_error: bool = False
     charged: bool = True
     """Whether an error counts as a failed call."""
+    speaker: Speaker = "data"
+    """``operator`` if the text is what an operator has answered."""
 
 
 class Tools(Protocol):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.tool_stream.event import ToolEvent
+
+Speaker: TypeAlias = Literal["operator", "task", "data"]
+"""Who says something: an operator, the agent that a sub-agent works for, or the world and the agent's own program."""
 
 
 class ModelError(DimosStreamsError):
@@ -75,6 +78,13 @@ class UserMessage:
     event: ToolEvent | None = None
     """The event that the text tells; None for an operator's words."""
     images: tuple[ImagePart, ...] = ()
+    task: bool = False
+    """Whether it is no operator who speaks, but the agent that delegates."""
+
+    @property
+    def speaker(self) -> Speaker:
+        """Whose words they are."""
+        return "data" if self.event is not None else "task" if self.task else "operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +107,10 @@ class ToolResultMessage:
     """Reach only models that can see; others are told that there are some."""
     event: ToolEvent | None = None
     """The event that the text tells, if a skill's."""
+    note: str = ""
+    """What the agent itself has to say of the call, before the text."""
+    speaker: Speaker = "data"
+    """``operator`` if the text is an operator's answer."""
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage

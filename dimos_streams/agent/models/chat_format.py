@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic_core import from_json
@@ -17,6 +18,7 @@ from dimos_streams.agent.models.base import (
     Message,
     ModelDelta,
     ReasoningDelta,
+    Speaker,
     SystemMessage,
     TextDelta,
     ToolCall,
@@ -26,6 +28,7 @@ from dimos_streams.agent.models.base import (
     Usage,
     UserMessage,
 )
+from dimos_streams.agent.models.framing import RULES, block, result_blocks, user_block
 
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 _FINISHES = {
@@ -55,38 +58,70 @@ def chat_tools(tools: Sequence[ToolSchema]) -> list[dict[str, Any]]:
 
 
 def chat_messages(
-    messages: Iterable[Message], *, images: bool = True, user_after_tool: bool = True
+    messages: Iterable[Message], *, images: bool = True, user_after_tool: bool = True, alternate: bool = False
 ) -> list[dict[str, Any]]:
-    """The messages of a request.
+    """The messages of a request, each text in its block (``framing``).
 
     Only a user's message may carry images, and the results of one answer must not be torn apart: so images of
-    results follow the last of them. Neighbouring messages of users become one, because some servers' templates
-    want roles to alternate; without ``user_after_tool`` an answer that says nothing comes between results and users.
+    results follow the last of them. Neighbouring messages of one speaker become one; with ``alternate``, for servers
+    that insist on it, those of different speakers do, too. Without ``user_after_tool`` an answer that says nothing
+    comes between results and users.
     """
-    built: list[dict[str, Any]] = []
-    waiting: list[dict[str, Any]] = []
-    for message in messages:
-        if waiting and not isinstance(message, ToolResultMessage):
-            _add_user(built, waiting, user_after_tool)
-            waiting = []
+    built = _Built(user_after_tool=user_after_tool, alternate=alternate)
+    given = list(messages)
+    if not any(isinstance(message, SystemMessage) for message in given):
+        given.insert(0, SystemMessage(""))
+    pictures: list[dict[str, Any]] = []
+    for message in given:
+        if pictures and not isinstance(message, ToolResultMessage):
+            built.add_user("data", pictures)
+            pictures = []
         if isinstance(message, SystemMessage):
-            built.append({"role": "system", "content": message.text})
+            built.add("system", "\n\n".join(part for part in (message.text, RULES) if part))
         elif isinstance(message, UserMessage):
-            _add_user(built, _parts(message.text, message.images, images), user_after_tool)
+            told = message if images else replace(message, text=_told(message.text, message.images))
+            built.add_user(message.speaker, [_text_part(user_block(told)), *_images(message.images, images)])
         elif isinstance(message, AssistantMessage):
-            built.append(_assistant(message))
+            built.messages.append(_assistant(message))
         else:
-            text = message.text if images else _told(message.text, message.images)
-            built.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": text})
+            told_result = message if images else replace(message, text=_told(message.text, message.images))
+            built.add("tool", result_blocks(told_result), tool_call_id=message.tool_call_id)
             if images and message.images:
-                source = f"From the result of {message.name} ({message.tool_call_id}):"
-                waiting += _parts(source, message.images, images)
-    if waiting:
-        _add_user(built, waiting, user_after_tool)
-    for entry in built:
-        if isinstance(entry["content"], list) and all(part["type"] == "text" for part in entry["content"]):
-            entry["content"] = "\n\n".join(part["text"] for part in entry["content"])
-    return built
+                pictures += [_text_part(_source_of_pictures(message)), *_images(message.images, images)]
+    if pictures:
+        built.add_user("data", pictures)
+    return built.finished()
+
+
+class _Built:
+    """Messages as they are sent, while they are put together."""
+
+    def __init__(self, *, user_after_tool: bool, alternate: bool) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self._user_after_tool = user_after_tool
+        self._alternate = alternate
+        self._speaker: Speaker | None = None
+
+    def add(self, role: str, content: str, **fields: str) -> None:
+        self.messages.append({"role": role, **fields, "content": content})
+
+    def add_user(self, speaker: Speaker, parts: list[dict[str, Any]]) -> None:
+        """Words of operators are joined with nobody else's, but where a server insists."""
+        last = self.messages[-1]["role"] if self.messages else ""
+        if last == "user" and (speaker == self._speaker or self._alternate):
+            self.messages[-1]["content"] += parts
+        else:
+            if last == "tool" and not self._user_after_tool:
+                self.messages.append({"role": "assistant", "content": "(noted)"})
+            self.messages.append({"role": "user", "content": list(parts)})
+        self._speaker = speaker
+
+    def finished(self) -> list[dict[str, Any]]:
+        """Content that is text only is sent as text, which every server takes."""
+        for entry in self.messages:
+            if isinstance(entry["content"], list) and all(part["type"] == "text" for part in entry["content"]):
+                entry["content"] = "\n\n".join(part["text"] for part in entry["content"])
+        return self.messages
 
 
 def chat_deltas(chunk: Mapping[str, Any]) -> Iterator[ModelDelta]:
@@ -114,26 +149,25 @@ def chat_deltas(chunk: Mapping[str, Any]) -> Iterator[ModelDelta]:
         yield Finish(_FINISHES.get(reason.lower(), reason.lower()))
 
 
-def _add_user(built: list[dict[str, Any]], parts: list[dict[str, Any]], user_after_tool: bool) -> None:
-    if built and built[-1]["role"] == "user":
-        built[-1]["content"] += parts
-        return
-    if built and built[-1]["role"] == "tool" and not user_after_tool:
-        built.append({"role": "assistant", "content": "(noted)"})
-    built.append({"role": "user", "content": list(parts)})
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
 
 
-def _parts(text: str, given: Sequence[ImagePart], images: bool) -> list[dict[str, Any]]:
-    if not images:
-        return [{"type": "text", "text": _told(text, given)}]
-    pictures = [
+def _images(given: Sequence[ImagePart], images: bool) -> list[dict[str, Any]]:
+    return [
         {
             "type": "image_url",
             "image_url": {"url": f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"},
         }
         for image in given
+        if images
     ]
-    return [{"type": "text", "text": text}, *pictures]
+
+
+def _source_of_pictures(message: ToolResultMessage) -> str:
+    call = message.event.call_id if message.event else ""
+    text = f"Pictures of the result of {message.name} ({message.tool_call_id}):"
+    return block("data", text, skill=message.name, call=call, event="pictures")
 
 
 def _told(text: str, given: Sequence[ImagePart]) -> str:

@@ -128,7 +128,12 @@ class OpenAIModel:
         options, habits = self._options, self._habits
         body: dict[str, Any] = {
             "model": self._model,
-            "messages": chat_messages(request.messages, images=habits.images, user_after_tool=habits.user_after_tool),
+            "messages": chat_messages(
+                request.messages,
+                images=habits.images,
+                user_after_tool=habits.user_after_tool,
+                alternate=habits.alternate,
+            ),
             "stream": True,
         }
         if request.tools:

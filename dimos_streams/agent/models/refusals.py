@@ -14,6 +14,7 @@ _MAY_PASS = frozenset({408, 409, 425, 429})
 _SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _REFUSALS = frozenset({400, 404, 415, 422, 500, 501})
 _ABOUT_IMAGES = re.compile(r"\b(image|images|image_url|vision|mmproj)\b|multi-?modal", re.IGNORECASE)
+_ABOUT_ALTERNATION = re.compile(r"\balternat(?:e|es|ing|ion)\b", re.IGNORECASE)
 _ABOUT_ROLES = re.compile(r"after role ['\"]?tool\b", re.IGNORECASE)
 
 
@@ -48,6 +49,8 @@ class Habits:
     """Whether it is asked for its usage."""
     tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     user_after_tool: bool = True
+    alternate: bool = False
+    """Whether neighbouring messages of users are joined, whoever speaks in them."""
 
     def learn(self, status: int, text: str, *, images_sent: bool) -> str:
         """Take a refusal to heart: what is done otherwise from now on; empty if it teaches nothing."""
@@ -62,6 +65,9 @@ class Habits:
         if self.user_after_tool and _ABOUT_ROLES.search(text):
             self.user_after_tool = False
             return "an answer is put between results and users"
+        if not self.alternate and _ABOUT_ALTERNATION.search(text):
+            self.alternate = True
+            return "neighbouring messages of users are joined"
         if self.images and images_sent and _ABOUT_IMAGES.search(text):
             self.images = False
             return "images are not sent"

@@ -32,7 +32,7 @@ def test_what_comes_while_the_operator_types_waits_for_the_words() -> None:
             await rig.say("what now?")
             await until(lambda: rig.data("done"))
             texts = [m.text for m in rig.model.requests[2].messages if isinstance(m, UserMessage)]
-            assert texts[1].startswith("[follow, call c0, completed] ")
+            assert texts[1] == 'done\nresult: "she has left"'
             assert texts[2] == "what now?"
             # A sentence that never ends holds nothing for ever.
             rig.core.control.typing(10)

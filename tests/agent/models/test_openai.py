@@ -31,6 +31,7 @@ from dimos_streams.agent.models.base import (
     Usage,
     UserMessage,
 )
+from dimos_streams.agent.models.framing import RULES, block, parse_blocks
 from dimos_streams.agent.models.options import ModelOptions
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import UserError
@@ -38,6 +39,9 @@ from dimos_streams.testing import ModelServer, RecordedRequest, Reply
 from tests.agent.models.golden_cases import CASES, put_together
 from tests.helpers import run_virtual, until
 
+MOVED = block("data", "moved", skill="move", event="result")
+NOT_RUN = block("data", "not run", skill="mo ve", event="error")
+PICTURES = block("data", "Pictures of the result of observe (a):", skill="observe", event="pictures")
 HELLO = ModelRequest((UserMessage("hello"),))
 JPEG = ImagePart(b"\xff\xd8\xff")
 JPEG_URL = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,/9j/"}}
@@ -106,7 +110,7 @@ def test_a_request() -> None:
             messages = (
                 SystemMessage("You control a robot."),
                 UserMessage("move 1"),
-                UserMessage("[news]"),
+                UserMessage("and 2"),
                 AssistantMessage("", (ToolCall("a", "move", '{"distance_m": 1}', {"extra_content": {"x": 1}}),)),
                 ToolResultMessage("a", "move", "moved"),
                 AssistantMessage("Moved."),
@@ -124,12 +128,12 @@ def test_a_request() -> None:
     assert request.body == {
         "model": "m",
         "messages": [
-            {"role": "system", "content": "You control a robot."},
-            {"role": "user", "content": "move 1\n\n[news]"},
+            {"role": "system", "content": f"You control a robot.\n\n{RULES}"},
+            {"role": "user", "content": f"{block('operator', 'move 1')}\n\n{block('operator', 'and 2')}"},
             {"role": "assistant", "content": None, "tool_calls": [{"extra_content": {"x": 1}, **call}]},
-            {"role": "tool", "tool_call_id": "a", "content": "moved"},
+            {"role": "tool", "tool_call_id": "a", "content": MOVED},
             {"role": "assistant", "content": "Moved."},
-            {"role": "user", "content": "more"},
+            {"role": "user", "content": block("operator", "more")},
         ],
         "tools": [
             {
@@ -167,7 +171,7 @@ LOOKED: tuple[Message, ...] = (
 
 def test_images_reach_models_that_can_see() -> None:
     _, (request,) = served([Reply.say("A room.")], LOOKED)
-    assert request.body["messages"][1:] == [
+    assert request.body["messages"][2:] == [
         {
             "role": "assistant",
             "content": None,
@@ -176,20 +180,19 @@ def test_images_reach_models_that_can_see() -> None:
                 {"id": "b", "type": "function", "function": {"name": "mo_ve", "arguments": "{}"}},
             ],
         },
-        {"role": "tool", "tool_call_id": "a", "content": "a room"},
-        {"role": "tool", "tool_call_id": "b", "content": "not run"},
-        {"role": "user", "content": [{"type": "text", "text": "From the result of observe (a):"}, JPEG_URL]},
+        {"role": "tool", "tool_call_id": "a", "content": block("data", "a room", skill="observe", event="result")},
+        {"role": "tool", "tool_call_id": "b", "content": NOT_RUN},
+        {"role": "user", "content": [{"type": "text", "text": PICTURES}, JPEG_URL]},
     ]
     _, (request,) = served([Reply.say("A room.")], (UserMessage("what is this?", images=(JPEG,)),))
-    assert request.body["messages"][0]["content"] == [{"type": "text", "text": "what is this?"}, JPEG_URL]
+    question = {"type": "text", "text": block("operator", "what is this?")}
+    assert request.body["messages"][1]["content"] == [question, JPEG_URL]
 
 
 def test_others_are_told_that_there_are_some() -> None:
     _, (request,) = served([Reply.say("A room.")], LOOKED, vision=False)
-    assert [message["content"] for message in request.body["messages"][2:]] == [
-        "a room\n(Images that you can't see: 1.)",
-        "not run",
-    ]
+    room = block("data", "a room\n(Images that you can't see: 1.)", skill="observe", event="result")
+    assert [message["content"] for message in request.body["messages"][3:]] == [room, NOT_RUN]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +226,7 @@ def test_it_learns_how_a_server_wants_to_be_asked() -> None:
         assert "stream_options" not in request.body
         assert (request.body.get("max_tokens"), request.body["max_completion_tokens"]) == (None, 9)
     assert [message["role"] for message in requests[3].body["messages"]] == [
-        *("user", "assistant", "tool", "tool", "assistant", "user"),
+        *("system", "user", "assistant", "tool", "tool", "assistant", "user", "user"),
     ]
     # What it can't learn from, it passes on, and asks no more.
     got, requests = served([Reply.error(400, "stream_options")] * 3)
@@ -393,7 +396,8 @@ def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_server_in_a_thread_and_by_function() -> None:
     def echo(request: RecordedRequest) -> Reply:
-        return Reply.say(request.body["messages"][-1]["content"].upper())
+        (said,) = parse_blocks(request.body["messages"][-1]["content"])
+        return Reply.say(said.text.upper())
 
     async def main(url: str) -> str:
         model = create_model("openai:m", base_url=url)

@@ -117,7 +117,7 @@ def test_approve_deny_and_modify() -> None:
             assert told[0] == "dropped a"
             assert 'drop(what="b") was not approved: it is fragile' in told[1]
             assert told[2].endswith("walked 1 m")
-            assert "changed the arguments: walk(distance_m=1" in told[2]
+            assert "changed the arguments: walk(distance_m=1" in made.entries("tool")[2].note
             assert told[3].endswith("walked 2 m")
             assert told[4] == "dropped a"  # the same call was approved before
             assert "it is fragile" in told[5]
