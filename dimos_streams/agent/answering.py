@@ -22,6 +22,7 @@ from dimos_streams.agent.models.base import (
     Usage,
 )
 from dimos_streams.client.iterators import closing
+from dimos_streams.text import TextJoiner, well_formed
 
 CUT = "cut"
 CONTENT_PERIOD_S = 0.1
@@ -46,6 +47,7 @@ class Answering:
         self._emit = emit
         self._missions = missions
         self._call_numbers = call_numbers
+        self._words, self._thoughts = TextJoiner(), TextJoiner()
         self._pieces: list[str] = []
         self._untold: list[str] = []
         self._told_at = -CONTENT_PERIOD_S
@@ -66,6 +68,8 @@ class Answering:
         async with closing(model.stream(request)) as stream:
             async for delta in stream:
                 self._take(delta, assembler)
+        self._hear(self._thoughts.rest(), reasoning=True)
+        self._hear(self._words.rest(), reasoning=False)
         self._tell()
         finish = self._finish
         calls = assembler.finish(
@@ -88,10 +92,9 @@ class Answering:
 
     def _take(self, delta: ModelDelta, assembler: ToolCallAssembler) -> None:
         if isinstance(delta, TextDelta):
-            self._pieces.append(delta.text)
-            self._hear(delta.text, reasoning=False)
+            self._hear(self._words.add(delta.text), reasoning=False)
         elif isinstance(delta, ReasoningDelta):
-            self._hear(delta.text, reasoning=True)
+            self._hear(self._thoughts.add(delta.text), reasoning=True)
         elif isinstance(delta, ToolCallDelta):
             self._tell()
             assembler.add(delta)
@@ -102,14 +105,16 @@ class Answering:
         elif isinstance(delta, Usage):
             self.usage = delta
         elif isinstance(delta, Finish):
-            self._finish = delta.reason
+            self._finish = well_formed(delta.reason)
         elif isinstance(delta, Cut):
-            self._why_cut = delta.reason
+            self._why_cut = well_formed(delta.reason)
 
     def _hear(self, text: str, *, reasoning: bool) -> None:
         if reasoning is not self._reasoning:
             self._tell()
             self._reasoning = reasoning
+        if not reasoning:
+            self._pieces.append(text)
         self._untold.append(text)
         if clock.monotonic() - self._told_at >= CONTENT_PERIOD_S:
             self._tell()

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic_core import from_json
-
 from dimos_streams.agent.models.base import ToolCall, ToolCallDelta
+from dimos_streams.text import parse_json, repaired, well_formed, well_formed_json
 
 SHOWN_CHARACTERS = 200
 """Of damaged arguments, told to the model."""
@@ -67,7 +66,7 @@ class _Slot:
 
     @property
     def arguments(self) -> str:
-        return "".join(self.pieces)
+        return well_formed_json("".join(self.pieces))
 
 
 class ToolCallAssembler:
@@ -100,7 +99,7 @@ class ToolCallAssembler:
 
     def begun(self) -> list[str]:
         """The names of the calls whose arguments have begun, in order, up to the first that has none yet."""
-        return [slot.name for slot in itertools.takewhile(lambda slot: slot.pieces, self._slots)]
+        return [well_formed(slot.name) for slot in itertools.takewhile(lambda slot: slot.pieces, self._slots)]
 
     def finish(
         self, *, complete: bool, limited: bool = False, new_id: Callable[[], str]
@@ -115,12 +114,13 @@ class ToolCallAssembler:
         for slot in self._slots:
             if not slot.name and not slot.pieces:
                 continue  # some servers announce calls that never come
-            call_id = slot.id if slot.id and slot.id not in taken else new_id()
+            call_id = well_formed(slot.id or "") or new_id()
             while call_id in taken:
                 call_id = new_id()
             taken.add(call_id)
             whole = complete and not (limited and slot is self._slots[-1] and not slot.extent.closed)
-            calls.append(_assembled(ToolCall(call_id, slot.name, slot.arguments, slot.extra), complete=whole))
+            call = ToolCall(call_id, well_formed(slot.name), slot.arguments, repaired(slot.extra))
+            calls.append(_assembled(call, complete=whole))
         return tuple(calls)
 
     def _slot_for(self, delta: ToolCallDelta) -> _Slot | None:
@@ -184,6 +184,6 @@ def _parse(text: str) -> tuple[Any, str | None]:
     if not text.strip():
         return None, None
     try:
-        return from_json(text, allow_inf_nan=False), None
+        return parse_json(text), None
     except ValueError as error:
         return None, str(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +24,8 @@ from dimos_streams.tool_stream.event import ToolEvent
 
 Role = Literal["operator", "event", "assistant", "tool", "progress", "error", "note"]
 _SHOWN_TEXT, _SHOWN_CALLS, _SHOWN_ARGUMENTS = 4000, 20, 500
+SILENT = "(nothing to add)"
+"""What a model sees of its answer that said nothing."""
 _BEGINNINGS = frozenset({"operator", "event"})
 _ROLES: dict[str, Role] = {
     EventKind.WORDS: "operator",
@@ -114,9 +117,16 @@ class Conversation:
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether a message is the last that a model sees."""
-        seen = (entry.role for entry in reversed(self._entries) if entry.role not in ("note", "error"))
-        return next(seen, "") in _BEGINNINGS
+        """Whether a model would take what it sees last for something to react to."""
+        newest = next((message for message in reversed(self._messages) if message is not None), None)
+        return newest is not None and not _is_final(newest)
+
+    @property
+    def has_unanswered_words(self) -> bool:
+        """Whether an operator has said something since the model's last answer that asked for nothing more."""
+        seen = (message for message in reversed(self._messages) if message is not None)
+        since = itertools.takewhile(lambda message: not _is_final(message), seen)
+        return any(isinstance(message, UserMessage) and message.event is None for message in since)
 
     @property
     def changed(self) -> asyncio.Event:
@@ -211,14 +221,20 @@ def _own_event(event: AgentEvent) -> ToolEvent:
     )
 
 
+def _is_final(message: Message) -> bool:
+    """Whether it is an answer after which nothing of what came before is left to do."""
+    return isinstance(message, AssistantMessage) and not message.tool_calls
+
+
 def _message(entry: Entry) -> Message | None:
-    """What a model sees of an entry; an answer that said nothing is no message."""
+    """What a model sees of an entry; an answer that said nothing is one all the same, or what it answers would come
+    again with what is said next."""
     if entry.role == "operator":
         return UserMessage(entry.text, task=entry.speaker == "task")
     if entry.role == "event" and entry.event is not None:
         return UserMessage(entry.text.removeprefix(news_head(entry.event)), entry.event)
-    if entry.role == "assistant" and (entry.text or entry.tool_calls):
-        return AssistantMessage(entry.text, entry.tool_calls)
+    if entry.role == "assistant":
+        return AssistantMessage(entry.text or ("" if entry.tool_calls else SILENT), entry.tool_calls)
     if entry.role == "tool":
         return ToolResultMessage(
             entry.tool_call_id,

@@ -8,10 +8,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from pydantic_core import to_jsonable_python
+
 from dimos_streams import clock
+from dimos_streams.limited_log import LimitedLog
 from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.text import repaired
 
 _logger = logging.getLogger(__name__)
+_log = LimitedLog(_logger)
 
 
 class EventKind(enum.StrEnum):
@@ -40,6 +45,7 @@ class EventKind(enum.StrEnum):
     ABORT = "abort"
     UNDO = "undo"
     STOP = "stop"
+    ENDED = "ended"
     DONE = "done"
 
 
@@ -49,7 +55,8 @@ Listener: TypeAlias = Callable[[AgentEvent], None]
 class EventLog:
     """Numbers events, keeps the newest ``capacity`` of them, and tells listeners at once, in order.
 
-    A listener that fails is logged; it hinders neither the others nor the agent.
+    A listener that fails is logged; it hinders neither the others nor the agent. What could not be written down is
+    replaced by what can: every event has a JSON form.
     """
 
     def __init__(self, agent: str, *, last_number: int = 0, capacity: int = 1000) -> None:
@@ -67,20 +74,30 @@ class EventLog:
     def emit(self, kind: str, missions: Sequence[str] = (), **data: Any) -> AgentEvent:
         """Log an event; ``data`` is JSON."""
         self._number += 1
-        event = AgentEvent(
-            number=self._number,
-            utime=clock.utime(),
-            agent=self._agent,
-            kind=str(kind),
-            missions=tuple(missions),
-            data=data,
+        event = self._encodable(
+            AgentEvent(
+                number=self._number,
+                utime=clock.utime(),
+                agent=self._agent,
+                kind=str(kind),
+                missions=tuple(missions),
+                data=data,
+            )
         )
         self._kept.append(event)
         for listener in tuple(self._listeners):
             try:
                 listener(event)
             except Exception:
-                _logger.exception("a listener to the agent's events failed at %s", event.kind)
+                _log.exception("a listener to the agent's events failed at %s", event.kind)
+        return event
+
+    def _encodable(self, event: AgentEvent) -> AgentEvent:
+        try:
+            event.model_dump_json()
+        except ValueError as error:
+            _log.warning("an event of kind %s was repaired: %s", event.kind, error)
+            return event.model_copy(update={"data": repaired(to_jsonable_python(event.data, fallback=ascii))})
         return event
 
     def listen(self, listener: Listener) -> Callable[[], None]:

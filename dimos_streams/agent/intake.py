@@ -6,10 +6,16 @@ from collections import deque
 from collections.abc import Sequence
 
 from dimos_streams.agent.events import EventKind
-from dimos_streams.agent.missions import ids
+from dimos_streams.agent.missions import Mission, ids
 from dimos_streams.agent.parts import LoopParts
 from dimos_streams.agent.queue import CallNews, Notice, OperatorWords, QueueItem
 from dimos_streams.agent.telling import failed, news_body, news_head
+
+
+def close(parts: LoopParts, missions: Sequence[Mission], reason: str) -> None:
+    """Answer for the model what it will not answer: no later turn may take it up again."""
+    text = f"[{reason}; nothing more is done about this]"
+    parts.events.emit(EventKind.ANSWER, ids(missions), text=text, finish=reason, tool_calls=[])
 
 
 class Intake:
@@ -42,6 +48,11 @@ class Intake:
             else:
                 self._record_news(item)
             self._unrecorded.popleft()
+
+    def close_words(self, missions: Sequence[Mission], reason: str) -> None:
+        """Operators' words that nobody will answer must not look as if they waited for an answer."""
+        if self._parts.conversation.has_unanswered_words:
+            close(self._parts, missions, reason)
 
     def _record_notice(self, item: Notice) -> None:
         if not item.text:

@@ -85,6 +85,7 @@ class AgentLoop:
 
     def on_end(self, mission: Mission) -> None:
         """A mission was ended early: its calls are ended, and its turn unless that is others' too."""
+        self.parts.events.emit(EventKind.ENDED, (mission.id,), reason=mission.ended)
         turn = self._turn
         if turn is not None and mission in turn.missions and all(each.ended for each in turn.missions):
             turn.interrupt(mission.ended)
@@ -157,6 +158,8 @@ class AgentLoop:
             self._intake.record(items)
             if wants_turn:
                 await self._run_turn(missions)
+            else:
+                self._intake.close_words(missions, missions[0].ended if missions else "withdrawn")
         finally:
             _release(items)
 
@@ -228,7 +231,7 @@ class AgentLoop:
             unfinished=tuple(call.call_id for call in unfinished),
             undone=tuple(undone),
         )
-        self._close_words(abort)
+        self._intake.close_words(abort.missions, f"aborted{f': {abort.reason}' if abort.reason else ''}")
         told = report.model_dump(mode="json", exclude={"missions"})
         self.parts.events.emit(EventKind.ABORT, report.missions, phase="end", **told)
         return report
@@ -258,17 +261,6 @@ class AgentLoop:
         items = self.parts.queue.take_where(lambda item: _is_of(item, abort))
         self._intake.record(items)
         _release(items)
-
-    def _close_words(self, abort: Abort) -> None:
-        """Words that nobody will answer must not look as if they waited for an answer."""
-        if self.parts.conversation.awaits_answer:
-            self.parts.events.emit(
-                EventKind.ANSWER,
-                ids(abort.missions),
-                text=f"[aborted{f': {abort.reason}' if abort.reason else ''}]",
-                finish="aborted",
-                tool_calls=[],
-            )
 
     async def _carry_out_undo(self, undo: Undo) -> list[Undone]:
         return await self._undo(undo.count, None)

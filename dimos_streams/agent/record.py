@@ -8,8 +8,8 @@ tail of its last line.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import logging
 import re
 from collections import OrderedDict
@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from dimos_streams.agent.events import EventKind
 from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.text import parse_json
 
 FOLDER = "missions"
 _GENERAL = "general"
@@ -61,7 +62,8 @@ class RecordedMission:
 class MissionRecord:
     """Writes the files of one agent. With no directory it keeps nothing.
 
-    A disk that refuses is logged once per trouble and does not hinder the agent.
+    A disk that refuses is logged once per trouble and does not hinder the agent. The end of a mission that could not
+    be written is written as soon as something can be: nobody must go on with it later.
     """
 
     def __init__(
@@ -73,6 +75,8 @@ class MissionRecord:
         self._place = place
         self._kept = kept
         self._files: OrderedDict[str, IO[bytes]] = OrderedDict()
+        self._owed: OrderedDict[str, bytes] = OrderedDict()
+        """Lines of ends that could not be written, by mission."""
         self._broken = False
         self._closed = False
 
@@ -90,29 +94,49 @@ class MissionRecord:
         if self._directory is None:
             return
         line = b'{"place":%d,"event":%s}\n' % (self._place(), event.model_dump_json().encode())
-        try:
-            for mission in event.missions or (_GENERAL,):
-                file = self._file(mission)
-                file.write(line)
-                file.flush()
-                if mission == _GENERAL and file.tell() > _GENERAL_BYTES:
-                    self._turn_over()
-            self._broken = False
-        except OSError as error:
-            if not self._broken:
-                _logger.error("the mission record in %s can't be written: %s", self._directory, error)
-            self._broken = True
-        if event.kind == EventKind.DONE:
-            for mission in event.missions:
+        for mission in event.missions or (_GENERAL,):
+            written = self._append(mission, line)
+            if event.kind == EventKind.DONE:
                 self._close(mission)
+                if not written:
+                    self._owed[mission] = line
+        if self._owed and not self._broken:
+            self._write_owed()
         if self._closed:
             self.close()
 
     def close(self) -> None:
         """Close the files; what is still written opens and closes them. Twice is fine."""
         self._closed = True
+        self._write_owed()
         for mission in tuple(self._files):
             self._close(mission)
+
+    def _append(self, mission: str, line: bytes) -> bool:
+        """Whether a line could be written."""
+        try:
+            file = self._file(mission)
+            file.write(line)
+            file.flush()
+            if mission == _GENERAL and file.tell() > _GENERAL_BYTES:
+                self._turn_over()
+        except OSError as error:
+            if not self._broken:
+                _logger.error("the mission record in %s can't be written: %s", self._directory, error)
+            self._broken = True
+            self._close(mission)  # whether its last line is torn is seen when it is opened again
+            return False
+        self._broken = False
+        return True
+
+    def _write_owed(self) -> None:
+        while len(self._owed) > self._kept:
+            self._owed.popitem(last=False)
+        for mission, line in tuple(self._owed.items()):
+            if not self._append(mission, line):
+                return
+            self._close(mission)
+            del self._owed[mission]
 
     def _file(self, mission: str) -> IO[bytes]:
         file = self._files.get(mission)
@@ -139,7 +163,8 @@ class MissionRecord:
     def _close(self, mission: str) -> None:
         file = self._files.pop(mission, None)
         if file is not None:
-            file.close()
+            with contextlib.suppress(OSError):  # what it could not write was told when it was to be written
+                file.close()
 
 
 def read_missions(directory: Path, agent: str | None = None) -> list[RecordedMission]:
@@ -172,7 +197,7 @@ def read_lines(path: Path) -> Iterator[RecordLine]:
         if not text:
             continue
         try:
-            fields = json.loads(text)
+            fields = parse_json(text)
             yield RecordLine(place=int(fields["place"]), event=AgentEvent.model_validate(fields["event"]))
         except (ValueError, KeyError, TypeError, ValidationError) as error:
             _logger.warning("%s: line %d is damaged and skipped: %s", path, number, str(error)[:200])

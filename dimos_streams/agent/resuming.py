@@ -53,6 +53,8 @@ class UnfinishedMission:
     words: str
     heard: bool = False
     """Whether the words had reached the conversation."""
+    ended: str = ""
+    """Why it was ended early: all that is left to do of it is to end its calls."""
     in_turn: bool = False
     """Whether the model was in the middle of a turn, or was about to begin one."""
     spent: Spent = field(default_factory=Spent)
@@ -128,6 +130,8 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
             found.spent += spent_of(event)
         elif of_sub_agent(event):
             continue
+        elif event.kind == EventKind.ENDED:
+            found.ended = event.data["reason"]
         elif event.kind == EventKind.MISSION_START:
             found.words = event.data["text"]
         elif event.kind in (EventKind.WORDS, EventKind.NEWS, EventKind.ITERATION_START):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dimos_streams.agent.control import Mode
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.events import EventKind
+from dimos_streams.agent.intake import close
 from dimos_streams.agent.missions import Mission
 from dimos_streams.agent.open_call import OpenCall
 from dimos_streams.agent.queue import Notice, OperatorWords
@@ -127,14 +128,27 @@ def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]
         )
     for unfinished in resumption.missions:
         mission = missions[unfinished.id]
+        if unfinished.ended:
+            mission.end(unfinished.ended)
+            _let_go(mission)
+            continue
         core.events.emit(EventKind.NOTE, (mission.id,), text="the agent was restarted and goes on with this mission")
         if not unfinished.heard:
             core.queue.put_nowait(OperatorWords(unfinished.words, (mission,)))
         elif unfinished.in_turn:
             core.queue.put_nowait(Notice("", (mission,)))
-        elif mission.over:
-            mission.hold()
-            mission.release()
+        else:
+            _let_go(mission)
+    going_on = any(each.in_turn and not each.ended for each in resumption.missions)
+    if core.conversation.awaits_answer and not going_on:
+        close(core.loop.parts, (), "the agent was restarted")
+
+
+def _let_go(mission: Mission) -> None:
+    """It is over if nothing of it is left."""
+    if mission.over:
+        mission.hold()
+        mission.release()
 
 
 def _fate(wish: Unanswered) -> str:

@@ -13,6 +13,7 @@ from dimos_streams.agent.assembly import AssembledCall
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.executing import CallResult, Execution
 from dimos_streams.agent.gates.base import Hint, Stop, Warn
+from dimos_streams.agent.intake import close
 from dimos_streams.agent.limits import over_budget
 from dimos_streams.agent.missions import Mission, Spent, all_ended, ids
 from dimos_streams.agent.models.base import ModelError, ModelRequest, ToolSchema, Usage
@@ -89,17 +90,18 @@ class Turn:
             self._task.cancel()
 
     def finish(self, ending: Ending) -> None:
-        """Complete the record: no call without a result, no words of the operator without an end."""
+        """Complete the record: no call without a result, and nothing to which a later turn would react again."""
         if self._answering is not None:
             self._count(self._answering.usage)
-            text = f"{self._answering.text} [{ending.reason}]".strip()
-            self.emit(EventKind.ANSWER, text=text, finish=ending.reason, tool_calls=[])
+            if self._answering.text:
+                text = f"{self._answering.text} [{ending.reason}]"
+                self.emit(EventKind.ANSWER, text=text, finish=ending.reason, tool_calls=[])
             self._answering = None
         if self._execution is not None:
             self._execution.settle(_why(ending))
             self._execution = None
-        if self.interruption and self.parts.conversation.awaits_answer:
-            self.emit(EventKind.ANSWER, text=f"[{ending.reason}]", finish=ending.reason, tool_calls=[])
+        if self.parts.conversation.awaits_answer:
+            close(self.parts, self.missions, ending.reason)
         if ending.note:
             self.emit(EventKind.NOTE, text=ending.note)
         for mission in self.missions:
@@ -171,9 +173,6 @@ class Turn:
         return answer
 
     def _model_failed(self, why: str) -> Ending:
-        if self._answering is not None:
-            self._count(self._answering.usage)
-            self._answering = None
         text = f"the model failed: {why}"
         self.emit(EventKind.ERROR, text=text, is_error=True)
         return Ending("error", why=text)

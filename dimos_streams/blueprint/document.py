@@ -13,6 +13,7 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from dimos_streams.blueprint.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError
+from dimos_streams.text import well_formed
 
 Path = tuple[str | int, ...]
 """Keys and indices that lead to a value."""
@@ -113,9 +114,10 @@ class _Reader:
         if node.tag == "tag:yaml.org,2002:timestamp":  # not a type of YAML 1.2
             return node.value
         try:
-            return self._yaml.constructor.construct_object(node)
+            value = self._yaml.constructor.construct_object(node)
         except ValueError as error:
             self._fail(f"{_shortened(node.value)!r} can't be read: {error}", line)
+        return well_formed(value) if isinstance(value, str) else value
 
     def _mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -126,7 +128,7 @@ class _Reader:
             if key in data:
                 self._fail(f"key {key!r} is there twice, also at line {self.lines[(*path, key)]}", line)
             self.lines[(*path, key)] = line
-            data[key] = self._plain(value_node, (*path, key))
+            data[well_formed(key)] = self._plain(value_node, (*path, key))
         return data
 
     def _fail(self, text: str, line: int) -> NoReturn:

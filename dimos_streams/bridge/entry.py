@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from dimos_streams import clock
+from dimos_streams.text import parse_json, repaired
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import PlacedEvent
 
@@ -37,7 +38,7 @@ class Entry:
     def event(self) -> ToolEvent:
         """The event itself."""
         if self._event is None:
-            self._event = ToolEvent(**from_json(self.body))
+            self._event = ToolEvent(**parse_json(self.body))
         return self._event
 
     @property
@@ -50,11 +51,11 @@ class Entry:
 
 
 def encode_event(event: ToolEvent) -> bytes:
-    """One line of JSON. Never fails: text that has no UTF-8 form is escaped."""
+    """One line of JSON. Never fails: what has no JSON form is repaired, or told as text."""
     try:
         return to_json(event.to_dict(), inf_nan_mode="null")
-    except (PydanticSerializationError, UnicodeError):
-        return json.dumps(event.to_dict(), default=repr).encode()
+    except PydanticSerializationError:
+        return json.dumps(repaired(event.to_dict()), default=ascii).encode()
 
 
 def gap_entry(

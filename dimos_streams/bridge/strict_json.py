@@ -1,4 +1,4 @@
-"""Request bodies whose JSON is JSON: no NaN, no depth that ends in a recursion error."""
+"""Request bodies whose JSON is JSON: no NaN, no depth that ends in a recursion error, no half of a character."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
-from pydantic_core import from_json
 from starlette.exceptions import HTTPException
+
+from dimos_streams.text import parse_json
 
 
 class _StrictJsonRequest(Request):
     async def json(self) -> Any:
         body = await self.body()
         try:
-            return from_json(body, allow_inf_nan=False)
+            return parse_json(body)
         except ValueError as error:
             raise HTTPException(400, f"The body is not JSON: {error}") from error
 

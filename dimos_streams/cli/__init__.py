@@ -10,8 +10,11 @@ def main() -> None:
 
     signals.install()
 
+    import io
     import sys
 
     from dimos_streams.cli.entry import run_command
 
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that can't show a character shows its number
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run_command(sys.argv[1:]))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dimos_streams.errors import UserError
+from dimos_streams.text import parse_json
 
 
 def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Map
 
 def _json_object(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError as error:
         raise UserError(f"--args-json {text!r} is not JSON: {error}") from error
     if not isinstance(value, dict):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import urllib.error
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.text import parse_json
 
 if TYPE_CHECKING:
     from dimos_streams.runtime.registry import RunRecord
@@ -44,7 +44,7 @@ class BridgeAddress:
         try:
             request = urllib.request.Request(f"{self.url}{path}", headers=headers)
             with opener.open(request, timeout=_TIMEOUT_S) as response:
-                return json.load(response)
+                return parse_json(response.read())
         except urllib.error.HTTPError as error:
             with error:
                 raise BridgeUnreachableError(self._refused(error)) from error

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import from_json
 
 from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient
@@ -25,6 +24,7 @@ from dimos_streams.errors import (
 )
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.skill import OnDuplicate
+from dimos_streams.text import parse_json
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
 
@@ -127,7 +127,7 @@ class HttpGateway:
         if event.type != _EVENT_TYPE:
             return None
         try:
-            fields = from_json(event.data, allow_inf_nan=False)
+            fields = parse_json(event.data)
             if not isinstance(fields, dict):
                 raise ValueError(f"JSON of type {type(fields).__name__}, not an object")
             if not (event.id.isascii() and event.id.isdigit() and len(event.id) < 20):
@@ -178,7 +178,7 @@ class HttpGateway:
 
     def _content(self, response: Any) -> Any:
         try:
-            content = from_json(response.content)
+            content = parse_json(response.content)
         except ValueError:
             content = None
         if 200 <= response.status_code < 300 and content is not None:

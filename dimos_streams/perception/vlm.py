@@ -18,6 +18,7 @@ from dimos_streams.messages.std_msgs import Header
 from dimos_streams.perception.config import VlmSettings
 from dimos_streams.perception.detector import Detection, DetectorError, Frame
 from dimos_streams.perception.geometry import Box, box_point
+from dimos_streams.text import well_formed_json
 
 
 class _Strict(BaseModel):
@@ -90,7 +91,8 @@ class VlmDetector:
         """The words of the model's answer."""
         body = self._client.complete(self._request(rgb, wanted))
         try:
-            return _Completion.model_validate_json(body).choices[0].message.content
+            text = well_formed_json(body.decode(errors="replace"))
+            return _Completion.model_validate_json(text).choices[0].message.content
         except ValidationError as error:
             raise DetectorError(f"{self._settings.base_url!r} answered no completion: {_why(error)}") from error
 
@@ -141,7 +143,7 @@ def parse_reply(text: str) -> _Reply:
     Raises DetectorError, with the beginning of the text, if they are not what was asked for."""
     fenced = re.search(r"```[a-zA-Z]*\s*(.*?)```", text, re.DOTALL)
     try:
-        return _Reply.model_validate_json(fenced[1] if fenced else text)
+        return _Reply.model_validate_json(well_formed_json(fenced[1] if fenced else text))
     except ValidationError as error:
         raise DetectorError(f"the model answered {text[:200]!r}: {_why(error)}") from error
 

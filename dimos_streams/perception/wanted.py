@@ -6,6 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dimos_streams import clock
 from dimos_streams.errors import MessageError
+from dimos_streams.text import well_formed_json
 
 MAX_WANTED = 32
 FORGET_AFTER_S = 3.0
@@ -25,7 +26,7 @@ class Wanted:
     def add(self, text: str) -> None:
         """Take in a JSON list of descriptions. Raises MessageError for anything else."""
         try:
-            descriptions = _DESCRIPTIONS.validate_json(text, strict=True)
+            descriptions = _DESCRIPTIONS.validate_json(well_formed_json(text), strict=True)
         except ValidationError as error:
             raise MessageError(
                 "wanted_descriptions", "std_msgs.String", f"no JSON list of texts: {text[:80]!r}"

@@ -29,6 +29,7 @@ from dimos_streams.messages.vision_msgs import (
 )
 from dimos_streams.perception.geometry import Camera, Mount, PlanarPose
 from dimos_streams.perception.tracking import Tracked
+from dimos_streams.text import well_formed_json
 
 _LABELS = TypeAdapter(dict[int, str])
 
@@ -60,7 +61,7 @@ def instances_from(image: Image) -> NDArray[np.uint8]:
 def labels_from(text: str) -> dict[int, str]:
     """Labels by the instances' ids, from a JSON object. Raises MessageError for anything else."""
     try:
-        return _LABELS.validate_json(text)
+        return _LABELS.validate_json(well_formed_json(text))
     except ValidationError as error:
         raise MessageError(
             "instance_labels", "std_msgs.String", f"no JSON object of labels: {text[:80]!r}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import multiprocessing
 import multiprocessing.forkserver
@@ -18,6 +17,7 @@ from typing import Any
 
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.worker import WorkerTask, main
+from dimos_streams.text import parse_json
 
 _logger = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class SupervisedProcess:
     def _read(self) -> None:
         try:
             while self._reports.poll():
-                self._on_report(json.loads(self._reports.recv_bytes()))
+                self._on_report(parse_json(self._reports.recv_bytes()))
         except (EOFError, OSError):
             asyncio.get_running_loop().remove_reader(self._reports.fileno())
 
@@ -126,7 +126,7 @@ class SupervisedProcess:
     def _drain(self, reports: Connection) -> None:
         try:
             while reports.poll():
-                self._on_report(json.loads(reports.recv_bytes()))
+                self._on_report(parse_json(reports.recv_bytes()))
         except (EOFError, OSError):
             return
 

@@ -16,6 +16,7 @@ from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo
+from dimos_streams.text import well_formed_json
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name
 
 HEARTBEAT_S = 0.25
@@ -119,7 +120,7 @@ class ModuleDirectory:
     def _on_message(self, channel: str, data: bytes) -> None:
         try:
             status = decode(ModuleStatus, data, channel=channel)
-            skills = _SKILLS.validate_json(status.skills_json) if status.skills_json else None
+            skills = _SKILLS.validate_json(well_formed_json(status.skills_json)) if status.skills_json else None
             if not (is_name(status.module) and all(map(is_call_id, status.call_ids))):
                 raise MessageError(channel, ModuleStatus.msg_name, "a name is too long, not printable, or no id")
         except (MessageError, ValidationError) as error:

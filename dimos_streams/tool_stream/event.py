@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import channel_name
@@ -19,6 +19,7 @@ from dimos_streams.messages.dimos_streams import (
     ToolStreamEvent,
     ToolStreamRequest,
 )
+from dimos_streams.text import parse_json, repaired
 
 EVENTS = channel_name("/tool_streams", ToolStreamEvent)
 REQUESTS = channel_name("/tool_stream_requests", ToolStreamRequest)
@@ -131,13 +132,17 @@ def is_call_id(text: str) -> bool:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON; pydantic models and dataclasses become objects, NaN becomes null.
+    """Compact JSON; pydantic models and dataclasses become objects, NaN becomes null, and text is repaired.
 
     Raises ``SkillError`` for values that have no JSON form.
     """
     try:
         return to_json(value, inf_nan_mode="null").decode()
-    except (PydanticSerializationError, UnicodeError) as error:
+    except PydanticSerializationError:
+        pass  # because of half a character, or of more
+    try:
+        return to_json(repaired(to_jsonable_python(value)), inf_nan_mode="null").decode()
+    except PydanticSerializationError as error:
         raise SkillError(f"not JSON: {error}") from error
 
 
@@ -146,7 +151,7 @@ def json_object(text: str, channel: str, type_name: str) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        value = from_json(text, allow_inf_nan=False)
+        value = parse_json(text)
     except ValueError as error:
         raise MessageError(channel, type_name, f"bad JSON: {error}") from error
     if not isinstance(value, dict):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
+from dimos_streams.text import well_formed
 from dimos_streams.tool_stream.event import (
     EVENT_TYPES,
     EVENTS,
@@ -43,10 +44,7 @@ class EventPacker:
 
     def pack(self, utime: int, seq: int, type: EventType, text: str, data: Mapping[str, Any]) -> bytes:
         """An event's bytes. Raises ``SkillError`` if the data is not JSON, or data or text is too large."""
-        try:
-            encoded, data_json = text.encode(), json_text(data).encode()
-        except UnicodeEncodeError as error:
-            raise SkillError(f"a text that is not Unicode: {error}") from error
+        encoded, data_json = well_formed(text).encode(), json_text(data).encode()
         size = len(encoded) + len(data_json)
         if size > MAX_PAYLOAD:
             raise SkillError(f"text and data of one event are {size} bytes long; {MAX_PAYLOAD} are possible")
@@ -140,5 +138,5 @@ def _decode(data: bytes, channel: str) -> _Fields:
 
 
 def _string(text: str) -> bytes:
-    encoded = text.encode()
+    encoded = well_formed(text).encode()
     return b"%b%b\0" % (_LENGTH.pack(len(encoded) + 1), encoded)

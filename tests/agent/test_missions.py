@@ -211,7 +211,7 @@ def test_an_answer_that_does_not_come_in_time(tmp_path: Path) -> None:
     ("turns", "reason", "last"),
     [
         ([calling("move", distance_m=1)] * 5, "max_iterations", "note"),
-        ([{"text": "part", "error": "overloaded"}], "error", "error"),
+        ([{"text": "part", "error": "overloaded"}], "error", "assistant"),
         ([{"text": "part", "finish": None}], "cut", "assistant"),
         ([{"text": "part", "finish": "length"}], "length", "assistant"),
         ([calling("move", distance_m=1)] * 2 + [{"text": "done"}], "completed", "assistant"),

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dimos_streams.agent.conversation import Conversation, Role
+from dimos_streams.agent.conversation import SILENT, Conversation, Role
 from dimos_streams.agent.missions import Mission
 from dimos_streams.agent.models.base import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
 from dimos_streams.agent.queue import CallNews, MessageQueue, OperatorWords, QueueItem
@@ -97,6 +97,7 @@ def test_what_a_model_sees() -> None:
             UserMessage("go"),
             AssistantMessage("", (call,)),
             ToolResultMessage("t1", "s", "gone", True),
+            AssistantMessage(SILENT),
             UserMessage("news", told),
         )
 

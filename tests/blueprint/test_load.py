@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams.blueprint.document import parse_document
 from dimos_streams.blueprint.load import load, resolve
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.problem import BlueprintError
@@ -228,3 +229,8 @@ def test_a_directory_and_odd_bytes_are_no_tracebacks(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "odd.yaml"):
         with pytest.raises(UserError, match="can't be read"):
             load(path)
+
+
+def test_half_a_character_in_a_file_is_repaired() -> None:
+    document = parse_document('"a\\ud83d": ["\\ud83d\\ude00", "\\ude00"]', "test.yaml")
+    assert document.data == {"a\ufffd": ["😀", "\ufffd"]}

@@ -127,6 +127,18 @@ def test_bodies_that_are_no_json_are_refused(body: bytes) -> None:
         assert bridge.get("/healthz").json()["status"] == "ok"
 
 
+@pytest.mark.feature("A5")
+def test_half_a_character_in_a_body_is_repaired() -> None:
+    with served() as bridge:
+        body = b'{"skill": "count", "arguments": {"label": "a \\ud83d and \\ud83d\\ude00", "to": 1}, "caller": "me"}'
+        headers = {"Content-Type": "application/json"}
+        response = requests.post(f"{bridge.url}/calls?wait=close", data=body, headers=headers, timeout=10)
+        assert response.status_code == 201, response.text
+        call = bridge.get(f"/calls/{response.json()['call_id']}").json()
+        assert call["arguments"]["label"] == "a \ufffd and 😀"
+        assert call["outcome"] == "completed"
+
+
 def test_large_bodies_are_refused_unread() -> None:
     with served() as bridge:
         large = {"skill": "count", "arguments": {"label": "x" * MAX_BODY, "to": 1}}

@@ -127,6 +127,12 @@ def test_other_shapes_are_refused(detection: Any) -> None:
         parse_reply(json.dumps({"detections": [detection]}))
 
 
+def test_half_a_character_in_a_label_is_repaired() -> None:
+    found = {"description": RED, "label": "a \ud83d", "score": 0.5, "box": [0, 0, 1, 1]}
+    (detection,) = parse_reply(json.dumps({"detections": [found]})).detections
+    assert detection.label == "a \ufffd"
+
+
 @pytest.mark.parametrize("answer", [(500, "overloaded"), (200, "<html>"), (200, '{"choices": []}'), (302, "")])
 def test_a_failing_server_is_an_error_of_the_frame(
     server: ChatServer, detector: VlmDetector, answer: tuple[int, str]

@@ -83,7 +83,6 @@ def test_what_no_publisher_sends(changed: dict[str, object], why: str) -> None:
 @pytest.mark.parametrize(
     ("text", "data", "why"),
     [
-        ("\ud800", {}, "not Unicode"),
         ("", {"a": object()}, "not JSON"),
         ("x" * (MAX_PAYLOAD - 1), {}, f"{MAX_PAYLOAD + 1} bytes"),
     ],
@@ -94,3 +93,15 @@ def test_what_cannot_be_sent(text: str, data: dict[str, object], why: str) -> No
     )
     with pytest.raises(SkillError, match=why):
         pack_event(event)
+
+
+@pytest.mark.feature("A5")
+def test_halves_of_characters_are_repaired_on_their_way() -> None:
+    data = {"found": "\ud83d", "joined": ["\ud83d\ude00"]}
+    event = ToolEvent(
+        utime=1, call_id="c", seq=1, type="update", module="m", skill="s", caller="c", text="a\ud83d", data=data
+    )
+    told = unpack_event(pack_event(event))
+    assert (told.text, told.data) == ("a\ufffd", {"found": "\ufffd", "joined": ["😀"]})
+    foreign = ToolStreamEvent(utime=1, call_id="c", seq=1, type="update", data_json='{"a": "\\ud83d"}')
+    assert unpack_event(encode(foreign)).data == {"a": "\ufffd"}

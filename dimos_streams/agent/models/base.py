@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from dimos_streams.errors import DimosStreamsError
+from dimos_streams.text import well_formed
 from dimos_streams.tool_stream.event import ToolEvent
 
 Speaker: TypeAlias = Literal["operator", "task", "data"]
@@ -31,7 +32,7 @@ class ModelError(DimosStreamsError):
         self.retryable = retryable
         self.retry_after_s = retry_after_s
         self.status = status
-        super().__init__(message)
+        super().__init__(well_formed(message))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic_core import from_json
-
 from dimos_streams.agent.models.base import (
     AssistantMessage,
     Finish,
@@ -29,6 +27,7 @@ from dimos_streams.agent.models.base import (
     UserMessage,
 )
 from dimos_streams.agent.models.framing import RULES, block, result_blocks, user_block
+from dimos_streams.text import parse_json
 
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 _FINISHES = {
@@ -196,7 +195,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 def _is_object(text: str) -> bool:
     try:
-        return isinstance(from_json(text), dict)
+        return isinstance(parse_json(text), dict)
     except ValueError:
         return False
 

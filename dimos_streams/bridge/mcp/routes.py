@@ -8,11 +8,12 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from dimos_streams.bridge.mcp.messages import INVALID_REQUEST, PARSE_ERROR, Incoming, error
 from dimos_streams.bridge.mcp.server import VERSIONS, McpServer
 from dimos_streams.bridge.mcp.sessions import Session
+from dimos_streams.text import parse_json
 
 _SESSION = "Mcp-Session-Id"
 _VERSION = "MCP-Protocol-Version"
@@ -24,7 +25,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
     @app.post("/mcp", response_model=None)
     async def post(request: Request) -> Response:
         try:
-            message = Incoming.model_validate(from_json(await request.body(), allow_inf_nan=False))
+            message = Incoming.model_validate(parse_json(await request.body()))
         except ValidationError as problem:
             return _refusal(400, INVALID_REQUEST, f"not a JSON-RPC message: {problem.errors()[0]['msg']}")
         except ValueError as problem:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from dimos_streams.bridge.broker import Broker, UnknownCallError
 from dimos_streams.bridge.monitor.view import message
@@ -14,6 +13,7 @@ from dimos_streams.errors import DimosStreamsError, SkillArgumentError, SkillErr
 from dimos_streams.operator.agents import UnknownAgentError, agents_among, call_for, choose_agent
 from dimos_streams.operator.messages import AgentCommand, Cancel, Command, Say
 from dimos_streams.operator.schema import COMMANDS
+from dimos_streams.text import parse_json
 
 CALLER = "operator"
 _WAIT_S = 10.0
@@ -32,7 +32,7 @@ class Commands:
     async def carry_out(self, text: str) -> bytes:
         """The answer to a command, a message without its ``seq``. Whatever the text is, it has one."""
         try:
-            given = from_json(text, allow_inf_nan=False)
+            given = parse_json(text)
         except ValueError as error:
             return _error(None, "bad-json", f"not JSON: {error}")
         id = _id_of(given)

@@ -239,6 +239,9 @@ class FunctionModel:
         self.streams = 0
         self.keep = True
 
+    def answer_with(self, answer: Callable[[ModelRequest], Answer]) -> None:
+        self._answer = answer
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
         if self.keep:
             self.requests.append(request)

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from dimos_streams.agent.conversation import SILENT
 from dimos_streams.agent.models.base import AssistantMessage, UserMessage
 from dimos_streams.agent.states import LoopState
 from tests.agent.loop.rig import FakeCall, FunctionModel, asks, in_turn, offered, says
@@ -81,12 +82,13 @@ def test_nothing_is_told_twice_and_an_empty_answer_is_an_answer() -> None:
             told = "\n".join(message.text for message in newest)
             assert [told.count(f"step <{n}>") for n in range(chatty)] == [1] * chatty
             assert told.count("end") == 1
-            # An answer that said nothing is an answer, and no message of the next request.
+            # An answer that said nothing is an answer, also for the model: what it answers is over.
             answers = [data for data in rig.data("answer") if not data["text"] and not data["tool_calls"]]
             assert len(answers) == len(model.requests) - 1
-            assert [
-                message for message in newest if isinstance(message, AssistantMessage) and not message.tool_calls
-            ] == []
+            final = [
+                message.text for message in newest if isinstance(message, AssistantMessage) and not message.tool_calls
+            ]
+            assert final == [SILENT] * (len(answers) - 1)
             # What was told before is told again only as it was: each request begins as the one before it ended.
             for before, after in itertools.pairwise(model.requests):
                 assert after.messages[: len(before.messages)] == before.messages

@@ -192,7 +192,7 @@ GARBAGE: list[tuple[str | bytes, str, str]] = [
     ('{"command": "pause", "agent": "agnet"}', "unknown-agent", "did you mean 'agent'"),
     ('{"command": "resume"}', "refused", "not paused"),
     ('{"command": "decide", "approval": "x", "decision": "reject"}', "refused", "'x'"),
-    ('{"command": "pause", "reason": "\\ud800"}', "bad-json", "not JSON"),
+    ('{"command": "cancel", "call_id": "half \\ud800"}', "unknown-call", "half \ufffd"),
 ]
 
 

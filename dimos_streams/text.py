@@ -1,0 +1,92 @@
+"""Text from outside made whole where it enters: halves of UTF-16 pairs, and JSON that is no more than JSON.
+
+JSON and some operating systems can name one half of a character beyond U+FFFF, a surrogate. Such a text can be
+neither encoded nor sent, and one of them in a conversation would be refused by its server for ever.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import from_json
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?P<half>[dD][89a-fA-F][0-9a-fA-F]{2})|[\s\S])"
+)
+_BEYOND_FLOATS = re.compile(r"[eE]\+?\d{3}|\d{300}")
+
+
+def well_formed(text: str) -> str:
+    """The text with the halves of a pair joined, and ``REPLACEMENT`` for a half without its other one."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def well_formed_json(text: str) -> str:
+    """JSON text of which the same is true of its escapes, ``\\ud83d``; what is no JSON comes out as bad as it was."""
+    text = well_formed(text)
+    if not _ESCAPED_HALF.search(text):
+        return text
+    return _ESCAPE.sub(lambda match: r"\ufffd" if match["half"] else match[0], text)
+
+
+def repaired(value: Any) -> Any:
+    """JSON data with well-formed text, keys included, and None for numbers that JSON does not have."""
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {well_formed(key) if isinstance(key, str) else key: repaired(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [repaired(part) for part in value]
+    return value
+
+
+def parse_json(data: str | bytes) -> Any:
+    """The value of a JSON text, its strings well-formed. Raises ``ValueError`` for all that is not JSON.
+
+    That includes NaN, Infinity, numbers that only infinity could stand for (``1e999``), and bytes that are not UTF-8.
+    """
+    text = data if isinstance(data, str) else data.decode("utf-8", "surrogatepass")
+    text = well_formed_json(text)
+    value = from_json(text, allow_inf_nan=False)
+    if _BEYOND_FLOATS.search(text) and not _is_finite(value):
+        raise ValueError("a number is too large")
+    return value
+
+
+class TextJoiner:
+    """Makes text that comes in pieces well-formed; the halves of a pair may come in different pieces."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def add(self, piece: str) -> str:
+        """The text of the next piece, but for a half at its end, which waits for the other one."""
+        piece, self._half = self._half + piece, ""
+        if piece and "\ud800" <= piece[-1] <= "\udbff":
+            piece, self._half = piece[:-1], piece[-1]
+        return well_formed(piece)
+
+    def rest(self) -> str:
+        """What still waited at the end."""
+        rest, self._half = self._half, ""
+        return well_formed(rest)
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    return all(map(_is_finite, value)) if isinstance(value, list) else True

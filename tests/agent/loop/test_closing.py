@@ -1,0 +1,208 @@
+"""Every end of a turn closes what was asked for, and a mission whose end is known is never gone on with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.agent.models.base import (
+    AssistantMessage,
+    Finish,
+    ModelDelta,
+    ModelError,
+    ModelRequest,
+    TextDelta,
+    UserMessage,
+)
+from dimos_streams.agent.record import MissionRecord, read_lines, read_missions
+from dimos_streams.agent.resuming import read_resumption
+from dimos_streams.operator.messages import AgentEvent
+from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, says
+from tests.agent.loop.skills import World
+from tests.helpers import run_virtual
+
+ORDER = "drive forward 3 metres"
+
+
+def is_closed(request: ModelRequest) -> bool:
+    """Whether the order was answered before what was said next, in messages of their own."""
+    texts = [message.text for message in request.messages if isinstance(message, UserMessage)]
+    at = next(i for i, message in enumerate(request.messages) if message.text == ORDER)
+    answers = [m for m in request.messages[at:-1] if isinstance(m, AssistantMessage) and not m.tool_calls]
+    return texts.count(ORDER) == 1 and bool(answers) and request.messages[-1].text == "what do you see?"
+
+
+def fails(request: ModelRequest) -> list[ModelDelta]:
+    raise ModelError("HTTP 401: no such key")
+
+
+def breaks(request: ModelRequest) -> list[ModelDelta]:
+    raise RuntimeError("a bug")
+
+
+ENDS: dict[str, tuple[str, Callable[[ModelRequest], list[ModelDelta]]]] = {
+    "fault": ("error", fails),
+    "bug": ("error", breaks),
+    "content filter": ("content_filter", lambda request: [Finish("content_filter")]),
+    "length": ("length", lambda request: [Finish("length")]),
+    "cut": ("cut", lambda request: []),
+    "nothing said": ("completed", lambda request: [Finish("stop")]),
+    "iterations": ("max_iterations", lambda request: asks(("move", {"by": 1}))),
+    "budget": ("max_tokens", lambda request: asks(("move", {"by": 1}))),
+    "deadline": ("deadline", lambda request: asks(("hang", {}))),
+}
+
+
+@pytest.mark.feature("B9", "D7")
+@pytest.mark.parametrize("end", ENDS)
+def test_an_order_of_a_turn_that_ended_does_not_come_back(end: str) -> None:
+    reason, answer = ENDS[end]
+
+    async def main() -> None:
+        world = World()
+        model = FunctionModel(answer)
+        limits = {"max_tokens": 10} if end == "budget" else {"deadline_s": 5} if end == "deadline" else {}
+        async with world.with_model(model, max_iterations=2, limits=limits) as rig:
+            assert (await rig.over(await rig.say(ORDER))).reason == reason
+            model.answer_with(lambda request: says("a wall"))
+            await rig.over(await rig.say("what do you see?"))
+            assert is_closed(model.requests[-1]), model.requests[-1].messages
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B9")
+def test_words_that_were_withdrawn_before_they_were_heard_are_closed() -> None:
+    async def main() -> None:
+        world = World()
+        model = FunctionModel(lambda request: says("a wall"), lambda: 1.0)
+        async with world.with_model(model) as rig:
+            first = await rig.say("hello")
+            await asyncio.sleep(0.5)
+            (await rig.say(ORDER)).end("cancelled")
+            await rig.over(first)
+            await rig.over(await rig.say("what do you see?"))
+            assert is_closed(model.requests[-1]), model.requests[-1].messages
+
+    run_virtual(main())
+
+
+def record_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.jsonl"))
+
+
+async def killed(world: World, folder: Path, order: Callable[[Rig], Any]) -> None:
+    """An agent that dies at once when ``order`` has been given."""
+    line = Line(world.bridge)
+    model = FunctionModel(lambda request: asks(("follow", {})))
+    rig = Rig(world.bridge, model, {"plan": {"motions": None}}, record_dir=folder, line=line)
+    await rig.__aenter__()
+    await rig.say(ORDER)
+    while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+        await asyncio.sleep(0.1)
+    asking = asyncio.ensure_future(order(rig))
+    await asyncio.sleep(0)
+    line.cut()
+    lines = {path: path.read_bytes() for path in record_files(folder)}
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    await rig.leave()
+    for path, text in lines.items():  # what it did after its death was not written
+        path.write_bytes(text)
+
+
+@pytest.mark.feature("B5", "B10")
+@pytest.mark.parametrize("order", ["abort", "cancel"])
+def test_a_mission_that_was_ended_is_not_gone_on_with_after_a_restart(order: str, tmp_path: Path) -> None:
+    async def end(rig: Rig) -> None:
+        if order == "abort":
+            await rig.core.loop.abort("enough")
+        else:
+            next(iter(rig.core.loop.missions.values())).end("cancelled")
+
+    async def main() -> None:
+        world = World()
+        await killed(world, tmp_path, end)
+        model = FunctionModel(lambda request: says("a wall"))
+        async with world.with_model(model, tmp_path) as rig:
+            await asyncio.sleep(60)
+            assert model.requests == []
+            assert {call.outcome for call in world.bridge.calls_.values()} == {"cancelled"}
+            (mission,) = read_missions(tmp_path, "agent")
+            assert mission.done is not None
+            assert mission.done.data["reason"] == ("aborted" if order == "abort" else "cancelled")
+            await rig.over(await rig.say("what do you see?"))
+            assert is_closed(model.requests[-1]), model.requests[-1].messages
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B10")
+def test_an_end_that_could_not_be_written_is_written_later(tmp_path: Path) -> None:
+    def event(number: int, kind: str, mission: str = "m1", **data: Any) -> AgentEvent:
+        return AgentEvent(number=number, utime=number, agent="agent", kind=kind, missions=(mission,), data=data)
+
+    folder = tmp_path / "missions"
+    record = MissionRecord(folder, "agent")
+    record.open()
+    record.write(event(1, "mission_start", id="m1", text="go"))
+    record.close()
+    kept = folder.rename(tmp_path / "away")
+    record.write(event(2, "note", text="this is lost"))
+    record.write(event(3, "done", reason="aborted", text=""))
+    kept.rename(folder)
+    record.write(event(4, "mission_start", "m2", id="m2", text="hello"))
+    record.close()
+    resumption = read_resumption(folder, "agent")
+    assert resumption is not None
+    assert [mission.id for mission in resumption.missions] == ["m2"]
+    assert [line.event.number for line in read_lines(folder / "agent.m1.jsonl")] == [1, 3]
+
+
+@pytest.mark.feature("B10")
+def test_events_that_have_no_json_form_are_told_as_well_as_they_can_be(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        world = World()
+        heard: list[AgentEvent] = []
+        async with world.with_model(FunctionModel(lambda request: says("fine")), tmp_path) as rig:
+
+            def broken(event: AgentEvent) -> None:
+                raise RuntimeError("a listener with a bug")
+
+            rig.core.events.listen(broken)
+            rig.core.events.listen(heard.append)
+            rig.core.events.emit("note", (), text="half: \ud83d", what=object(), number=float("nan"))
+            for _ in range(3):
+                rig.core.events.emit("note", (), text="\ude00")
+            assert heard[0].data["text"] == "half: \ufffd"
+            assert "<object object" in heard[0].data["what"]
+            assert [json.loads(event.model_dump_json())["data"]["text"] for event in heard[1:]] == ["\ufffd"] * 3
+            assert caplog.text.count("was repaired") == 1
+            assert (await rig.over(await rig.say("hi"))).text == "fine"
+            general = [line.event for line in read_lines(tmp_path / "agent.general.jsonl")]
+            assert [event.data["text"] for event in general][-4:] == [event.data["text"] for event in heard[:4]]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B1")
+def test_halves_of_a_character_in_a_stream(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = World()
+        half: list[ModelDelta] = [TextDelta("\ud83d"), TextDelta("\ude00 and \ud83d"), Finish("stop\ud83d")]
+        model = FunctionModel(lambda request: half)
+        async with world.with_model(model, tmp_path) as rig:
+            mission = await rig.over(await rig.say("smile"))
+            assert (mission.text, mission.reason) == ("😀 and \ufffd", "stop\ufffd")
+            (recorded,) = read_missions(tmp_path, "agent")
+            assert recorded.done is not None
+            assert recorded.events == rig.core.events.after(0)
+
+    run_virtual(main())

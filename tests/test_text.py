@@ -1,0 +1,64 @@
+"""Text from outside, made whole where it enters."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dimos_streams.text import TextJoiner, parse_json, repaired, well_formed, well_formed_json
+
+ANY_TEXT = st.text(st.characters() | st.sampled_from(["\ud83d", "\ude00", "\udcff", "\\", '"', "u", "😀"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("\ud83d\ude00!", "😀!"),
+        ("a\ud83d", "a\ufffd"),
+        ("\ude00a", "\ufffda"),
+        ("\ude00\ud83d", "\ufffd\ufffd"),
+        ("\udcff.yaml", "\ufffd.yaml"),
+    ],
+)
+def test_halves_are_joined_or_replaced(text: str, expected: str) -> None:
+    assert well_formed(text) == expected
+
+
+@given(st.lists(ANY_TEXT))
+def test_pieces_make_the_same_text_as_the_whole(pieces: list[str]) -> None:
+    joiner = TextJoiner()
+    got = [*map(joiner.add, pieces), joiner.rest()]
+    for piece in got:
+        piece.encode()
+    assert "".join(got) == well_formed("".join(pieces))
+
+
+@given(st.recursive(ANY_TEXT | st.integers(), lambda inner: st.dictionaries(ANY_TEXT, inner) | st.lists(inner)))
+def test_json_of_any_text_is_read_as_its_repaired_form(value: Any) -> None:
+    assert parse_json(json.dumps(value)) == json.loads(json.dumps(repaired(value)))
+    assert json.loads(well_formed_json(json.dumps(value))) == parse_json(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": NaN}', "[Infinity]", "[-1e999]", '{"a": [1e400]}', "[1.0e+309]", "", "\ud83d", "{}x", "[" * 9999]
+)
+def test_what_is_no_json(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_json(text)
+
+
+def test_bytes() -> None:
+    assert parse_json(b'{"a": "\\ud83d", "b": "1e999", "c": 1e300}') == {"a": "\ufffd", "b": "1e999", "c": 1e300}
+    assert parse_json(b'["\xed\xa0\xbd\xed\xb8\x80"]') == ["😀"]
+    with pytest.raises(ValueError, match="utf-8"):
+        parse_json(b'["\xff"]')
+
+
+def test_data_that_json_does_not_have() -> None:
+    assert repaired({"\ud83d": (math.nan, -math.inf, 1.5, True, None)}) == {"\ufffd": [None, None, 1.5, True, None]}
