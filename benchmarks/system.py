@@ -9,7 +9,7 @@ import socket
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,10 +31,11 @@ class System:
 
     gateway: HttpGateway
     supervisor: Supervisor
+    port: int
 
     async def measure(self, name: str, *, count: int, rate_hz: float = 0.0, calls: int = 1, size: int = 0) -> Result:
         """Updates of concurrent calls, ``count`` each, up to the agent's queue."""
-        listening = asyncio.create_task(self._listen(await self.gateway.place(), calls))
+        listening = asyncio.create_task(self.listen(await self.gateway.place(), calls))
         await self.call(count=count, rate_hz=rate_hz, calls=calls, size=size)
         return Result.of(name, count * calls, await listening)
 
@@ -50,7 +51,8 @@ class System:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         return pages * 4096 / 1e6
 
-    async def _listen(self, place: int, calls: int) -> Arrivals:
+    async def listen(self, place: int, calls: int) -> Arrivals:
+        """What comes behind a place until so many calls are closed."""
         latencies: list[int] = []
         numbers: dict[str, list[int]] = defaultdict(list)
         first = last = 0
@@ -68,8 +70,13 @@ class System:
 
 
 @contextlib.asynccontextmanager
-async def running(*, loss: float = 0.0) -> AsyncIterator[System]:
-    """The system on a bus of its own. Each process loses a part of the datagrams that it sends."""
+async def running(
+    *, loss: float = 0.0, fill: Callable[[Path], None] | None = None, token: str | None = None
+) -> AsyncIterator[System]:
+    """The system on a bus of its own. Each process loses a part of the datagrams that it sends.
+
+    ``fill`` writes the journal that the bridge begins with.
+    """
     port = free_port()
     blueprint = Blueprint(
         name="benchmark",
@@ -84,14 +91,16 @@ async def running(*, loss: float = 0.0) -> AsyncIterator[System]:
     )
     with tempfile.TemporaryDirectory() as directory:
         faults = FaultInjection(Faults(loss=loss)) if loss else None
-        options = RunOptions(bus_url=free_bus(), port=port, run_dir=Path(directory), wrap_bus=faults)
+        if fill is not None:
+            await asyncio.to_thread(fill, Path(directory) / "journal.sqlite")
+        options = RunOptions(bus_url=free_bus(), port=port, run_dir=Path(directory), wrap_bus=faults, token=token)
         supervisor = Supervisor(blueprint, options)
         await supervisor.start()
-        gateway = HttpGateway(options.bridge_url, rng=random.Random(0))
+        gateway = HttpGateway(options.bridge_url, rng=random.Random(0), token=token)
         try:
             while not await gateway.skills():  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-            system = System(gateway, supervisor)
+            system = System(gateway, supervisor, port)
             await system.measure("warm up", count=200, rate_hz=200.0)
             yield system
         finally:

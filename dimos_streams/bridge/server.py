@@ -8,6 +8,7 @@ import errno
 import logging
 import socket
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import h11
@@ -15,12 +16,15 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dimos_streams.bridge.guard import MAX_BODY
+from dimos_streams.bridge.http_protocol import BoundedProtocol, Connections
 from dimos_streams.bridge.idle import cut_idle
 from dimos_streams.errors import UserError
 from dimos_streams.limited_log import LimitedRecords
 
 _SEND_BUFFER = 256 * 1024
 _GRACE_S = 0.3
+_COMMANDS_WAITING = 4
+"""Messages of a WebSocket that may wait to be read."""
 _LAST_STEPS = 100
 
 
@@ -59,6 +63,7 @@ class HttpServer:
     def __init__(self, host: str, port: int, *, ping_s: float = 10.0) -> None:
         """WebSockets are pinged every ``ping_s`` seconds, and closed where no answer comes for twice as long."""
         self._host, self._port = host, port
+        self.connections = Connections()
         self._ping_s = ping_s
         self._socket: socket.socket | None = None
         self._server: _Server | None = None
@@ -86,7 +91,7 @@ class HttpServer:
         assert self._socket is not None
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=partial(BoundedProtocol, self.connections),  # type: ignore[arg-type]
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -95,6 +100,7 @@ class HttpServer:
             log_level="warning",  # what it tells otherwise of WebSockets has the token of their URL in it
             timeout_graceful_shutdown=1,
             ws_max_size=MAX_BODY,
+            ws_max_queue=_COMMANDS_WAITING,
             ws_per_message_deflate=False,
             ws_ping_interval=self._ping_s,
             ws_ping_timeout=2 * self._ping_s,

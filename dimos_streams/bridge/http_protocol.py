@@ -1,0 +1,226 @@
+"""uvicorn's HTTP protocol, with bounds on what connections take of the loop and of memory, each and all together.
+
+h11 makes an event of each chunk, 6 bytes of a body perhaps, and uvicorn handles all that a read brought at once: a
+quarter of a megabyte of one-byte chunks holds the loop for 0.3 s, whoever sent it and whether it is answered or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from dimos_streams import clock
+
+MAX_CONNECTIONS = 768
+"""At a time; below the 1024 files that a process may have open by default."""
+MAX_PIECES = 4096
+"""Pieces (chunks, or reads) in which the body of one request may come."""
+MAX_HEAD = 16 * 1024
+"""Bytes of a request's line and headers. Up to twice as many may pass, if they come at once."""
+MAX_UNSENT = 16 * 1024 * 1024
+"""Bytes that wait for all clients together to take them."""
+_UNSENT = 16 * 1024
+"""Bytes that wait for one client before its response is held up; the last write comes on top."""
+_EVENTS = 16
+"""Parsed for one connection at a time."""
+_CONNECTIONS = 16
+"""That have their turn in one turn of the loop."""
+
+_FULL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
+
+
+class Connections:
+    """What the connections of one server share: turns at parsing, and the bytes that wait for clients."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[BoundedProtocol] = deque()
+        self._backed_up: dict[BoundedProtocol, None] = {}
+        self.cut = 0
+        """Connections that were ended for what they cost."""
+
+    def make_room(self, newest: BoundedProtocol) -> None:
+        """Where there are too many, the one that has been idle for longest gives way, or else the newest."""
+        if len(newest.connections) <= MAX_CONNECTIONS:
+            return
+        self.cut += 1
+        idle = [each for each in newest.connections if isinstance(each, BoundedProtocol) and each.is_idle]
+        victim = min(idle, key=lambda each: each.idle_from)
+        if victim is newest:
+            newest.transport.write(_FULL)
+            newest.transport.close()
+        else:
+            victim.transport.abort()
+
+    def wait(self, connection: BoundedProtocol) -> None:
+        """Let a connection go on parsing when its turn comes."""
+        self._waiting.append(connection)
+        if len(self._waiting) == 1:
+            connection.loop.call_soon(self._next_turn, connection.loop)
+
+    def back_up(self, connection: BoundedProtocol) -> None:
+        """A client does not keep up. Where they leave too much together, who has not for longest is cut off."""
+        self._backed_up[connection] = None
+        sizes = {each: each.transport.get_write_buffer_size() for each in self._backed_up}
+        total = sum(sizes.values())
+        for each, size in sizes.items():
+            if total <= MAX_UNSENT:
+                break
+            total -= size
+            self.cut += 1
+            self.forget(each)
+            each.transport.abort()
+
+    def forget(self, connection: BoundedProtocol) -> None:
+        """A client has taken what there was, or is gone."""
+        self._backed_up.pop(connection, None)
+
+    def _next_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        turns = [self._waiting.popleft() for _ in range(min(len(self._waiting), _CONNECTIONS))]
+        waited = bool(self._waiting)
+        for connection in turns:
+            connection.go_on()
+        if waited:
+            loop.call_soon(self._next_turn, loop)
+
+
+class BoundedProtocol(H11Protocol):
+    """One connection."""
+
+    conn: _MeteredConnection
+    flow: _Flow
+
+    def __init__(self, connections: Connections, **uvicorns: Any) -> None:
+        super().__init__(**uvicorns)
+        self._shared = connections
+        self.conn = _MeteredConnection(h11.SERVER, MAX_HEAD)
+        self._unread = bytearray()
+        self.idle_from = clock.monotonic()
+        """When it was made, or its last response was complete."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request of it is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def idle_s(self) -> float:
+        """For how long it has been idle, whatever was sent on it in the meantime."""
+        return clock.monotonic() - self.idle_from if self.is_idle else 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=_UNSENT)
+        self.flow = _Flow(transport)
+        self._shared.make_room(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._shared.forget(self)
+        self._unread.clear()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        self._unread += data
+        if not self.flow.held:
+            self.handle_events()
+
+    def handle_events(self) -> None:
+        """Parse what has come, as far as one turn of the loop has room for; the rest when its turn comes."""
+        self.conn.allowance = _EVENTS
+        super().handle_events()
+        while self._unread and self._wants_more():
+            self.conn.receive_data(bytes(self._unread[:MAX_HEAD]))
+            del self._unread[:MAX_HEAD]
+            super().handle_events()
+        if self.conn.allowance == 0 and not self.flow.held:
+            self.flow.hold()
+            self._shared.wait(self)
+
+    def go_on(self) -> None:
+        """For ``Connections``: it is this one's turn."""
+        self.flow.let_go()
+        if self._is_own():
+            self.handle_events()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._shared.back_up(self)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._shared.forget(self)
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._shared.forget(self)
+        super().handle_websocket_upgrade(event)
+
+    def send_400_response(self, msg: str) -> None:
+        self._unread.clear()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:  # it was answered, and what it still sends is no HTTP
+            self.transport.close()
+
+    def on_response_complete(self) -> None:
+        self.idle_from = clock.monotonic()
+        super().on_response_complete()
+
+    def _wants_more(self) -> bool:
+        return self.conn.allowance > 0 and self.conn.needs_data and self._is_own()
+
+    def _is_own(self) -> bool:
+        """Whether the connection is open, and still HTTP."""
+        return not self.transport.is_closing() and self.transport.get_protocol() is self
+
+
+class _MeteredConnection(h11.Connection):
+    """Gives ``allowance`` events, then claims to need data; refuses bodies in too many pieces."""
+
+    allowance = 0
+    needs_data = True
+    _pieces = 0
+
+    def next_event(self) -> Any:
+        if self.allowance == 0:
+            return h11.NEED_DATA
+        event = super().next_event()
+        self.needs_data = event is h11.NEED_DATA
+        if isinstance(event, h11.Request):
+            self._pieces = 0
+        elif isinstance(event, h11.Data):
+            self._pieces += 1
+        if isinstance(event, h11.Event):
+            self.allowance -= 1
+        if self._pieces > MAX_PIECES:
+            raise h11.RemoteProtocolError(f"a body in more than {MAX_PIECES} pieces", 413)
+        return event
+
+
+class _Flow(FlowControl):
+    """Flow control that does not read on while the connection waits for its turn."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__(transport)
+        self._reads = transport
+        self.held = False
+
+    def hold(self) -> None:
+        """Read nothing until ``let_go``."""
+        self.held = True
+        self._reads.pause_reading()
+
+    def let_go(self) -> None:
+        """Read on, unless there is another reason not to."""
+        self.held = False
+        if not self.read_paused:
+            self._reads.resume_reading()
+
+    def resume_reading(self) -> None:
+        if self.held:
+            self.read_paused = False
+        else:
+            super().resume_reading()

@@ -1,0 +1,206 @@
+"""Requests that cost more than they are worth: their work is bounded, and others have their turn in between."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import uvicorn
+
+from dimos_streams.bridge import guard, http_protocol, idle
+from dimos_streams.bridge.http_protocol import MAX_HEAD, MAX_PIECES, Connections
+from tests.bridge.serving import Served, served
+from tests.bridge.test_http import until
+
+CONNECTIONS = 8
+CHUNKS = 40_000
+
+
+def connect(bridge: Served, data: bytes = b"") -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", bridge.port), timeout=10)
+    connection.sendall(data)
+    return connection
+
+
+def head(bridge: Served, line: str = "POST /calls", *headers: str) -> bytes:
+    return "\r\n".join([f"{line} HTTP/1.1", f"Host: 127.0.0.1:{bridge.port}", *headers, "", ""]).encode()
+
+
+def answer(connection: socket.socket) -> bytes:
+    """All that comes until the server ends the connection."""
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while data := connection.recv(65536):
+            found += data
+    return found
+
+
+def shared(bridge: Served) -> Connections:
+    server = bridge.scene.bridge._server
+    assert server is not None
+    return server.connections
+
+
+class Parsed:
+    """How much HTTP was parsed, in all and at most in one turn of the bridge's loop."""
+
+    def __init__(self, bridge: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.all = self.most = 0
+        self._before = 0
+        self._loop = bridge._loop
+        next_event = http_protocol._MeteredConnection.next_event
+
+        def counted(connection: Any) -> Any:
+            self.all += 1
+            return next_event(connection)
+
+        monkeypatch.setattr(http_protocol._MeteredConnection, "next_event", counted)
+        self._loop.call_soon_threadsafe(self._turn)
+
+    def _turn(self) -> None:
+        self.most, self._before = max(self.most, self.all - self._before), self.all
+        self._loop.call_soon(self._turn)
+
+
+@pytest.mark.feature("F6")
+@pytest.mark.parametrize("token", [None, "secret"])
+def test_bodies_in_tiny_chunks_take_a_bounded_share_of_the_loop(
+    token: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(token=token) as bridge:
+        parsed = Parsed(bridge, monkeypatch)
+        body = head(bridge, "POST /calls", "Transfer-Encoding: chunked") + b"1\r\nx\r\n" * CHUNKS
+
+        def send(answers: list[bytes]) -> None:
+            with connect(bridge) as connection:
+                with contextlib.suppress(ConnectionError):
+                    connection.sendall(body)
+                answers.append(answer(connection)[:12])
+
+        answers: list[bytes] = []
+        threads = [threading.Thread(target=send, args=(answers,)) for _ in range(CONNECTIONS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        # A connection that is ended while it still sends may lose its answer on the way.
+        assert set(answers) <= {b"HTTP/1.1 401" if token else b"HTTP/1.1 400", b""}
+        assert parsed.most <= CONNECTIONS * 3 * http_protocol._EVENTS
+        assert parsed.all <= CONNECTIONS * (MAX_PIECES * 1.2 + 100)
+
+
+def test_a_body_may_come_in_chunks_as_small_as_encoders_make_them() -> None:
+    with served() as bridge:
+        body = b'{"skill": "at_once", "arguments": {"value": 1}}'
+        pieces = (bytes([byte]) for byte in body + b" " * 2_000)
+        kind = {"Content-Type": "application/json"}
+        response = requests.post(f"{bridge.url}/calls?wait=close", data=pieces, headers=kind, timeout=10)
+        assert response.json()["result"] == 1, "the last of several turns is not lost"
+
+
+def test_a_head_is_bounded() -> None:
+    with served() as bridge:
+        for before in (b"", head(bridge, "GET /healthz")):
+            with connect(bridge, before + b"GET /healthz HTTP/1.1\r\n" + b"a:b\r\n" * (MAX_HEAD // 2)) as connection:
+                assert b"HTTP/1.1 400 Bad Request" in answer(connection)
+
+
+def test_pipelined_requests_are_all_answered() -> None:
+    with served() as bridge, connect(bridge, head(bridge, "GET /skills") * 200) as connection:
+        connection.sendall(head(bridge, "GET /skills", "Connection: close"))
+        assert answer(connection).count(b"HTTP/1.1 200") == 201
+
+
+@pytest.mark.feature("F6")
+def test_the_bodies_that_come_at_once_are_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "MAX_BODIES", 100_000)
+    with served() as bridge, contextlib.ExitStack() as stack:
+        begun = head(bridge, "POST /calls", "Content-Length: 50000") + b" " * 49_000
+        slow = [stack.enter_context(connect(bridge, begun)) for _ in range(2)]
+        until(lambda: held(bridge) == 98_000)
+        with connect(bridge, begun) as connection:
+            assert connection.recv(65536).startswith(b"HTTP/1.1 503")
+        slow[0].close()
+        until(lambda: held(bridge) == 49_000)
+        assert bridge.call("at_once", value=1)["result"] == 1
+
+
+def held(bridge: Served) -> int:
+    app: Any = running(bridge).config.app
+    return int(app._bodies)
+
+
+def running(bridge: Served) -> uvicorn.Server:
+    server = bridge.scene.bridge._server
+    assert server is not None
+    assert server._server is not None
+    return server._server
+
+
+def test_half_a_body_is_no_request() -> None:
+    with served() as bridge:
+        body = b'{"skill": "at_once", "arguments": {"value": 1}}'
+        chunk = b"%x\r\n%b\r\n" % (len(body), body)
+        kinds = ("Transfer-Encoding: chunked", "Content-Type: application/json")
+        connect(bridge, head(bridge, "POST /calls", *kinds) + chunk).close()
+        assert bridge.call("at_once", value=2)["result"] == 2
+        assert [view["result"] for view in bridge.get("/calls").json()] == [2]
+
+
+@pytest.mark.feature("F6")
+def test_the_connections_at_a_time_are_bounded_and_idle_ones_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "MAX_CONNECTIONS", 4)
+    with served() as bridge, contextlib.ExitStack() as stack:
+        idle_ones = [stack.enter_context(connect(bridge)) for _ in range(4)]
+        streams = [bridge.stream() for _ in range(3)]
+        assert [answer(connection) for connection in idle_ones[:3]] == [b""] * 3
+        assert bridge.call("at_once", value=1)["result"] == 1, "the fourth has given way"
+        streams.append(bridge.stream())
+        with connect(bridge) as connection:
+            assert answer(connection).startswith(b"HTTP/1.1 503")
+        assert [stream.event()[0] for stream in streams[:3]] == [1] * 3
+        assert shared(bridge).cut == 5
+
+
+def test_who_asks_now_and_then_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle, "IDLE_BOUND_S", 0.4)
+    with served() as bridge, requests.Session() as session:
+        pause = threading.Event()
+        ports = set()
+        for _ in range(8):
+            with session.get(f"{bridge.url}/healthz", timeout=10, stream=True) as response:
+                connection: Any = response.raw._connection
+                ports.add(connection.sock.getsockname()[1])
+                assert response.json()["status"] == "ok"
+            pause.wait(0.1)
+        assert len(ports) == 1
+
+
+@pytest.mark.feature("A3")
+def test_what_waits_for_clients_that_do_not_read_is_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "MAX_UNSENT", 200_000)
+    with served(send_timeout_s=60.0) as bridge:
+        bridge.call("count", label="x" * 10_000, to=200)
+        with unread(bridge, 20) as streams:
+            until(lambda: shared(bridge).cut >= 10)
+            assert bridge.run(unsent(bridge)) <= 200_000
+            assert [place for place, _ in bridge.stream("?from=1").events(202)] == list(range(1, 203))
+            assert len(streams) == 20
+
+
+@contextlib.contextmanager
+def unread(bridge: Served, count: int) -> Iterator[list[Any]]:
+    streams = [bridge.stream("?from=1", receive_buffer=4096) for _ in range(count)]
+    yield streams
+
+
+async def unsent(bridge: Served) -> int:
+    await asyncio.sleep(0)
+    connections = running(bridge).server_state.connections
+    return sum(each.transport.get_write_buffer_size() for each in connections)
