@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from dimos_streams import clock
+from dimos_streams.printable import printable
 
 _MAX_LINE = 500
 _MAX_FORMATS = 1000
@@ -64,5 +65,4 @@ class LimitedRecords(logging.Filter):
 
 def _one_line(text: str) -> str:
     """What came from outside can neither fill the log nor forge lines in it."""
-    line = text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]}… ({len(text)} characters)"
-    return line if line.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
+    return printable(text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]}… ({len(text)} characters)")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dimos_streams.cli import options
-from dimos_streams.cli.output import note, plural, shortened, write, write_json, write_table
+from dimos_streams.cli.output import note, plural, shortened, write, write_json, write_lines, write_table
 
 if TYPE_CHECKING:
     from dimos_streams.blueprint import Blueprint, Problem
@@ -61,7 +61,7 @@ def graph(
     """Draw the modules of a blueprint and what they send each other."""
     from dimos_streams.blueprint.graph import render
 
-    write(render(configured_blueprint(reference, settings), form))
+    write_lines(render(configured_blueprint(reference, settings), form))
 
 
 def config(reference: options.Blueprint, settings: options.Settings = None, as_json: options.Json = False) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from dimos_streams.cli import options
 from dimos_streams.cli.calls import at_bridge
-from dimos_streams.cli.output import note, write, write_json, write_table
+from dimos_streams.cli.output import note, write, write_json, write_lines, write_table
 
 Approval = Annotated[
     str,
@@ -136,4 +136,4 @@ def _command(
 ) -> None:
     from dimos_streams.cli.commanding import command
 
-    write(at_bridge(lambda gateway: command(gateway, name, arguments, agent), url, port, token))
+    write_lines(at_bridge(lambda gateway: command(gateway, name, arguments, agent), url, port, token))

@@ -11,6 +11,7 @@ from dimos_streams.cli.app import create_app
 from dimos_streams.cli.exit_codes import DONE, FAILED, MISUSED
 from dimos_streams.cli.signals import Interrupted
 from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.printable import printable
 
 DEBUG = "DIMOS_STREAMS_DEBUG"
 _ClickException = typer.BadParameter.__mro__[2]  # newer typers have a click of their own
@@ -49,4 +50,4 @@ def _usage_error(error: Exception) -> int:
 
 def _say(text: str) -> None:
     for line in text.splitlines() or [""]:
-        print(f"error: {line}", file=sys.stderr)
+        print(f"error: {printable(line)}", file=sys.stderr)

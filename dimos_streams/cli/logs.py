@@ -78,7 +78,7 @@ class LogReader:
             data = file.read()
         complete = data.rpartition(b"\n")[0]  # the rest of a line that is being written comes next time
         self._offsets[path] = self._offsets.get(path, 0) + (len(complete) + 1 if b"\n" in data else 0)
-        return complete.decode(errors="replace").splitlines()
+        return complete.decode(errors="replace").split("\n") if complete else []
 
 
 def _by_time(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dimos_streams.cli.connection import BridgeAddress, BridgeUnreachableError
-from dimos_streams.cli.output import shortened, write
+from dimos_streams.cli.output import shortened, write, write_json
 
 _MAX_DATA = 120
 
@@ -26,7 +26,10 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
     try:
         async with connect(url, additional_headers=headers, max_size=None, proxy=None) as socket:
             async for text in socket:
-                for line in (str(text),) if as_json else lines.of(json.loads(text)):
+                if as_json:
+                    write_json(json.loads(text))
+                    continue
+                for line in lines.of(json.loads(text)):
                     write(line)
     except InvalidStatus as error:
         raise BridgeUnreachableError(f"the bridge at {address.url} refuses to be watched: {error}") from error

@@ -10,10 +10,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from dimos_streams.cli import signals
+from dimos_streams.printable import printable, printable_lines
 
 
-def write(text: str) -> None:
+def write(line: str) -> None:
     """Write a line to standard output at once. If nobody reads on, the command is ended as by a signal."""
+    _print(printable(line))
+
+
+def write_lines(text: str) -> None:
+    """The same for text of our own that may have several lines."""
+    _print(printable_lines(text))
+
+
+def _print(text: str) -> None:
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -24,7 +34,14 @@ def write(text: str) -> None:
 
 def write_json(value: Any, *, indent: int | None = None) -> None:
     """Write a value as JSON: one line, or indented for people."""
-    write(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
+    _print(_escaped(json.dumps(value, ensure_ascii=False, indent=indent, default=str)))
+
+
+def _escaped(text: str) -> str:
+    """JSON with escapes for what a terminal might obey; such characters stand only inside of its strings."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
 
 
 def write_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -35,13 +52,14 @@ def write_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows of cells as aligned lines."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def note(text: str) -> None:
-    """Tell the person something that is no output of the command."""
-    print(text, file=sys.stderr, flush=True)
+    """Tell the person something that is no output of the command; it may have several lines."""
+    print(printable_lines(text), file=sys.stderr, flush=True)
 
 
 def plural(count: int, thing: str) -> str:

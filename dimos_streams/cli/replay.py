@@ -135,7 +135,8 @@ def replay(
     if as_json:
         write_json(report.to_dict(), indent=2)
     else:
-        write("\n".join(report.lines()))
+        for line in report.lines():
+            write(line)
     if plot is not None:
         from dimos_streams.regression.plot import draw
 

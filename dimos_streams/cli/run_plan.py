@@ -17,6 +17,7 @@ from dimos_streams.cli.blueprints import configured_blueprint
 from dimos_streams.cli.output import note
 from dimos_streams.cli.record_plan import RecordPlan
 from dimos_streams.errors import UserError
+from dimos_streams.printable import LogFormatter
 from dimos_streams.runtime.options import DEFAULT_PORT, RunOptions
 from dimos_streams.runtime.registry import new_run_dir
 from dimos_streams.skill import skills_of
@@ -144,9 +145,9 @@ def listeners_of(blueprint: Blueprint) -> list[str]:
 def set_up_logging(mode: Mode, run_dir: Path | None, *, in_background: bool) -> None:
     """Warnings of this process are shown; in the background all that it logs goes to standard error. With all modules
     in one process, what they log goes to a file."""
-    timed = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    timed = LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     shown = _Shown(logging.INFO if in_background else logging.WARNING)
-    shown.setFormatter(timed if in_background else logging.Formatter("%(levelname)s: %(message)s"))
+    shown.setFormatter(timed if in_background else LogFormatter("%(levelname)s: %(message)s"))
     handlers: list[logging.Handler] = [shown]
     if mode == "in-process" and run_dir is not None:
         file = logging.FileHandler(run_dir / "logs" / "main.log")

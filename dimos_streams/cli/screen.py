@@ -8,7 +8,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from dimos_streams.cli.output import write
+from dimos_streams.cli.output import write_lines
+from dimos_streams.printable import printable
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -35,9 +36,9 @@ class Line:
 
         If a width is given, the text is wrapped between words. What has no spaces (a path, a URL) stays whole.
         """
-        time, label = f"{self.time_s:8.2f}  ", f"{self.label:<{_LABEL_WIDTH}}  "
+        time, label = f"{self.time_s:8.2f}  ", f"{printable(self.label):<{_LABEL_WIDTH}}  "
         indent = len(time + label)
-        lines = self.text.splitlines()
+        lines = [printable(line) for line in self.text.splitlines()]
         if width > indent + _NARROWEST:
             wrapper = textwrap.TextWrapper(width - indent, break_long_words=False, break_on_hyphens=False)
             lines = [part for line in lines for part in wrapper.wrap(line) or [""]]
@@ -71,13 +72,13 @@ class PlainScreen:
 
     def show(self, line: Line) -> None:
         """See ``Screen``."""
-        write(str(line))
+        write_lines(str(line))
 
     def progress(self, key: str, line: Line) -> None:
         """See ``Screen``."""
         if line.time_s - self._shown.get(key, float("-inf")) >= _PROGRESS_EVERY_S:
             self._shown[key] = line.time_s
-            write(str(line))
+            write_lines(str(line))
 
     def forget(self, key: str) -> None:
         """See ``Screen``."""

@@ -172,7 +172,8 @@ def _print_text(channel: str, data: bytes) -> None:
     except MessageError as error:
         write(f"{channel}: {len(data)} bytes, {error.why}")
     else:
-        write("\n".join((channel, *to_lines(message, "  "))))
+        for line in (channel, *to_lines(message, "  ")):
+            write(line)
 
 
 def _print_json(channel: str, data: bytes) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams.errors import BusError, DimosStreamsError, UserError
+from dimos_streams.printable import LogFormatter
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.registry import keep_private
@@ -144,12 +145,10 @@ def _set_up_logging(task: WorkerTask) -> None:
         os.dup2(fd, 1)
         os.dup2(fd, 2)
         os.close(fd)
-    logging.basicConfig(
-        level=os.environ.get("DIMOS_STREAMS_LOG_LEVEL", "INFO").upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-        force=True,
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    level = os.environ.get("DIMOS_STREAMS_LOG_LEVEL", "INFO").upper()
+    logging.basicConfig(level=level, handlers=[handler], force=True)
 
 
 def _one_line(error: BaseException) -> str:

@@ -8,8 +8,11 @@ from dimos_streams import clock
 from dimos_streams.agent.module import Agent
 from dimos_streams.blueprint import blueprint, include, module
 from dimos_streams.bridge.module import Bridge
+from dimos_streams.errors import SkillError
 from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module
+from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 from tests.cli.modules import Rover
 
@@ -32,3 +35,41 @@ _rover = blueprint("rover", module(Rover, name="rover"), module(Agent, name="age
 two_rovers = blueprint(
     "two-rovers", module(Bridge, name="bridge"), include(_rover, namespace="one"), include(_rover, namespace="two")
 )
+
+NASTY = "\x1b[2J\x07\x9b31m\u202e\u2028evil\r\n2026-01-01 00:00:00,000 INFO forged line\n\x00end"
+"""Commands for a terminal, a bell, text that runs backwards, and what looks like a line of a log."""
+
+
+class Nasty(Module):
+    """Says to everybody what a terminal would obey."""
+
+    position: Out[String]
+
+    async def run(self) -> None:
+        self.health = NASTY
+        self.log.warning("something is wrong: %s", NASTY)
+        try:
+            raise ValueError(NASTY)
+        except ValueError:
+            self.log.exception("it failed")
+        while True:
+            self.position.publish(String(data=NASTY))
+            await asyncio.sleep(0.05)
+
+    @skill
+    async def babble(self, call: Call, text: str = "") -> dict[str, str]:
+        await call.update(NASTY, nasty=NASTY)
+        call.progress(NASTY)
+        await asyncio.sleep(0.1)
+        return {"said": NASTY, NASTY: text}
+
+    babble.__doc__ = f"Say something.\n\n{NASTY}"
+
+    @skill
+    async def stumble(self) -> None:
+        """Fail."""
+        raise SkillError(NASTY)
+
+
+_nasty = (module(Nasty, name="nasty"), module(Bridge, name="bridge"), module(Agent, name="agent"))
+nasty = blueprint("nasty", *_nasty, description=NASTY)

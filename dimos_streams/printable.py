@@ -1,0 +1,43 @@
+"""Text from outside on terminals and in logs: it can neither command a terminal nor look like a line of its own."""
+
+from __future__ import annotations
+
+import logging
+
+_HARMLESS = frozenset("\t\N{ZERO WIDTH JOINER}")
+"""Not printable by themselves, and needed in what is."""
+CONTINUATION = "  | "
+"""Before every line of a log record but the first: what has no time in front is no record."""
+
+
+def printable(text: str) -> str:
+    """The text in one line. Controls, line ends, lone surrogates and marks that reorder text are shown as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in _HARMLESS else repr(char)[1:-1] for char in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for text of our own that has several lines: the line ends stay."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+class LogFormatter(logging.Formatter):
+    """Formats a record as ``logging.Formatter`` does, with a message in one line and a traceback set off from it."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """See ``logging.Formatter``."""
+        record.message = printable(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: object) -> str:
+        """See ``logging.Formatter``."""
+        return _set_off(super().formatException(ei))  # type: ignore[arg-type]
+
+    def formatStack(self, stack_info: str) -> str:
+        """See ``logging.Formatter``."""
+        return _set_off(super().formatStack(stack_info))
+
+
+def _set_off(text: str) -> str:
+    return "\n".join(f"{CONTINUATION}{printable(line)}" for line in text.split("\n"))

@@ -1,0 +1,51 @@
+"""What modules, callers and files say reaches terminals and logs as text, in every command."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from tests.cli.blueprints import NASTY
+from tests.cli.machine import Machine, Result
+
+BLUEPRINT = "tests.cli.blueprints:nasty"
+
+
+def check(result: Result) -> None:
+    for output in (result.out, result.err):
+        obeyed = {char for char in output if unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") and char != "\n"}
+        assert not obeyed, (obeyed, output)
+        assert not [line for line in output.split("\n") if line.startswith(("2026-01-01", "end"))], output
+
+
+@pytest.mark.live
+@pytest.mark.feature("F6")
+def test_no_command_passes_on_what_a_terminal_would_obey(machine: Machine, tmp_path: Path) -> None:
+    log = tmp_path / "nasty.lcmlog"
+    check(machine("run", BLUEPRINT, "--daemon", "--port", str(machine.port), "--record", str(log)))
+    shown = [
+        machine("call", "babble", "--arg", f"text={NASTY.replace(chr(0), '')}", "--wait", "close"),
+        machine("call", "stumble", "--wait", "close"),
+        machine("call", "babble", "--arg", f"{NASTY[:5]}=1"),
+        machine("say", NASTY.replace("\0", "")),
+        machine("say", "babble"),
+        *(machine(*command.split()) for command in ("skills", "calls", "status", "logs", "missions", "topics list")),
+        *(machine(command, "--json") for command in ("skills", "calls")),
+        machine("topics", "echo", "/position", "--count", "1"),
+        machine("check", NASTY.replace("\0", "")),
+        machine("check", BLUEPRINT),
+        machine("stop"),
+        machine("recording", "info", str(log)),
+        machine("recording", "view", str(log)),
+        machine("run", BLUEPRINT, "--virtual-time", "--say", "babble", "--duration", "2"),
+    ]
+    for result in shown:
+        check(result)
+    told = "".join(result.out + result.err for result in shown)
+    assert told.count("\\x1b[2J\\x07\\x9b31m\\u202e\\u2028evil") > 8
+    logs = [path.read_text() for path in machine.state.glob("runs/*/logs/nasty.log")]
+    assert "forged" in "".join(logs)
+    for text in logs:
+        check(Result(0, text, ""))
