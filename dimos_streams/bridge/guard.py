@@ -14,7 +14,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dimos_streams.bridge.problems import REPORTED, problem
 
 MAX_BODY = 256 * 1024
+MAX_BODIES = 16 * 1024 * 1024
+"""Bytes of all bodies together that have not come whole yet."""
 _BODY_TIMEOUT_S = 10.0
+_BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
+"""Methods whose bodies nobody reads here."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -49,6 +53,8 @@ class Guard:
         self._hosts = _LOOPBACK | {host.lower()} | {name.lower() for name in allowed_hosts}
         # An address in Host can't come from rebinding a name; which one of the machine's it is does not matter.
         self._any_address = host in ("0.0.0.0", "::", "")
+        self._bodies = 0
+        """Bytes of bodies that are being read."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -57,15 +63,61 @@ class Guard:
         refusal = self._refusal(scope)
         if refusal is None and scope["type"] == "http":
             try:
-                receive = await _with_body(scope, receive)
+                receive = await self._with_body(scope, receive)
             except _BadBodyError as error:
                 refusal = error.response
+            except _GoneError:
+                return
         if refusal is None:
             await self._pass_on(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
             await refusal(scope, receive, send)
+
+    async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
+        """A ``receive`` with the whole body in hand, if there is one that anybody will read.
+
+        Raises ``_BadBodyError`` if it is too large or too slow, or if too many come at once, and ``_GoneError``.
+        """
+        headers = dict(scope["headers"])
+        has_body = b"content-length" in headers or b"transfer-encoding" in headers
+        if scope["method"] in _BODILESS or not has_body:
+            return receive
+        # A length that is no number is refused by the server before.
+        if int(headers.get(b"content-length", b"0")) > MAX_BODY:
+            raise _too_large()
+        body = bytearray()
+        try:
+            async with asyncio.timeout(_BODY_TIMEOUT_S):
+                await self._read(receive, body)
+        except TimeoutError as error:
+            detail = f"the body did not come within {_BODY_TIMEOUT_S:g} s"
+            raise _BadBodyError(408, "too-slow", "The body is too slow", detail) from error
+        finally:
+            self._bodies -= len(body)
+        first: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return first.pop() if first else await receive()
+
+        return replay
+
+    async def _read(self, receive: Receive, body: bytearray) -> None:
+        """Read up to the end of a body into ``body``, which counts as being read."""
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise _GoneError
+            piece, more = message.get("body", b""), message.get("more_body", False)
+            if len(body) + len(piece) > MAX_BODY:
+                raise _too_large()
+            if self._bodies + len(piece) > MAX_BODIES:
+                detail = f"bodies of {MAX_BODIES} bytes are being read already; try again"
+                raise _BadBodyError(503, "too-many-bodies", "Too many bodies at once", detail)
+            body += piece
+            self._bodies += len(piece)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -116,33 +168,9 @@ class _BadBodyError(Exception):
         self.response.headers["Connection"] = "close"
 
 
-async def _with_body(scope: Scope, receive: Receive) -> Receive:
-    """A ``receive`` with the whole body in hand. Raises ``_BadBodyError`` if it is too large or too slow."""
-    too_large = _BadBodyError(413, "too-large", "The body is too large", f"{MAX_BODY} bytes are possible")
-    headers = dict(scope["headers"])
-    if b"content-length" not in headers and b"transfer-encoding" not in headers:
-        return receive
-    # A length that is no number is refused by the server before.
-    if int(headers.get(b"content-length", b"0")) > MAX_BODY:
-        raise too_large
-    body = b""
-    try:
-        async with asyncio.timeout(_BODY_TIMEOUT_S):
-            while True:
-                message = await receive()
-                if message["type"] != "http.request":
-                    break
-                body += message.get("body", b"")
-                if len(body) > MAX_BODY:
-                    raise too_large
-                if not message.get("more_body", False):
-                    break
-    except TimeoutError as error:
-        detail = f"the body did not come within {_BODY_TIMEOUT_S:g} s"
-        raise _BadBodyError(408, "too-slow", "The body is too slow", detail) from error
-    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+def _too_large() -> _BadBodyError:
+    return _BadBodyError(413, "too-large", "The body is too large", f"{MAX_BODY} bytes are possible")
 
-    async def replay() -> Message:
-        return first.pop() if first else await receive()
 
-    return replay
+class _GoneError(Exception):
+    """The client has left before its body was whole. Half a request is none, even if it reads like one."""
