@@ -97,6 +97,29 @@ def test_a_busy_resource_is_refused_with_its_holder_or_waited_for() -> None:
 
 
 @pytest.mark.feature("A11")
+def test_who_is_overtaken_by_another_waits_no_longer_than_it_wanted_to() -> None:
+    async def check() -> None:
+        async with scene() as world:
+            broker = world.broker
+            first = await broker.call("follow", {"description": "ann"}, caller="agent")
+            overtaking = asyncio.create_task(
+                broker.call("follow", {"description": "bob"}, caller="other", lease_wait_s=30.0)
+            )
+            await asyncio.sleep(0)
+            begun = clock.monotonic()
+            waiting = asyncio.create_task(broker.call("at_once", {"value": 1}, caller="late", lease_wait_s=2.0))
+            await asyncio.sleep(1.5)
+            await broker.cancel(first, "enough")
+            second = await overtaking
+            with pytest.raises(CallRejectedError) as busy:
+                await waiting
+            assert busy.value.holder == second
+            assert clock.monotonic() - begun == pytest.approx(2.0, abs=0.1)
+
+    run_virtual(check())
+
+
+@pytest.mark.feature("A11")
 def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
     async def check() -> None:
         async with scene() as world:
@@ -466,10 +489,13 @@ def test_a_bridge_that_was_held_up_does_not_give_calls_up() -> None:
     async def check() -> None:
         async with scene() as world:
             call_id = await world.broker.call("follow", {"description": "ann"}, caller="agent")
-            await asyncio.sleep(1)
+            await answered(world.broker, call_id)
             loop = asyncio.get_running_loop()
             assert isinstance(loop, clock.VirtualTimeLoop)
-            loop._now_ns += 10_000_000_000  # as SIGSTOP and SIGCONT do: the clock runs, nothing else
+            for _ in range(10):
+                # Wherever in the period of a heartbeat it happens.
+                await asyncio.sleep(2.05)
+                loop._now_ns += 10_000_000_000  # as SIGSTOP and SIGCONT do: the clock runs, nothing else
             await asyncio.sleep(5)
             assert (await world.broker.view(call_id)).state == "open"
 

@@ -99,6 +99,16 @@ def test_events_reach_the_file_within_a_second(tmp_path: Path) -> None:
             assert on_disk >= tick + 1 - 20
 
 
+def test_events_reach_the_file_also_when_time_jumps_back(tmp_path: Path) -> None:
+    path = tmp_path / "a.lcmlog"
+    with LogWriter(path) as writer:
+        for utime in (START, START - 3_600_000_000, START - 3_600_000_000 + 600_000):
+            writer.write(utime, "/x", b"data")
+            assert read_log(path)[-1].utime == utime
+        writer.write(utime + 400_000, "/x", b"data")
+        assert len(read_log(path)) == 3, "not each is written by itself"
+
+
 def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.lcmlog", tmp_path):
         with pytest.raises(UserError, match=str(path)), LogReader(path):

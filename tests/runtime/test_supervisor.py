@@ -136,7 +136,8 @@ def test_a_module_that_hangs_at_its_end_is_killed_in_time(bus_url: str, tmp_path
         await supervisor.stop()
         assert loop.time() - begin < 8
 
-    run_pair(pair(stop_takes_s=1000.0), bus_url, tmp_path, scenario)
+    events = run_pair(pair("always", stop_takes_s=1000.0), bus_url, tmp_path, scenario)
+    assert {event.kind for event in events} == {"starting", "ready", "stopping", "stopped"}, "none comes back"
 
 
 _PARENT = """

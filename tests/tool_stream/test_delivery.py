@@ -177,6 +177,24 @@ def test_progress_thins_out_and_updates_wait_while_the_receiver_is_behind() -> N
     run_virtual(scenario())
 
 
+def test_a_close_comes_behind_the_progress_that_was_kept_back() -> None:
+    async def scenario() -> None:
+        async with await bus_and_ends(Faults(), 1) as ends:
+            writer = ends.begin("call")
+            await asyncio.sleep(0.5)
+            ends.receiver_bus.partitioned = True
+            ends.publisher.limits = PublisherLimits(window=10)
+            for number in range(100):
+                writer.progress(str(number), {})
+            writer.close(Outcome.COMPLETED, "the end", {})
+            ends.receiver_bus.partitioned = False
+            events = await ends.until_closed("call")
+            assert [event.text for event in events[-2:]] == ["99", "the end"]
+            assert events[-2].data["stands_for"] == 100 - (len(events) - 3)
+
+    run_virtual(scenario())
+
+
 def test_damaged_events_are_counted_and_harmless() -> None:
     async def scenario() -> None:
         rng = random.Random(5)

@@ -59,6 +59,15 @@ def test_damaged_bytes_are_an_event_or_an_error(event: ToolEvent, data: st.DataO
         assert unpack_event(pack_event(found)) == found
 
 
+@given(_EVENTS, st.data())
+def test_bytes_that_are_missing_or_too_many_are_an_error(event: ToolEvent, data: st.DataObject) -> None:
+    packed = pack_event(event)
+    with pytest.raises(MessageError, match="bytes too many"):
+        unpack_event(packed + data.draw(st.binary(min_size=1, max_size=5)))
+    with pytest.raises(MessageError):
+        unpack_event(packed[: data.draw(st.integers(0, len(packed) - 1))])
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [

@@ -60,6 +60,30 @@ def test_two_results_that_come_while_paused_are_one_turn() -> None:
     run_virtual(main())
 
 
+@pytest.mark.feature("E4")
+def test_a_turn_of_two_missions_goes_on_when_one_of_them_is_cancelled() -> None:
+    async def main() -> None:
+        world = World()
+        answers = in_turn(asks(("follow", {})), says("one"), asks(("follow", {})), says("two"), says("both are over"))
+        async with world.with_model(FunctionModel(answers, lambda: 1.0)) as rig:
+            missions = [await rig.say("follow ann")]
+            await until(lambda: len(rig.data("stop")) == 1)
+            missions.append(await rig.say("follow bob"))
+            await until(lambda: len(rig.data("stop")) == 2)
+            rig.core.control.pause()
+            world.released.set()
+            await asyncio.sleep(1)
+            rig.core.control.resume()
+            await asyncio.sleep(0.5)
+            assert rig.core.loop.iteration == 1, "the model is being asked what to make of both"
+            missions[0].end("cancelled")
+            await rig.over(missions[1])
+            assert (missions[0].reason, missions[1].reason) == ("cancelled", "completed")
+            assert missions[1].text == "both are over"
+
+    run_virtual(main())
+
+
 @pytest.mark.feature("E5")
 def test_nothing_is_told_twice_and_an_empty_answer_is_an_answer() -> None:
     async def main() -> None:

@@ -1,0 +1,90 @@
+"""The pace of an event stream, in virtual time: pings count from the last chunk, cuts from the one under way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import MutableMapping
+from typing import Any
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.bridge.event_stream import EventStream
+from dimos_streams.bridge.hub import Hub, HubLimits
+from tests.bridge.journals import OpenJournal
+from tests.bridge.parts import event
+from tests.helpers import run_virtual, until
+
+
+class Client:
+    """Takes each chunk after a while, and notes when."""
+
+    def __init__(self, takes_s: float = 0.0) -> None:
+        self.takes_s = takes_s
+        self.chunks: list[tuple[float, bytes]] = []
+        self.cut = False
+
+    async def receive(self) -> dict[str, str]:
+        await asyncio.sleep(1e6)
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.body":
+            await asyncio.sleep(self.takes_s)
+            self.chunks.append((clock.monotonic(), message["body"]))
+
+    def abort(self, client: object) -> None:
+        self.cut = True
+
+    def pings(self) -> list[float]:
+        return [when for when, body in self.chunks if body == b": ping\n\n"]
+
+
+def stream(hub: Hub, client: Client, *, ping_s: float, send_timeout_s: float) -> asyncio.Task[None]:
+    response = EventStream(
+        hub,
+        after=None,
+        caller=None,
+        call_id=None,
+        ping_s=ping_s,
+        send_timeout_s=send_timeout_s,
+        abort=client.abort,
+    )
+    return asyncio.get_running_loop().create_task(response({"type": "http"}, client.receive, client.send))
+
+
+def test_a_client_that_was_idle_has_the_whole_time_for_the_next_chunk(opened: OpenJournal) -> None:
+    async def check() -> None:
+        hub, client = Hub(opened(), HubLimits()), Client()
+        streaming = stream(hub, client, ping_s=1000.0, send_timeout_s=2.0)
+        await asyncio.sleep(60)
+        client.takes_s = 1.5
+        hub.publish(hub.journal.append([event(1)]))
+        await asyncio.sleep(3)
+        assert not client.cut
+        assert client.chunks[-1][1].startswith(b"event: tool_stream\nid: 1\n")
+        client.takes_s = 100.0
+        hub.publish(hub.journal.append([event(2)]))
+        await asyncio.wait_for(streaming, 4)
+        assert client.cut
+
+    run_virtual(check())
+
+
+@pytest.mark.parametrize("takes_s", [0.0, 0.9, 1.2])
+def test_a_ping_comes_when_nothing_was_sent_for_its_period(takes_s: float, opened: OpenJournal) -> None:
+    async def check() -> None:
+        hub, client = Hub(opened(), HubLimits()), Client()
+        streaming = stream(hub, client, ping_s=1.0, send_timeout_s=5.0)
+        client.takes_s = takes_s
+        for seq in range(1, 20):
+            await asyncio.sleep(0.9)
+            hub.publish(hub.journal.append([event(seq)]))
+        assert client.pings() == [], "events are signs of life themselves"
+        await until(client.pings)
+        (before, _), (ping, _) = client.chunks[-2:]
+        assert 1.0 <= ping - takes_s - before <= 1.26
+        hub.close()
+        await streaming
+
+    run_virtual(check())

@@ -1,0 +1,52 @@
+"""Comparing what a module gave with what it gives now."""
+
+from __future__ import annotations
+
+from dimos_streams.regression.comparison import Comparison
+from dimos_streams.regression.tolerances import Tolerances
+from dimos_streams.tool_stream.event import EVENTS, ToolEvent
+from dimos_streams.tool_stream.wire import pack_event
+from tests.recording.logs import START
+
+
+def packed(seq: int, text: str = "") -> bytes:
+    type = "open" if seq == 1 else "update"
+    return pack_event(
+        ToolEvent(
+            utime=START,
+            call_id="c1",
+            seq=seq,
+            type=type,  # type: ignore[arg-type]
+            module="m",
+            skill="s",
+            caller="c",
+            text=text or f"event {seq}",
+            data={},
+        )
+    )
+
+
+def compared(recorded: list[bytes], replayed: list[bytes]) -> Comparison:
+    comparison = Comparison(Tolerances(time_s=1.0))
+    for number, data in enumerate(recorded):
+        comparison.recorded(EVENTS, data, START + number, optional=False)
+    for number, data in enumerate(replayed):
+        comparison.replayed(EVENTS, data, START + number, optional=False)
+    return comparison
+
+
+def test_events_that_were_logged_twice_or_out_of_order_count_once() -> None:
+    given = [packed(seq) for seq in (1, 2, 3, 4)]
+    # A bus doubles and reorders datagrams, and events that a receiver asks for again come twice.
+    for order in ([0, 1, 1, 2, 3], [0, 0, 1, 2, 3], [0, 2, 2, 1, 3], [0, 1, 2, 3, 1, 0], [0, 3, 2, 1]):
+        (result,) = compared([given[index] for index in order], given).finish()
+        assert (result.matched, result.wrong) == (4, 0), order
+        (result,) = compared(given, [given[index] for index in order]).finish()
+        assert (result.matched, result.wrong) == (4, 0), order
+
+
+def test_an_event_that_is_missing_or_another_is_a_difference() -> None:
+    given = [packed(seq) for seq in (1, 2, 3)]
+    assert compared(given, given[:2]).finish()[0].wrong == 1
+    assert compared([given[0], given[2]], [given[0]]).finish()[0].wrong == 1, "what came behind a lost one counts too"
+    assert compared(given, [given[0], packed(2, "else"), given[2]]).finish()[0].wrong == 1

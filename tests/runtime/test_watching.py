@@ -1,0 +1,72 @@
+"""What a supervisor makes of silence, in virtual time: the fault may be its own."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+from dimos_streams import clock
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.runtime.events import RunEvent
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.supervisor import Supervisor
+from tests.helpers import run_virtual
+
+
+class Process:
+    """As far as a supervisor that watches it can tell."""
+
+    pid = 4711
+
+    def __init__(self) -> None:
+        self.killed = False
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+def watched(tmp_path: Path, events: list[RunEvent]) -> tuple[Supervisor, Process]:
+    """A supervisor with one process that is up."""
+    blueprint = Blueprint(
+        name="one", modules={"talker": ModuleSpec(name="talker", type="tests.runtime.modules:Talker")}
+    )
+    supervisor = Supervisor(blueprint, RunOptions(bus_url="memq://", run_dir=tmp_path), events.append)
+    (slot,) = supervisor._slots
+    process = Process()
+    slot.state, slot.process, slot.heard = "ready", cast(Any, process), clock.monotonic()
+    return supervisor, process
+
+
+async def beating(supervisor: Supervisor) -> None:
+    while True:
+        await asyncio.sleep(0.25)
+        supervisor._on_report(supervisor._slots[0], {"kind": "beat"})
+
+
+def test_a_supervisor_that_was_stopped_takes_nobody_for_hung(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        events: list[RunEvent] = []
+        supervisor, process = watched(tmp_path, events)
+        tasks = [asyncio.create_task(work) for work in (supervisor._watch(), beating(supervisor))]
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, clock.VirtualTimeLoop)
+        for _ in range(10):
+            await asyncio.sleep(2.03)
+            loop._now_ns += 60_000_000_000  # as SIGSTOP and SIGCONT do
+        await asyncio.sleep(2)
+        assert events == []
+        assert not process.killed
+        tasks[1].cancel()
+        await asyncio.sleep(1.6)
+        assert [event.kind for event in events] == ["hung"]
+        assert not process.killed
+        supervisor._on_report(supervisor._slots[0], {"kind": "beat"})
+        assert events[-1].text.startswith("its loop runs again, after 1.")
+        await asyncio.sleep(supervisor._options.hang_bound_s + 0.6)
+        assert process.killed
+        tasks[0].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await supervisor._spokesman.close()
+
+    run_virtual(scenario())
