@@ -8,7 +8,7 @@ import functools
 import inspect
 import json
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, overload
 
@@ -20,7 +20,7 @@ from dimos_streams.errors import SkillArgumentError
 F = TypeVar("F", bound=Callable[..., Any])
 OnDuplicate = Literal["allow", "reject", "replace", "confirm"]
 DuplicateScope = Literal["name", "arguments"]
-Audience = Literal["everyone", "operator"]
+Audience = Literal["everyone", "operator", "bridge"]
 Approval = Literal["never", "ask"]
 
 _ATTRIBUTE = "__dimos_streams_skill__"
@@ -37,7 +37,8 @@ class SkillPolicy:
     duplicate_scope: DuplicateScope = "name"
     """What counts as a second call: any of the same skill, or only one with equal arguments."""
     audience: Audience = "everyone"
-    """Skills for operators are callable by everybody but not offered to models."""
+    """Skills for operators are neither offered to models nor begun by skills or agents; other callers may call them.
+    One for the bridge makes its module an agent, see ``tool_stream/review.py``."""
     motion: bool = False
     """It moves the robot."""
     parallel_safe: bool = False
@@ -96,12 +97,21 @@ class SkillClient(Protocol):
     """What a running skill may do with other skills."""
 
     async def check(self, skill: str, arguments: Mapping[str, Any]) -> None:
-        """Raises ``UnknownSkillError`` or ``SkillArgumentError`` if such a call would be refused for its form."""
+        """Raises ``UnknownSkillError``, ``SkillArgumentError`` or ``CallRejectedError`` if such a call would be
+        refused for its form, or because its skill is not for skills to begin."""
 
-    async def start(self, skill: str, arguments: Mapping[str, Any]) -> str:
+    async def start(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        *,
+        on_wait: Callable[[], Awaitable[None]] | None = None,
+    ) -> str:
         """Begin a call on behalf of this call's caller, to whom its events go; the new call's id.
 
-        Raises ``SkillError`` if nobody takes the call within a bound.
+        If the caller is an agent, the call passes the agent's gates as one that its model makes, and may wait for
+        long: ``on_wait`` is awaited once when it does. If this is cancelled, the call does not begin any more.
+        Raises ``CallRejectedError`` if it is refused, and ``SkillError`` if nobody takes it within a bound.
         """
 
     async def cancel(self, call_id: str, reason: str) -> None:
@@ -121,6 +131,8 @@ class Call(abc.ABC):
     skills: SkillClient
     loop: asyncio.AbstractEventLoop
     """The loop on which the call's methods may be used; other threads use ``ToolStream``."""
+    cancel_reason: str | None
+    """Why it was asked to end, None as long as nobody has."""
     unsent: dict[asyncio.Task[None], None]
     """Updates that nobody waits for; the call closes after them."""
 

@@ -83,7 +83,7 @@ class LookOut(Module):
         """Watch the camera until somebody who matches one of the descriptions comes into view, and report it.
 
         Answers at once and goes on in the background. Several lookouts may run at the same time. With `then`,
-        another skill is started as soon as there is a match.
+        another skill is started as soon as there is a match, if you may call that skill then.
 
         Args:
             descriptions: What to look out for, e.g. ["a man in red", "somebody with a hat"]; any of them ends it.
@@ -100,9 +100,9 @@ class LookOut(Module):
         with self._calls.running(call, f"looking out for {what}"):
             sure = self.config.confidence if confidence is None else confidence
             report = await self._watch(call, wanted, timeout_s, sure)
-        if not report.matched or then is None:
-            return report
-        return await _continue(call, report, then)
+            if not report.matched or then is None:
+                return report
+            return await _continue(call, report, then)
 
     @skill
     async def stop_looking_out(self, call: Call) -> str:
@@ -183,8 +183,12 @@ def _candidates(seen: list[Sighting], wanted: list[str], confidence: float) -> l
 async def _continue(call: Call, report: LookOutReport, then: Then) -> LookOutReport:
     """Start the next skill. Raises ``SkillError`` that tells the match too if it can't be started."""
     values = {"label": report.label, "description": report.description, "bbox": list(report.bbox or ())}
+
+    async def tell() -> None:
+        await call.update(f"Waits until {then.skill} may begin", event="waits", skill=then.skill)
+
     try:
-        call_id = await call.skills.start(then.skill, then.arguments_with(values))
+        call_id = await call.skills.start(then.skill, then.arguments_with(values), on_wait=tell)
     except SkillError as error:
         raise SkillError(f"{report}, but {then.skill!r} could not be started: {error}") from error
     return replace(report, continued_as=call_id)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from dimos_streams import clock
 from dimos_streams.agent.missions import Mission, all_ended
 from dimos_streams.agent.open_call import Deliver, OpenCall, made_close
 from dimos_streams.agent.queue import CallNews
@@ -19,6 +20,7 @@ from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 _REMEMBERED = 1000
 _DOUBTS = 100
 _INTRODUCTION_S = 3.0
+_LOOK_S = 0.02
 GRACE_S = 0.4
 """For a call to end after its time limit; then it is given up."""
 _logger = logging.getLogger(__name__)
@@ -46,6 +48,8 @@ class CallManager:
         self._caller = caller
         self._deliver = deliver
         self._key_prefix = key_prefix
+        self.on_adopt: Callable[[OpenCall], None] = lambda call: None
+        """Hears of each call that somebody else has begun on this agent's behalf, before its news."""
         self._begun = 0
         self._open: dict[str, OpenCall] = {}
         self._closed: OrderedDict[str, _Closed] = OrderedDict()
@@ -93,7 +97,7 @@ class CallManager:
                 skill, arguments, caller=self._caller, on_duplicate=on_duplicate, idempotency_key=key
             )
         except asyncio.CancelledError:
-            call.withdrawn = "it was begun too late"
+            call.withdraw("it was begun too late")
             self._doubtful = [*self._doubtful[-_DOUBTS:], call]
             raise
         finally:
@@ -102,9 +106,13 @@ class CallManager:
                 self._settled.set()
         call.answer = asyncio.get_running_loop().create_future()
         self._track(call)
+        self.limit(call, time_limit_s)
+        return call
+
+    def limit(self, call: OpenCall, time_limit_s: float | None) -> None:
+        """End a call after so long, None for never."""
         if time_limit_s is not None:
             call.timer = asyncio.get_running_loop().call_later(time_limit_s, self._time_out, call, time_limit_s)
-        return call
 
     async def answer(self, call: OpenCall, timeout_s: float) -> ToolEvent | None:
         """The first update or the close of a call; None if neither came in time, then both will be news."""
@@ -127,7 +135,7 @@ class CallManager:
     async def cancel(self, calls: Iterable[OpenCall], reason: str) -> None:
         """Ask calls to end. One that can't be asked is logged; its end will be told anyhow."""
         for call in tuple(calls):
-            call.withdrawn = call.withdrawn or reason
+            call.withdraw(reason)
             try:
                 await self._gateway.cancel(call.call_id, reason)
             except SkillError as error:
@@ -140,7 +148,7 @@ class CallManager:
         with ``outcome``, whatever they go on to do, and are returned."""
         ending = tuple(call for call in calls if call.close is None)
         for call in ending:
-            call.withdrawn = call.withdrawn or reason
+            call.withdraw(reason)
         waits = [asyncio.ensure_future(call.closed.wait()) for call in ending]
         requests = [self._spawn(self.cancel([call], reason)) for call in ending]
         try:
@@ -157,6 +165,15 @@ class CallManager:
     def end_soon(self, calls: Iterable[OpenCall], reason: str, *, bound_s: float) -> None:
         """``end`` them without waiting for it."""
         self._spawn(self.end(tuple(calls), reason, bound_s=bound_s))
+
+    async def find(self, call_id: str, within_s: float) -> OpenCall | None:
+        """An open call of this caller, also one that it hears of only in so long."""
+        deadline = clock.monotonic() + within_s
+        while (call := self._open.get(call_id)) is None and call_id not in self._closed:
+            if clock.monotonic() >= deadline:
+                break
+            await asyncio.sleep(_LOOK_S)
+        return call
 
     def assign(self, call: OpenCall, missions: tuple[Mission, ...]) -> None:
         """An adopted call turns out to be of these missions."""
@@ -270,6 +287,8 @@ class CallManager:
         call.deliver = known.deliver if known else None
         reason = known.withdrawn if known else "" if parent else self._doubt(call)
         self._track(call)
+        if not event.data.get("refused"):
+            self.on_adopt(call)
         if reason or all_ended(call.missions):
             self.end_soon([call], reason or "what led to this call was ended", bound_s=_INTRODUCTION_S)
         return call

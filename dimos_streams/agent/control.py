@@ -31,6 +31,8 @@ class WaitingCall:
     skill: str
     arguments: Mapping[str, Any]
     tool_call_id: str
+    parent: str
+    """The call whose skill asks for it, empty where the model asks itself."""
     future: asyncio.Future[None]
 
 
@@ -90,17 +92,24 @@ class Control:
 
     async def permit(self, request: CallRequest) -> None:
         """Wait until a call may begin."""
-        await self.permit_call(request.skill.name, request.arguments, request.tool_call_id, request.missions)
+        await self.permit_call(
+            request.skill.name, request.arguments, request.tool_call_id, request.missions, request.parent
+        )
 
     async def permit_call(
-        self, skill: str, arguments: Mapping[str, Any], tool_call_id: str = "", missions: tuple[str, ...] = ()
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        tool_call_id: str = "",
+        missions: tuple[str, ...] = (),
+        parent: str = "",
     ) -> None:
         """The same for what is no skill."""
         if self._mode is Mode.RUNNING:
             return
+        call = WaitingCall(skill, arguments, tool_call_id, parent, asyncio.get_running_loop().create_future())
         if self._mode is Mode.STEPPING:
-            self._show(skill, arguments, tool_call_id, missions)
-        call = WaitingCall(skill, arguments, tool_call_id, asyncio.get_running_loop().create_future())
+            self._show(call, missions)
         self._calls.append(call)
         try:
             await call.future
@@ -138,7 +147,7 @@ class Control:
         self._emit(kind, (), was=was.value, **data)
         if mode is Mode.STEPPING:
             for call in self._calls:
-                self._show(call.skill, call.arguments, call.tool_call_id, ())
+                self._show(call, ())
         if mode is Mode.RUNNING:
             _let_go([call.future for call in self._calls])
         if mode is not Mode.PAUSED:
@@ -146,14 +155,15 @@ class Control:
         self._on_change()
         return True
 
-    def _show(self, skill: str, arguments: Mapping[str, Any], tool_call_id: str, missions: tuple[str, ...]) -> None:
+    def _show(self, call: WaitingCall, missions: tuple[str, ...]) -> None:
         self._emit(
             EventKind.STEP,
             missions,
             phase="waits",
-            skill=skill,
-            arguments=dict(arguments),
-            tool_call_id=tool_call_id,
+            skill=call.skill,
+            arguments=dict(call.arguments),
+            tool_call_id=call.tool_call_id,
+            parent=call.parent,
         )
 
 

@@ -40,6 +40,7 @@ from dimos_streams.agent.record import MissionRecord
 from dimos_streams.agent.repetition import RepetitionGuard
 from dimos_streams.agent.results import ResultPipeline, ResultStore
 from dimos_streams.agent.resuming import Resumption, read_resumption, spent_of
+from dimos_streams.agent.reviews import Reviews
 from dimos_streams.agent.states import LoopState
 from dimos_streams.agent.stopping import RobotState
 from dimos_streams.agent.sub_mission import of_sub_agent
@@ -102,6 +103,7 @@ class AgentCore:
         self.model_name = config.model
         self._listen()
         self.loop = AgentLoop(self._parts(config.loop_settings()), self.journal, name=name, on_state=self._on_state)
+        self.reviews = Reviews(self.calls, self.control, self.events, self._parts_of)
         self.watchers: set[asyncio.Event] = set()
         """Set when something that operators see may have changed."""
         self.spent = Spent()
@@ -227,6 +229,10 @@ class AgentCore:
             cost=pricing.cost if pricing is not None else _no_price,
             robot=self._robot,
         )
+
+    def _parts_of(self, missions: tuple[Mission, ...]) -> LoopParts:
+        """Those of the loop that works on missions."""
+        return self.delegation.parts_of(missions) or self.loop.parts
 
     def _tools(self) -> list[LocalTool]:
         """What the model is offered besides skills; each only where it makes sense."""

@@ -74,6 +74,11 @@ class Delegation:
             self._working[-1].hear(words)
         return bool(self._working)
 
+    def parts_of(self, missions: Iterable[Mission]) -> LoopParts | None:
+        """Those of the sub-mission that is among the missions; None if none at work is."""
+        missions = tuple(missions)
+        return next((work.parts for work in reversed(self._working) if work.mission in missions), None)
+
     def wake(self) -> None:
         """Something may have changed (a pause has ended): let all loops look again."""
         for work in self._working:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import math
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,6 +20,7 @@ from dimos_streams.agent.operator_skills import OperatorSkills
 from dimos_streams.agent.queue import OperatorWords
 from dimos_streams.agent.reasons import completed, explained
 from dimos_streams.agent.record import FOLDER
+from dimos_streams.agent.reviews import Asked
 from dimos_streams.agent.stopping import RobotState
 from dimos_streams.agent.taking_up import take_up, tidy_up
 from dimos_streams.client.http_gateway import HttpGateway
@@ -140,6 +142,20 @@ class Agent(OperatorSkills):
         if not completed(mission.reason):
             raise MissionIncompleteError(explained(mission), result=said)
         return said
+
+    @skill(audience="bridge")
+    async def review_call(self, call: Call, call_id: str, parent: str, skill: str, arguments: dict[str, Any]) -> None:
+        """Judge a call that a skill asks for on this agent's behalf, as if the model made it.
+
+        Open until the bridge says what became of the call.
+
+        Args:
+            call_id: Its id.
+            parent: The id of the call whose skill asks for it.
+            skill: What is to be called.
+            arguments: With what.
+        """
+        await self._core().reviews.review(call, Asked(call_id, parent, skill, arguments))
 
     async def _relay(self, call: Call, mission: Mission, seen: int) -> None:
         """Pass on the conversation's entries from ``seen`` on, as far as they are the mission's, until it is over."""

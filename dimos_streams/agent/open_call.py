@@ -37,13 +37,20 @@ class OpenCall:
     silent: bool = False
     """Nobody is told of it: whoever began it waits for ``close``."""
     withdrawn: str = ""
-    """Why it was asked to end; what it begins from then on is ended too."""
+    """Why it was asked to end; what it begins from then on is ended too. Set by ``withdraw``."""
+    ending: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it is withdrawn."""
     timer: asyncio.TimerHandle | None = None
     """Ends it at its time limit."""
     text: str = ""
     """Of its newest event."""
     close: ToolEvent | None = None
     closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def withdraw(self, reason: str) -> None:
+        """It is asked to end. The first reason stays."""
+        self.withdrawn = self.withdrawn or reason
+        self.ending.set()
 
 
 def made_close(call: OpenCall, caller: str, outcome: Outcome, text: str, view: CallView | None = None) -> ToolEvent:

@@ -28,7 +28,9 @@ def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
         state=loop.state.value,
         mode=core.control.mode.value,
         waiting_calls=tuple(
-            WaitingCall(skill=call.skill, arguments=dict(call.arguments), tool_call_id=call.tool_call_id)
+            WaitingCall(
+                skill=call.skill, arguments=dict(call.arguments), tool_call_id=call.tool_call_id, parent=call.parent
+            )
             for call in core.control.waiting[:_CALLS]
         ),
         model=core.model_name,

@@ -8,13 +8,16 @@ import random
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from dimos_streams import clock
+from dimos_streams.bridge.authority import Authority
 from dimos_streams.bridge.calls import CallState
 from dimos_streams.bridge.hub import Hub
 from dimos_streams.bridge.journal import Journal
 from dimos_streams.bridge.ledger import MAX_OPEN, Ledger
+from dimos_streams.bridge.reviews import Reviews
 from dimos_streams.bridge.skill_requests import SkillRequests
 from dimos_streams.bridge.tending import Patience, Tending
 from dimos_streams.bus import Bus
@@ -66,7 +69,11 @@ class Broker:
         self.receiver = ToolStreamReceiver(bus, self.ledger.take, resume=self.ledger.resume, name=name)
         self.directory = ModuleDirectory(bus, on_status=self._on_status)
         self._tending = Tending(bus, self.ledger, self.directory, self.receiver.finish, self.patience)
-        self._requests = SkillRequests(bus, self.ledger, self._tending, self.receiver.finish, self._admit)
+        self._authority = Authority(self.directory, self.ledger.calls)
+        self._reviews = Reviews(self._authority, self.ledger, self._tending, self._new_id)
+        self._requests = SkillRequests(
+            bus, self.ledger, self._tending, self._authority, self.receiver.finish, self._admit
+        )
         self._random = random
         self._keys: OrderedDict[tuple[str, str], _Keyed] = OrderedDict()
         self._waiting = 0
@@ -102,6 +109,7 @@ class Broker:
         return [
             OfferedSkill(**info.model_dump(), module=module.name, available=self._available(module))
             for module, info in self.directory.skills()
+            if info.audience != "bridge"
         ]
 
     async def modules(self) -> list[ModuleView]:
@@ -183,25 +191,37 @@ class Broker:
                     yield entry.placed
 
     async def _admit(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
-        """Check a call, wait for what it needs as far as allowed, and begin it. Raises ``SkillError`` if it can't."""
+        """Check a call, wait for what it needs as far as allowed, and begin it. Raises ``SkillError`` if it can't.
+
+        Every way of beginning a call comes here.
+        """
+        if not call.parent:
+            self._authority.admit(call)
         self._check_form(call)
         self._waiting += 1
         try:
             if self._waiting > _MAX_WAITING or len(self.ledger.calls.open) >= MAX_OPEN:
                 raise CallRejectedError("too many calls are open or waiting; try again later")
-            await self._make_way(call, on_duplicate, lease_wait_s)
+            if self._authority.reviewer(call) is None:
+                await self._make_way(call, on_duplicate, lease_wait_s)
+                self._begin(call)
+            else:
+                await self._reviews.begin(call, partial(self._make_way, lease_wait_s=lease_wait_s), self._begin)
         finally:
             self._waiting -= 1
+
+    def _begin(self, call: CallState) -> None:
         call.requested_utime = clock.utime()
         call.since = clock.monotonic()
         self.ledger.begin(call)
         self._tending.request(call)
 
     def _check_form(self, call: CallState) -> SkillInfo:
-        """Find the skill and check the arguments; sets the call's module and what it uses."""
+        """Find the skill, whether it may be called, and with these arguments; sets the module and what it uses."""
         if not (is_name(call.caller) and is_name(call.skill)):
             raise CallRejectedError(f"the names of caller and skill may have {MAX_NAME} characters, all printable")
         module, info = self.directory.find(call.skill)
+        self._authority.check(call, info)
         check_arguments(info, call.arguments)
         try:
             size = len(json_text({"caller": call.caller, "arguments": call.arguments}).encode())
@@ -290,6 +310,7 @@ class Broker:
     def _on_status(self, status: ModuleStatus) -> None:
         self.receiver.on_status(status)
         self._tending.on_status(status)
+        self._reviews.on_status(status)
 
 
 def _are_twins(info: SkillInfo, one: CallState, other: CallState) -> bool:

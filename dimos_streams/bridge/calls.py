@@ -28,6 +28,7 @@ class CallRecord(BaseModel):
     instance: str = ""
     cancel: str | None = None
     """The reason of a wish to end it."""
+    by_agent: bool = False
 
 
 @dataclass(slots=True)
@@ -60,6 +61,8 @@ class CallState:
     requested_utime: int = 0
     key: str | None = None
     """The idempotency key with which it was begun."""
+    by_agent: bool = False
+    """Whether ``caller``, who stands at the beginning of the chain, is an agent."""
 
     state: str = REQUESTED
     outcome: Outcome | None = None
@@ -135,7 +138,9 @@ class CallState:
     def row(self) -> CallRow:
         """The call as the journal keeps it."""
         cancel = self.cancel_reason if self.cancel is not None else None
-        record = CallRecord(view=self.view(), key=self.key, instance=self.instance, cancel=cancel)
+        record = CallRecord(
+            view=self.view(), key=self.key, instance=self.instance, cancel=cancel, by_agent=self.by_agent
+        )
         return CallRow(self.call_id, self.last_seq, self.state == CLOSED, record.model_dump_json())
 
     @classmethod
@@ -153,6 +158,7 @@ class CallState:
             uses=view.uses,
             requested_utime=view.requested_utime,
             key=record.key,
+            by_agent=record.by_agent,
             state=view.state,
             outcome=view.outcome,
             answer=view.answer,

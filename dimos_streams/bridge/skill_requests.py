@@ -5,22 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from dimos_streams import clock
+from dimos_streams.bridge.authority import UNKNOWN, Authority
 from dimos_streams.bridge.calls import CLOSED, CallState
 from dimos_streams.bridge.ledger import Ledger
 from dimos_streams.bridge.tending import Tending, close_for_module
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageError
 from dimos_streams.limited_log import LimitedLog
-from dimos_streams.messages.codec import decode
-from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.client import PENDING
 from dimos_streams.tool_stream.event import (
     CALLS,
     CANCELS,
     EVENTS,
     MAX_ARGUMENTS,
+    REQUESTS,
     Outcome,
     is_call_id,
     is_name,
@@ -30,9 +34,22 @@ from dimos_streams.tool_stream.event import (
 from dimos_streams.tool_stream.wire import pack_event
 
 _MAX_PENDING = 100
+_LOOK_S = 0.05
 _MAX_TEXT = 4000
+_INTRODUCTION_S = 1.0
+"""For the call that asks, and its agent, to become known: an event or a heartbeat may have got lost on the way."""
 
 _log = LimitedLog(logging.getLogger(__name__))
+
+
+@dataclass(eq=False, slots=True)
+class _Pending:
+    """A call that waits for what it needs to begin."""
+
+    call: CallState
+    task: asyncio.Task[None] | None = None
+    withdrawn: str | None = None
+    """Why who asked for it does not want it any more."""
 
 
 class SkillRequests:
@@ -43,15 +60,17 @@ class SkillRequests:
         bus: Bus,
         ledger: Ledger,
         tending: Tending,
+        authority: Authority,
         finish: Callable[[str], int],
         admit: Callable[[CallState, OnDuplicate | None, float], Awaitable[None]],
     ) -> None:
         self._bus = bus
         self._ledger = ledger
         self._tending = tending
+        self._authority = authority
         self._finish = finish
         self._admit = admit
-        self._pending: dict[str, asyncio.Task[None]] = {}
+        self._pending: dict[str, _Pending] = {}
         self._subscriptions: list[Subscription] = []
         self.malformed = 0
 
@@ -67,10 +86,10 @@ class SkillRequests:
         for subscription in self._subscriptions:
             subscription.close()
         self._subscriptions = []
-        pending = list(self._pending.values())
-        for task in pending:
+        tasks = [pending.task for pending in self._pending.values() if pending.task is not None]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _on_call(self, channel: str, data: bytes) -> None:
         try:
@@ -88,18 +107,22 @@ class SkillRequests:
         known = self._ledger.calls.get(message.call_id)
         if known is not None:
             self._tell_again(known)
-        elif message.call_id not in self._pending and len(self._pending) < _MAX_PENDING:
+        elif message.call_id in self._pending:
+            sign = ToolStreamRequest(utime=clock.utime(), kind=PENDING, call_id=message.call_id)
+            self._bus.publish(REQUESTS, encode(sign))
+        elif len(self._pending) < _MAX_PENDING:
+            # Who calls is not taken from the message: it is whoever began the call that asks.
             call = CallState(
                 call_id=message.call_id,
                 skill=message.skill,
                 module="",
-                caller=message.caller,
+                caller=UNKNOWN,
                 parent=message.parent,
                 arguments=arguments,
             )
-            task = asyncio.get_running_loop().create_task(self._begin(call), name=f"admit {call.call_id}")
-            self._pending[call.call_id] = task
-            task.add_done_callback(lambda _: self._pending.pop(call.call_id, None))
+            pending = self._pending[call.call_id] = _Pending(call)
+            pending.task = asyncio.get_running_loop().create_task(self._begin(pending), name=f"admit {call.call_id}")
+            pending.task.add_done_callback(lambda task: self._on_done(pending, task))
 
     def _tell_again(self, call: CallState) -> None:
         """Who asks a second time has not heard the first answer."""
@@ -108,11 +131,27 @@ class SkillRequests:
         elif call.last is not None:
             self._bus.publish(EVENTS, pack_event(call.last))
 
-    async def _begin(self, call: CallState) -> None:
+    async def _begin(self, pending: _Pending) -> None:
+        call = pending.call
         try:
+            await self._until_known(call)
+            self._authority.trace(call)
             await self._admit(call, None, 0.0)
         except DimosStreamsError as error:
             self._refuse(call, error)
+
+    def _on_done(self, pending: _Pending, task: asyncio.Task[None]) -> None:
+        del self._pending[pending.call.call_id]
+        if task.cancelled() and pending.withdrawn is not None:
+            error = CallRejectedError(f"withdrawn before it began: {pending.withdrawn}")
+            self._refuse(pending.call, error)  # so that a request that comes late begins nothing
+
+    async def _until_known(self, call: CallState) -> None:
+        """Wait a moment for what has to be known of who asks."""
+        await self._tending.until_all_are_known()
+        deadline = clock.monotonic() + _INTRODUCTION_S
+        while not self._authority.knows(call) and clock.monotonic() < deadline:  # noqa: ASYNC110 - two tables
+            await asyncio.sleep(_LOOK_S)
 
     def _refuse(self, call: CallState, error: DimosStreamsError) -> None:
         """Refused calls have events too, so that their caller hears of them."""
@@ -132,5 +171,9 @@ class SkillRequests:
             _log.warning("skipped: %s", error)
             return
         call = self._ledger.calls.get(message.call_id)
+        pending = self._pending.get(message.call_id)
         if call is not None:
             self._tending.cancel(call, message.reason)
+        elif pending is not None and pending.task is not None and pending.withdrawn is None:
+            pending.withdrawn = message.reason
+            pending.task.cancel()

@@ -118,6 +118,8 @@ class WaitingCall(Message):
     skill: str
     arguments: dict[str, Any]
     tool_call_id: str = ""
+    parent: str = ""
+    """The call whose skill asks for it, empty where the model asks itself."""
 
 
 class AgentSnapshot(Message):

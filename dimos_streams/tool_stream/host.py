@@ -14,12 +14,13 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.errors import MessageError, SkillArgumentError, UnknownSkillError
+from dimos_streams.errors import CallRejectedError, MessageError, SkillArgumentError, UnknownSkillError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.module import Module
 from dimos_streams.skill import SkillSpec, skills_of
+from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.client import BusSkillClient
 from dimos_streams.tool_stream.directory import HEARTBEAT_S, ModuleDirectory
 from dimos_streams.tool_stream.event import (
@@ -206,8 +207,9 @@ class SkillHost:
                 raise SkillArgumentError(message.skill, {"arguments": problem})
             if spec is None:
                 raise UnknownSkillError(message.skill, hosted.skills)
+            _check_audience(spec, message)
             checked = spec.validate(arguments)
-        except (UnknownSkillError, SkillArgumentError) as error:
+        except (CallRejectedError, UnknownSkillError, SkillArgumentError) as error:
             writer.close(Outcome.REJECTED, str(error)[:_MAX_TEXT], {})
             return
         client = BusSkillClient(self._bus, self.directory, call_id=message.call_id, caller=message.caller)
@@ -228,6 +230,13 @@ class SkillHost:
             if message.call_id in hosted.calls:
                 running, task = hosted.calls[message.call_id]
                 running.cancel(task, message.reason)
+
+
+def _check_audience(spec: SkillSpec, message: SkillCall) -> None:
+    """The bridge has looked at this too; here it also holds for what comes from elsewhere. Raises ``SkillError``."""
+    why = refusal(message.skill, spec.policy.audience, caller=message.caller, parent=message.parent)
+    if why:
+        raise CallRejectedError(why)
 
 
 def _forget(hosted: _Hosted, running: RunningCall) -> None:

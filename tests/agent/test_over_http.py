@@ -284,7 +284,9 @@ def test_every_event_once_though_the_bridge_is_killed(bus_url: str, free_port: i
                 gateway = gateway_at(f"http://127.0.0.1:{free_port}")
                 while not await gateway.skills():  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
-                await gateway.call("chatter", {"count": count, "pause_s": 0.01}, caller="agent")
+                await gateway.call(
+                    "chatter", {"count": count, "pause_s": 0.01}, caller="agent", idempotency_key="agent/1"
+                )
                 await told(50)
             with bridge():
                 await told(150)

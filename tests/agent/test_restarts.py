@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +23,8 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from tests.agent.stage import ToySkills
 from tests.helpers import run_virtual
+
+_KEYS = itertools.count(1)
 
 
 class World:
@@ -56,7 +59,7 @@ class World:
         """A call in the agent's name, once its skill is known."""
         while not any(offered.name == skill for offered in await self.gateway.skills()):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
-        return await self.gateway.call(skill, arguments, caller="agent")
+        return await self.gateway.call(skill, arguments, caller="agent", idempotency_key=f"agent/{next(_KEYS)}")
 
 
 @contextlib.asynccontextmanager

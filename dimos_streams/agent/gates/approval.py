@@ -40,6 +40,8 @@ class ApprovalGate:
             return Allow(request.arguments, request.on_duplicate)
         if action == "deny":
             return Refuse(f"Not run: {shown(skill.name, request.arguments)} is not allowed. {reason}".strip())
+        if request.parent:
+            reason = f"{reason}; call {request.parent} goes on with it".removeprefix("; ")
         decision = await self._book.ask(
             skill.name,
             request.arguments,

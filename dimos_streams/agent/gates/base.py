@@ -47,6 +47,8 @@ class CallRequest:
     """Which answer of the turn asks for it, counted from 1."""
     on_duplicate: OnDuplicate | None = None
     """What the caller wants to become of a twin that runs; None leaves it to the skill."""
+    parent: str = ""
+    """The call whose skill asks for this one on the model's behalf; empty where the model asks itself."""
 
 
 @dataclass(frozen=True, slots=True)

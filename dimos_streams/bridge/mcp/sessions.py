@@ -6,6 +6,7 @@ import secrets
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from dimos_streams.bridge.authority import MCP
 from dimos_streams.bridge.mcp.messages import Id
 from dimos_streams.tool_stream.event import MAX_NAME, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
@@ -73,7 +74,7 @@ class Sessions:
         """A session for a client that calls itself so; news begin behind ``place``."""
         id = secrets.token_urlsafe(16)
         name = "".join(char for char in client if char.isprintable())[: MAX_NAME // 2] or "client"
-        session = self._sessions[id] = Session(id, f"mcp/{name}/{id[:6]}", place)
+        session = self._sessions[id] = Session(id, f"{MCP}{name}/{id[:6]}", place)
         while len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
         return session

@@ -55,6 +55,7 @@ class Collector:
                 )
                 for module in modules
                 for info in module.skills
+                if info.audience != "bridge"
             )
         return self.skills
 

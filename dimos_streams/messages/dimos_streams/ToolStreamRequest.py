@@ -31,7 +31,8 @@ class ToolStreamRequest(Message):
 
         self.kind = ""
         """
-        "repair" (send from_seq .. to_seq again), "ack" (all up to to_seq came) or "describe" (send status now).
+        "repair" (send from_seq .. to_seq again), "ack" (all up to to_seq came) or "describe" (send status now);
+        answers: "gone" (from_seq .. to_seq can't be sent any more), "pending" (the call waits for what it needs to begin).
         LCM Type: string
         """
 

@@ -1,0 +1,42 @@
+"""What the bridge and an agent say to each other about a call that a skill asks for on the agent's behalf.
+
+The agent's module has one skill with ``audience="bridge"``; it makes the module an agent. The bridge calls it with
+the call in question and reads its stream: the newest event carries a ``Permission`` while the call may begin, another
+one means that it has to wait, and a close is a refusal. When the call has begun the bridge ends the review with
+``BEGUN`` as the reason, or with another reason if the call never will.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.event import ToolEvent
+
+BEGUN = "the call has begun"
+_FIELD = "permission"
+
+
+class Permission(BaseModel):
+    """A call may begin, with these arguments."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    arguments: dict[str, Any]
+    on_duplicate: OnDuplicate | None = None
+
+    def data(self) -> dict[str, Any]:
+        """The data of the event that gives it."""
+        return {_FIELD: self.model_dump(mode="json")}
+
+
+def permission_in(event: ToolEvent | None) -> Permission | None:
+    """The permission that a review's newest event gives; None for any other event."""
+    if event is None or event.type != "update" or _FIELD not in event.data:
+        return None
+    try:
+        return Permission.model_validate(event.data[_FIELD])
+    except ValidationError:  # it comes from outside, and what can't be read permits nothing
+        return None

@@ -1,0 +1,544 @@
+"""What a skill goes on with on the agent's behalf passes the same gates as what the agent's model asks for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dimos_streams.agent.module import Agent
+from dimos_streams.bridge.module import Bridge
+from dimos_streams.errors import CallRejectedError
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.module import Module, RunContext
+from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.skill import Call, skill
+from dimos_streams.skills.look_out_for import LookOut
+from dimos_streams.testing import FaultBus, Faults, ModuleHarness
+from dimos_streams.tool_stream.event import CALLS, Outcome, ToolEvent
+from dimos_streams.tool_stream.gateway import CallView
+from tests.agent.policies.parts import Brain, Robot
+from tests.agent.stage import NoConfig
+from tests.bridge.parts import closed
+from tests.helpers import run_virtual, until
+from tests.skills.parts import Camera, Seen
+
+OPERATORS = [
+    ("resume", {}),
+    ("set_skill", {"skill": "walk", "enabled": True}),
+    ("set_model", {"model": "offline"}),
+    ("say", {"text": "walk 5"}),
+    ("decide", {"approval": "x", "decision": "approve"}),
+]
+
+
+class Guard(Module):
+    """Begins other skills in ways of its own, as a patrol that is written so would."""
+
+    config: NoConfig
+
+    @skill
+    async def round(self, call: Call, skill: str, arguments: dict[str, Any], stubborn: bool = False) -> str:
+        """Go round, and begin something, without any look beforehand whether it can be."""
+        await call.update("going round")
+        starting = asyncio.ensure_future(call.skills.start(skill, arguments))
+        try:
+            return f"began {await asyncio.shield(starting)}"
+        except asyncio.CancelledError:
+            if stubborn:
+                await asyncio.wait([starting])
+                return "it has gone on all the same"
+            starting.cancel()
+            raise
+
+
+class Late(Module):
+    """Offers an operators' skill only later."""
+
+    config: NoConfig
+
+    @skill(audience="operator")
+    async def salute(self) -> str:
+        """Salute."""
+        raise AssertionError("nobody may come here")
+
+
+class Holder(Module):
+    """Holds something."""
+
+    config: NoConfig
+
+    @skill(uses={"thing"}, motion=True)
+    async def take(self, call: Call, seconds: float) -> str:
+        """Hold it."""
+        await call.update("holding it")
+        await asyncio.sleep(seconds)
+        return "let it go"
+
+    @skill
+    async def think(self, seconds: float) -> str:
+        """Say nothing for a while."""
+        await asyncio.sleep(seconds)
+        return "thought"
+
+
+class Undoable(Module):
+    """Can be taken back."""
+
+    config: NoConfig
+
+    async def start(self) -> None:
+        """See ``Module``."""
+        self.x = 0.0
+
+    @skill(motion=True, undo="go_back")
+    async def go(self, by: float) -> str:
+        """Go."""
+        self.x += by
+        return f"at {self.x:g}"
+
+    @skill(audience="operator")
+    async def go_back(self, arguments: dict[str, Any], result: Any = None) -> str:
+        """Take it back."""
+        self.x -= arguments["by"]
+        return f"back at {self.x:g}"
+
+
+@dataclass
+class World:
+    """A robot whose agent looks out for somebody, and what the test can do with it."""
+
+    harness: ModuleHarness
+    """Of the bridge."""
+    hosts: dict[str, ModuleHost]
+    """Of each other module."""
+    buses: dict[str, FaultBus]
+    bridge: Bridge
+    agent: Agent
+    robot: Robot
+    camera: Camera
+    events: list[AgentEvent]
+
+    def appear(self) -> None:
+        """Somebody comes into view."""
+        self.camera.view = [Seen()]
+
+    async def add(self, module: Module) -> None:
+        self.buses[module.name] = bus = FaultBus(self.harness.bus, Faults(), seed=len(self.buses))
+        await bus.open()
+        self.hosts[module.name] = host = ModuleHost(bus)
+        await host.start(module, {name: f"/{name}" for name in module.streams()})
+
+    async def remove(self, name: str) -> None:
+        await self.hosts.pop(name).stop()
+        await self.buses.pop(name).close()
+
+    async def call(self, skill: str, /, **arguments: Any) -> str:
+        """A call of an operator; its id."""
+        return await self.bridge.broker.call(skill, arguments, caller="operator")
+
+    async def closed(self, call_id: str) -> CallView:
+        return await closed(self.bridge.broker, call_id, 120)
+
+    async def operator(self, skill: str, /, **arguments: Any) -> Any:
+        """What an operator's skill gives."""
+        view = await self.closed(await self.call(skill, **arguments))
+        assert view.outcome is Outcome.COMPLETED, view
+        return view.result
+
+    async def say(self, text: str = "go") -> str:
+        return await self.call("say", text=text)
+
+    async def views(self, skill: str) -> list[CallView]:
+        return [view for view in await self.bridge.broker.calls() if view.skill == skill]
+
+    async def view(self, skill: str, condition: Callable[[CallView], object]) -> CallView:
+        """The first call of a skill that fulfils a condition."""
+        async with asyncio.timeout(30):
+            while True:
+                for view in await self.views(skill):
+                    if condition(view):
+                        return view
+                await asyncio.sleep(0.02)
+
+    async def lookout_closed(self, skill: str = "look_out_for") -> CallView:
+        return await self.view(skill, lambda view: view.state == "closed")
+
+    async def looking(self, skill: str = "look_out_for") -> CallView:
+        return await self.view(skill, lambda view: view.answer)
+
+    async def waiting(self) -> CallView:
+        """The lookout, once it has said that what follows waits."""
+        return await self.view("look_out_for", lambda view: "Waits until" in view.text)
+
+
+@contextlib.asynccontextmanager
+async def world(brain: Brain, *more: Module, **config: Any) -> AsyncIterator[World]:
+    context = RunContext()
+    bridge = Bridge({"http": False}, name="bridge", context=context)
+    async with ModuleHarness(bridge) as harness:
+        robot, agent = Robot(name="robot"), Agent(config, name="agent", context=context)
+        lookout = LookOut(name="lookout")
+        await harness.add(lookout)
+        events: list[AgentEvent] = []
+        w = World(harness, {}, {}, bridge, agent, robot, Camera(harness), events)
+        feeding = asyncio.create_task(w.camera.run())
+        try:
+            for module in (robot, Guard(name="guard"), *more, agent):
+                await w.add(module)
+            agent.core.loop.parts.model = brain
+            agent.core.events.listen(events.append)
+            names = {"look_out_for", "walk", "round", "say"}
+            await until(lambda: names <= {info.name for _, info in bridge.broker.directory.skills()})
+            yield w
+        finally:
+            feeding.cancel()
+            for name in reversed(list(w.hosts)):
+                await w.remove(name)
+        assert harness.failed() is None
+
+
+def lookout(then: str, **arguments: Any) -> list[tuple[str, dict[str, Any]]]:
+    """A model's call."""
+    return [("look_out_for", {"descriptions": ["man in red"], "then": {"skill": then, "arguments": arguments}})]
+
+
+def round_with(then: str, *, stubborn: bool = False, **arguments: Any) -> list[tuple[str, dict[str, Any]]]:
+    """The same by another skill that calls skills."""
+    return [("round", {"skill": then, "arguments": arguments, "stubborn": stubborn})]
+
+
+@pytest.mark.feature("A9")
+def test_what_a_lookout_goes_on_with_is_a_call_of_the_agent() -> None:
+    async def main() -> None:
+        async with world(Brain(lookout("go", by=2)), Undoable(name="undoable")) as w:
+            said = await w.say()
+            looking = await w.looking()
+            w.appear()
+            report = (await w.lookout_closed()).result
+            await w.closed(said)
+            (view,) = await w.views("go")
+            assert (view.call_id, view.parent, view.caller) == (report["continued_as"], looking.call_id, "agent")
+            assert any("at 2" in entry.text for entry in w.agent.conversation.entries)
+            (review,) = await w.views("review_call")
+            assert (review.state, review.caller) == ("closed", "bridge")
+            opened = [event for event in w.events if event.kind == "call_open" and event.data["skill"] == "go"]
+            assert [event.data["parent"] for event in opened] == [looking.call_id]
+            undone = await w.operator("undo", count=1)
+            assert [(one["skill"], one["how"]) for one in undone] == [("go", "undone")]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("A9")
+def test_a_disabled_skill_is_not_gone_on_with() -> None:
+    async def main() -> None:
+        for ask in (lookout, round_with):
+            async with world(Brain(ask("walk", distance_m=1)), disabled_skills=["walk"]) as w:
+                said = await w.say()
+                name = ask("walk")[0][0]
+                await w.looking(name)
+                w.appear()
+                ended = await w.lookout_closed(name)
+                assert ended.outcome is Outcome.FAILED
+                assert "disabled 'walk'" in ended.text
+                await w.closed(said)
+                assert w.robot.log_ == []
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B8")
+def test_zones_and_motions_without_a_plan_count_here_too() -> None:
+    async def main() -> None:
+        zone = {"name": "lab", "polygon": [[1, 1], [3, 1], [3, 3], [1, 3]]}
+        async with world(Brain(lookout("go_to", x=2, y=2)), zones=[zone]) as w:
+            await w.say()
+            await w.looking()
+            w.appear()
+            assert "restricted zone 'lab'" in (await w.lookout_closed()).text
+            assert w.robot.log_ == []
+        first = [("walk", {"distance_m": 1})]
+        async with world(Brain(first, lookout("walk", distance_m=2)), plan={"motions": 1}) as w:
+            await w.say()
+            await w.looking()
+            w.appear()
+            assert "1 motions of this mission have begun without a plan" in (await w.lookout_closed()).text
+            assert w.robot.log_ == ["walk 1"]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B8")
+def test_a_motion_that_was_permitted_and_can_not_begin_uses_nothing_up() -> None:
+    async def main() -> None:
+        brain = Brain([*round_with("take", seconds=1), ("think", {"seconds": 1}), ("walk", {"distance_m": 1})])
+        async with world(brain, Holder(name="holder"), plan={"motions": 1}) as w:
+            holder = await w.call("take", seconds=3)
+            await w.looking("take")
+            said = await w.say()
+            assert f"which call '{holder}' holds" in (await w.lookout_closed("round")).text
+            await w.closed(said)
+            assert w.robot.log_ == ["walk 1"]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("C5", "D5")
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_the_operator_is_asked_and_the_decision_counts(decision: str) -> None:
+    async def main() -> None:
+        async with world(Brain(lookout("drop", what="bag"))) as w:
+            await w.say()
+            await w.looking()
+            w.appear()
+            waits = await w.waiting()
+            assert waits.state == "open"
+            assert w.robot.log_ == []
+            (approval,) = await w.operator("approvals")
+            assert (approval["skill"], approval["arguments"]) == ("drop", {"what": "bag"})
+            assert waits.call_id in approval["reason"]
+            assert approval["missions"]
+            changed = {"arguments": {"what": "box"}} if decision == "approve" else {"reason": "Mind the cat."}
+            await w.operator("decide", approval=approval["id"], decision=decision, **changed)
+            ended = await w.lookout_closed()
+            if decision == "approve":
+                await w.view("drop", lambda view: view.state == "closed")
+                assert w.robot.log_ == ["drop box"]
+                await until(
+                    lambda: any("changed the arguments" in entry.text for entry in w.agent.conversation.entries)
+                )
+            else:
+                assert w.robot.log_ == []
+                assert "Mind the cat." in ended.text
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B3")
+@pytest.mark.parametrize("ask", [lookout, round_with])
+def test_while_paused_it_waits_and_begins_after_that(ask: Callable[..., Any]) -> None:
+    async def main() -> None:
+        async with world(Brain(ask("walk", distance_m=1))) as w:
+            name = ask("walk")[0][0]
+            if ask is round_with:
+                await w.operator("step", mode="on")  # so that it comes to the pause while it waits
+            await w.say()
+            if ask is round_with:
+                await until(lambda: w.agent.core.control.waiting)
+                await w.operator("step")
+            await w.looking(name)
+            await w.operator("pause")
+            w.appear()
+            await asyncio.sleep(60)
+            assert w.robot.log_ == []
+            assert await w.views("walk") == []
+            assert (await w.looking(name)).state == "open"
+            await w.operator("resume")
+            assert (await w.lookout_closed(name)).outcome is Outcome.COMPLETED
+            await w.view("walk", lambda view: view.state == "closed")
+            assert w.robot.log_ == ["walk 1"]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B3")
+def test_a_pause_between_the_permission_and_the_beginning_holds_it() -> None:
+    async def main() -> None:
+        async with world(Brain(round_with("patrol", where="yard"))) as w:
+            old = await w.call("patrol", where="hall")
+            await w.looking("patrol")  # it takes 0.3 s to end, for which the new one waits once it is permitted
+            await w.say()
+            await w.view("review_call", lambda view: view.answer == "may begin")
+            assert w.agent.core.control.pause()
+            await w.closed(old)
+            await asyncio.sleep(5)
+            assert w.robot.log_ == ["patrol hall begins", "patrol hall ends"]
+            await w.operator("resume")
+            await w.lookout_closed("round")
+            await until(lambda: w.robot.log_[-1] == "patrol yard begins")
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B4")
+def test_step_mode_shows_it() -> None:
+    async def main() -> None:
+        async with world(Brain(lookout("walk", distance_m=1))) as w:
+            await w.say()
+            looking = await w.looking()
+            await w.operator("step", mode="on")
+            w.appear()
+            await w.waiting()
+            (waiting,) = w.agent.core.control.waiting
+            assert (waiting.skill, waiting.arguments, waiting.parent) == ("walk", {"distance_m": 1}, looking.call_id)
+            shown = [e.data for e in w.events if e.kind == "step" and e.data["phase"] == "waits"]
+            assert [(data["skill"], data["parent"]) for data in shown] == [("walk", looking.call_id)]
+            assert w.robot.log_ == []
+            assert await w.operator("step") == "walk goes"
+            await w.lookout_closed()
+            await until(lambda: w.robot.log_ == ["walk 1"])
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5")
+@pytest.mark.parametrize("stubborn", [False, True])
+@pytest.mark.parametrize("how", ["abort", "cancel"])
+def test_nothing_begins_of_what_was_aborted_while_it_waited(stubborn: bool, how: str) -> None:
+    async def main() -> None:
+        async with world(Brain(round_with("drop", what="bag", stubborn=stubborn))) as w:
+            said = await w.say()
+            await until(lambda: w.agent.core.approvals.pending())
+            if how == "abort":
+                report = await w.operator("abort")
+                assert len(report["cancelled"]) == 1
+            else:
+                await w.bridge.broker.cancel(said, "changed my mind")
+            await w.closed(said)
+            await until(lambda: not w.agent.core.approvals.pending())
+            review = await w.view("review_call", lambda view: view.state == "closed")
+            assert review.outcome is not Outcome.COMPLETED
+            await asyncio.sleep(10)
+            if w.agent.core.control.paused:
+                await w.operator("resume")
+            await asyncio.sleep(1)
+            assert w.robot.log_ == []
+            assert [view.outcome for view in await w.views("drop")] in ([], [Outcome.REJECTED])
+            assert await w.bridge.broker.calls(open_only=True) == []
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("A9", "B8")
+@pytest.mark.parametrize(("name", "arguments"), OPERATORS, ids=lambda value: value if isinstance(value, str) else "")
+def test_operators_skills_are_out_of_reach(name: str, arguments: dict[str, Any]) -> None:
+    async def main() -> None:
+        brain = Brain(lookout(name, **arguments), round_with(name, **arguments), "no way")
+        async with world(brain) as w:
+            w.appear()
+            await w.closed(await w.say())
+            asked = await w.lookout_closed()
+            assert "is for operators" in asked.text
+            assert asked.last_seq == 2, "refused at once, before any lookout"
+            assert "is for operators" in (await w.lookout_closed("round")).text
+            begun = [view for view in await w.views(name) if view.outcome is not Outcome.REJECTED]
+            assert [view.caller for view in begun] == (["operator"] if name == "say" else [])
+            for caller in ("agent", "mcp/claude/x"):
+                with pytest.raises(CallRejectedError):
+                    await w.bridge.broker.call(name, arguments, caller=caller, idempotency_key=f"{caller}/1")
+
+    run_virtual(main())
+
+
+def test_an_operators_skill_that_appears_later_is_out_of_reach_too() -> None:
+    class Plain(Module):
+        """Has a skill of the same name, which is for everyone."""
+
+        config: NoConfig
+
+        @skill
+        async def salute(self) -> str:
+            """Salute."""
+            raise AssertionError("nobody may come here")
+
+    async def main() -> None:
+        plain = Plain(name="plain")
+        async with world(Brain(lookout("salute")), plain) as w:
+            await w.say()
+            await w.looking()
+            await w.remove("plain")
+            await w.add(Late(name="late"))
+            await asyncio.sleep(1)
+            w.appear()
+            ended = await w.lookout_closed()
+            assert ended.outcome is Outcome.FAILED
+            assert "'salute' is for operators" in ended.text
+
+    run_virtual(main())
+
+
+def test_a_call_in_an_agents_name_is_the_agents_own() -> None:
+    async def main() -> None:
+        async with world(Brain()) as w:
+            with pytest.raises(CallRejectedError, match="'agent' is the name of an agent"):
+                await w.bridge.broker.call("walk", {}, caller="agent")
+            with pytest.raises(CallRejectedError, match="'bridge' is the name of the bridge itself"):
+                await w.bridge.broker.call("walk", {}, caller="bridge")
+            arguments = {"call_id": "x", "parent": "y", "skill": "walk", "arguments": {}}
+            with pytest.raises(CallRejectedError, match="for the bridge alone"):
+                await w.bridge.broker.call("review_call", arguments, caller="operator")
+            assert "review_call" not in {skill.name for skill in await w.bridge.broker.skills()}
+            assert w.robot.log_ == []
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B6")
+def test_an_agent_takes_back_its_own_calls_and_no_others() -> None:
+    async def main() -> None:
+        async with world(Brain([("go", {"by": 2})]), Undoable(name="undoable")) as w:
+            await w.closed(await w.say())
+            given = {"arguments": {"by": 3}}
+            with pytest.raises(CallRejectedError, match="'go_back' is for operators"):
+                await w.bridge.broker.call("go_back", given, caller="agent", idempotency_key="agent/x")
+            assert [one["how"] for one in await w.operator("undo", count=1)] == ["undone"]
+
+    run_virtual(main())
+
+
+def test_an_operators_own_chain_asks_no_agent() -> None:
+    async def main() -> None:
+        async with world(Brain(), disabled_skills=["walk"]) as w:
+            assert (await w.operator("round", skill="walk", arguments={"distance_m": 1})).startswith("began ")
+            await until(lambda: w.robot.log_ == ["walk 1"])
+            assert await w.views("review_call") == []
+            refused = await w.closed(await w.call("round", skill="resume", arguments={}))
+            assert "is for operators" in refused.text
+
+    run_virtual(main())
+
+
+def test_an_agent_that_is_gone_permits_nothing() -> None:
+    async def main() -> None:
+        async with world(Brain(round_with("drop", what="bag"), lookout("walk"))) as w:
+            await w.say()
+            await until(lambda: w.agent.core.approvals.pending())
+            w.buses["agent"].partitioned = True  # as a process that is killed
+            ended = await w.lookout_closed("round")
+            assert "agent 'agent', for whom 'drop' was to begin," in ended.text
+            assert w.robot.log_ == []
+
+    run_virtual(main())
+
+
+def test_what_a_skill_says_of_its_caller_does_not_count() -> None:
+    async def main() -> None:
+        async with world(Brain(lookout("walk")), disabled_skills=["walk"]) as w:
+            await w.say()
+            parent = (await w.looking()).call_id
+
+            async def refused(parent: str, call_id: str) -> ToolEvent:
+                message = SkillCall(call_id=call_id, skill="walk", caller="operator", parent=parent)
+                w.harness.bus.publish(CALLS, encode(message))
+                async with asyncio.timeout(5):
+                    while True:
+                        for event in w.harness.events():
+                            if event.call_id == call_id and event.type == "close":
+                                return event
+                        await asyncio.sleep(0.05)
+
+            event = await refused(parent, "forged-1")
+            assert (event.outcome, event.caller) == (Outcome.REJECTED, "agent")
+            assert "disabled 'walk'" in event.text
+            assert "is not known" in (await refused("nobody", "forged-2")).text
+            assert "names no call that it comes from" in (await refused("", "forged-3")).text
+            assert w.robot.log_ == []
+
+    run_virtual(main())
