@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -70,6 +71,10 @@ class Abort(Command[AbortReport]):
     missions: tuple[Mission, ...]
     calls: tuple[OpenCall, ...]
     """Those that were open when it was asked for."""
+    keeps_mode: bool = False
+    """Whether an agent that is paused, or in step mode, stays so."""
+    on_end: list[Callable[[AbortReport], None]] = field(default_factory=list)
+    """Told at its end, before anything else may begin."""
 
 
 @dataclass(eq=False, slots=True)

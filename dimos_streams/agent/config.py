@@ -12,6 +12,7 @@ from dimos_streams.agent.limits import LoopSettings
 from dimos_streams.agent.models.options import ModelOptions
 from dimos_streams.agent.repetition import RepetitionSettings
 from dimos_streams.agent.results import ResultSettings
+from dimos_streams.agent.stop_words import StopWordSettings
 from dimos_streams.agent.stopping import StopCondition, battery_below, goal_reached, load_condition, outside
 from dimos_streams.module import ModuleConfig
 
@@ -108,6 +109,8 @@ class AgentConfig(GateSettings, ModuleConfig):
     """Entries of the record that are kept in memory."""
     missions_kept: int = Field(default=1000, ge=1)
     """Missions whose files are kept."""
+    stop_words: StopWordSettings = StopWordSettings()
+    """Operators' words that end everything at once; no model is asked about them."""
     typing_bound_s: float = Field(default=10.0, gt=0)
     """So long the agent waits at most for an operator who is in the middle of a sentence."""
 

@@ -29,6 +29,7 @@ from dimos_streams.agent.loop import AgentLoop
 from dimos_streams.agent.missions import Mission, Spent, ids
 from dimos_streams.agent.models import create_model, guarded
 from dimos_streams.agent.models.base import Model, Usage
+from dimos_streams.agent.models.commands import robots_of
 from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.offers import Offers
 from dimos_streams.agent.own_tools import ask_operator_tool, call_tools, plan_tools, read_result_tool
@@ -42,6 +43,7 @@ from dimos_streams.agent.results import ResultPipeline, ResultStore
 from dimos_streams.agent.resuming import Resumption, read_resumption, spent_of
 from dimos_streams.agent.reviews import Reviews
 from dimos_streams.agent.states import LoopState
+from dimos_streams.agent.stop_words import StopWords
 from dimos_streams.agent.stopping import RobotState
 from dimos_streams.agent.sub_mission import of_sub_agent
 from dimos_streams.agent.tools import LocalTool, LocalTools
@@ -81,6 +83,7 @@ class AgentCore:
         self.resumption: Resumption | None = read_resumption(record_dir, name) if record_dir else None
         self.record = MissionRecord(record_dir, name, place=self._settled_place, kept=config.missions_kept)
         self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
+        self.stop_words = StopWords(config.stop_words)
         self.journal = UndoJournal()
         self.events = EventLog(name, last_number=self.resumption.last_number if self.resumption else 0)
         self.control = Control(self.events.emit, self._on_control)
@@ -109,13 +112,15 @@ class AgentCore:
         self.spent = Spent()
         """Of this process."""
         self._held = asyncio.Event()
+        self.stops = 0
+        """Stops that are being carried out."""
         self.inbox: Inbox | None = None
         self._spent_deadlines: dict[str, asyncio.TimerHandle] = {}
 
     @property
     def holding(self) -> bool:
         """Whether the robot has to be still."""
-        return self.control.paused or self.loop.state is LoopState.SETTLING
+        return self.control.paused or self.loop.state is LoopState.SETTLING or self.stops > 0
 
     def begin(self, id: str, words: str, *, on_over: Callable[[], None] = lambda: None) -> Mission:
         """A new mission; it lasts until nothing of it is left to do."""
@@ -127,9 +132,22 @@ class AgentCore:
         """A mission of the record, with what it has used so far."""
         return self._mission(id, words, lambda: None)
 
-    def hear(self, words: OperatorWords) -> bool:
-        """Give the operator's words to a dialogue or a sub-agent that they are for; False if they are the agent's."""
-        return self.foreground.take_words(words) or self.delegation.hear(words)
+    async def hear(self, words: OperatorWords) -> None:
+        """Give the operator's words to whom they are for: a dialogue, a sub-agent at work, or the agent's queue.
+
+        Words that can't wait answer no dialogue: they cut the turn that holds it.
+        """
+        if words.now:
+            if not self.delegation.hear(words):
+                self.loop.cut()
+                self.queue.put_nowait(words)
+        elif not self.foreground.take_words(words) and not self.delegation.hear(words):
+            await self.queue.put(words)
+
+    def is_stop(self, text: str) -> bool:
+        """Whether an operator's words end everything at once."""
+        own = self.name.split("/")
+        return self.stop_words.match(text, ["robot", *own, *robots_of(self.offers.offered)])
 
     def use_model(self, spec: str) -> None:
         """Ask another model from the next answer on. Raises ``UserError``."""
@@ -267,6 +285,10 @@ class AgentCore:
     def _pose(self) -> RobotPose | None:
         state = self._robot()
         return None if state.x is None or state.y is None else RobotPose(state.x, state.y, state.yaw or 0.0)
+
+    def look_at_hold(self) -> None:
+        """``holding`` may have changed."""
+        self._held.set()
 
     async def held_changed(self, timeout_s: float | None) -> None:
         """Wait until ``holding`` may have changed, so long at most."""

@@ -18,7 +18,7 @@ from dimos_streams.agent.open_call import OpenCall
 from dimos_streams.agent.parts import LoopParts
 from dimos_streams.agent.queue import CallNews, QueueItem
 from dimos_streams.agent.states import LoopState, StateMachine
-from dimos_streams.agent.turn import Ending, Turn
+from dimos_streams.agent.turn import INTERRUPTED, Ending, Turn
 from dimos_streams.agent.undo import Undoing, UndoJournal, Undone
 from dimos_streams.errors import SkillError
 
@@ -114,6 +114,10 @@ class AgentLoop:
             self._close()
 
     async def abort(self, reason: str = "", *, rollback: bool = False) -> AbortReport:
+        """``begin_abort`` and wait for its end. Raises ``SkillError`` if the loop is closed."""
+        return await asyncio.shield(self.begin_abort(reason, rollback=rollback).done)
+
+    def begin_abort(self, reason: str = "", *, rollback: bool = False, keeps_mode: bool = False) -> Abort:
         """End all missions and their calls, now; with ``rollback`` take back what can be, newest first.
 
         The model's stream is cut and no call begins any more when this is called, before anything is waited for.
@@ -123,7 +127,7 @@ class AgentLoop:
         self._check_open()
         abort = self._abort
         if abort is None or self.state is LoopState.UNDOING:
-            abort = Abort(reason, rollback, tuple(self.missions.values()), self.parts.calls.open)
+            abort = Abort(reason, rollback, tuple(self.missions.values()), self.parts.calls.open, keeps_mode)
             self._commands.appendleft(abort)
             self._abort = abort
             self.parts.events.emit(
@@ -138,7 +142,12 @@ class AgentLoop:
         if self._undoing is not None:
             self._undoing.cancel()
         self.wake()
-        return await asyncio.shield(abort.done)
+        return abort
+
+    def cut(self) -> None:
+        """End the present turn, for words that can't wait: the model's stream is cut; calls that run go on."""
+        if self._turn is not None:
+            self._turn.interrupt(INTERRUPTED)
 
     async def undo(self, count: int | None = 1) -> list[Undone]:
         """Take back the newest ``count`` calls, or all, newest first. Raises ``SkillError`` while there is work."""
@@ -220,7 +229,7 @@ class AgentLoop:
         undone: list[Undone] = []
         if unfinished:
             self.parts.control.pause("calls that were aborted may still run")
-        elif self.parts.control.paused:
+        elif self.parts.control.paused and not abort.keeps_mode:
             self.parts.control.resume()
         if abort.rollback:
             undone = await self._undo(len(self._journal.deeds), ids(abort.missions))
@@ -234,6 +243,8 @@ class AgentLoop:
         self._intake.close_words(abort.missions, f"aborted{f': {abort.reason}' if abort.reason else ''}")
         told = report.model_dump(mode="json", exclude={"missions"})
         self.parts.events.emit(EventKind.ABORT, report.missions, phase="end", **told)
+        for hear in abort.on_end:
+            hear(report)
         return report
 
     async def _settle(self, abort: Abort) -> tuple[OpenCall, ...]:

@@ -21,8 +21,10 @@ from dimos_streams.agent.queue import OperatorWords
 from dimos_streams.agent.reasons import completed, explained
 from dimos_streams.agent.record import FOLDER
 from dimos_streams.agent.reviews import Asked
+from dimos_streams.agent.stop_order import stop_all
 from dimos_streams.agent.stopping import RobotState
 from dimos_streams.agent.taking_up import take_up, tidy_up
+from dimos_streams.agent.waiting import waits_behind
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
 from dimos_streams.errors import SkillError
@@ -116,24 +118,28 @@ class Agent(OperatorSkills):
         return self._core().foreground.dialogue()
 
     @skill(audience="operator")
-    async def say(self, call: Call, text: str) -> Said:
+    async def say(self, call: Call, text: str, now: bool = False) -> Said:
         """Tell the agent something, and hear what it says and does until the mission is over.
 
         Cancelling it cancels the calls that it led to. It fails if the mission does not complete; its result then
         has the reason.
 
         Args:
-            text: What to tell the agent, for instance "follow the person in red".
+            text: What to tell the agent, for instance "follow the person in red". A stop acts at once.
+            now: Cut the present answer of the model, and let the words be the next that it hears; calls go on.
         """
         core = self._core()
+        if core.is_stop(text):
+            return await self._stop_all(call, text)
+        waits = "" if now else waits_behind(core)
         mission = core.begin(call.id, text, on_over=core.conversation.notify)
         seen = core.conversation.last_number
         await call.update(text[:_LINE], entry={"role": "operator", "text": text[:_LINE]})
         try:
-            words = OperatorWords(text, (mission,))
             core.control.typed()
-            if not core.hear(words):
-                await core.queue.put(words)
+            if waits:
+                await call.update(waits, entry={"role": "note", "text": waits})
+            await core.hear(OperatorWords(text, (mission,), now=now))
             await self._relay(call, mission, seen)
         except asyncio.CancelledError:
             mission.end("cancelled")
@@ -156,6 +162,13 @@ class Agent(OperatorSkills):
             arguments: With what.
         """
         await self._core().reviews.review(call, Asked(call_id, parent, skill, arguments))
+
+    async def _stop_all(self, call: Call, words: str) -> Said:
+        stopping = asyncio.ensure_future(stop_all(self._core(), call.id, words))
+        await call.update(words, entry={"role": "operator", "text": words})
+        text = await asyncio.shield(stopping)  # who no longer waits for it does not take it back
+        await call.update(text, entry={"role": "assistant", "text": text})
+        return Said(text=text, reason="completed")
 
     async def _relay(self, call: Call, mission: Mission, seen: int) -> None:
         """Pass on the conversation's entries from ``seen`` on, as far as they are the mission's, until it is over."""

@@ -58,6 +58,11 @@ class Offers:
             and self._is_near(skill.module)
         }
 
+    def concerns(self, skill: str) -> bool:
+        """Whether a skill of the last list is this agent's to stop: it is offered it, or it moves the same robot."""
+        known = self._all.get(skill)
+        return known is not None and (skill in self._offered or (known.motion and self._is_near(known.module)))
+
     def _is_near(self, module: str) -> bool:
         """Whether a module is in the agent's namespace or in none: an agent does not command another one's robot."""
         namespace, slash, _ = self._module.rpartition("/")

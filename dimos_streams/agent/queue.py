@@ -22,6 +22,8 @@ class OperatorWords:
     missions: tuple[Mission, ...] = ()
     speaker: Speaker = "operator"
     """``task`` for what a sub-agent is to do: no operator says that."""
+    now: bool = False
+    """Whether they go before all that waits, in a turn of their own."""
 
     @property
     def wants_turn(self) -> bool:
@@ -116,7 +118,9 @@ class MessageQueue:
         return self.take_nowait()
 
     def take_nowait(self) -> list[QueueItem]:
-        """All that waits, in order; perhaps nothing."""
+        """All that waits, in order; perhaps nothing. Words that can't wait come alone."""
+        if urgent := self.take_where(lambda item: isinstance(item, OperatorWords) and item.now):
+            return urgent
         items = list(self._items.values())
         self._items.clear()
         self._progress.clear()

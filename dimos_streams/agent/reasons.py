@@ -13,6 +13,7 @@ _MEANINGS = {
     "content_filter": "the model's server has held its answer back",
     "cut": "the model's answer broke off",
     "deadline": "it took longer than it may",
+    "interrupted": "the operator had words that could not wait",
     "length": "the model's answer was cut off, for it was longer than it may be",
     "script_ended": "the scripted model has nothing more to say",
 }

@@ -40,6 +40,9 @@ class ChildLoop(Protocol):
     def wake(self) -> None:
         """Look again for something to do."""
 
+    def cut(self) -> None:
+        """End the present turn, for words that can't wait."""
+
     def unrecorded_place(self) -> int | None:
         """The place of the oldest event that is dealt with, and not in the record yet."""
 
@@ -123,6 +126,8 @@ class SubMission:
 
     def hear(self, words: OperatorWords) -> None:
         """The operator's words are for who works; they belong to the sub-mission, too."""
+        if words.now and self.loop is not None:
+            self.loop.cut()
         self.parts.queue.put_nowait(replace(words, missions=(*words.missions, self.mission)))
 
     def take(self, calls: Iterable[OpenCall]) -> None:

@@ -36,6 +36,7 @@ async def take_up(core: AgentCore, rng: random.Random, waiting: Callable[[str], 
         except SkillUnavailableError as error:
             waiting(str(error))
             await asyncio.sleep(backoff.next())
+    await core.offers.refresh()  # so that robots' names are known before anybody says that one is to stop
     adopted = _claimed(core, adopted, missions)
     for call in adopted:
         text = f"{call.skill} (call {call.call_id}) runs from before this agent was started"

@@ -22,6 +22,8 @@ from dimos_streams.agent.states import LoopState, StateMachine
 from dimos_streams.agent.stopping import ExecutedCall, Progress, verdict
 
 LOOPING = "repetition"
+INTERRUPTED = "interrupted"
+"""The operator had words that could not wait."""
 _logger = logging.getLogger(__name__)
 
 
@@ -264,5 +266,9 @@ class Turn:
 
 
 def _why(ending: Ending) -> str:
-    words = {"cancelled": "the operator has withdrawn this", "aborted": "the operator has aborted the mission"}
+    words = {
+        "cancelled": "the operator has withdrawn this",
+        "aborted": "the operator has aborted the mission",
+        INTERRUPTED: "the operator has something more urgent to say; calls that run go on",
+    }
     return words.get(ending.reason, f"{ending.reason}{f' ({ending.note})' if ending.note else ''}")

@@ -124,6 +124,9 @@ def cancel(
 def say(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to tell the agent.", show_default=False)],
     to: options.Agent = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Cut the agent's present answer, and be heard next; calls that run go on.")
+    ] = False,
     wait: Wait = "answer",
     timeout: Timeout = None,
     url: options.Url = None,
@@ -132,6 +135,8 @@ def say(
     as_json: options.JsonLines = False,
 ) -> None:
     """Tell the agent something and show its reply.
+
+    A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other words wait.
 
     With `--wait close` it goes on until all that the words began is over, and exits with 0 only if that completed;
     otherwise the last line, and `data.result.reason` of the last event with `--json`, tells why. Without it, an end
@@ -142,7 +147,8 @@ def say(
     async def work(gateway: SkillGateway) -> ToolEvent:
         skill = await find_say(gateway, to)
         wish = Wish(until=wait, timeout_s=timeout, as_json=as_json)
-        return await follow_new_call(gateway, skill, {"text": text}, wish, only=False)
+        given = {"text": text, "now": True} if now else {"text": text}
+        return await follow_new_call(gateway, skill, given, wish, only=False)
 
     _exit_by(at_bridge(work, url, port, token))
 

@@ -33,6 +33,7 @@ _HELP = """\
 Whatever you type is said to the agent. Besides:
   /calls        list the open calls
   /cancel ID    cancel a call; the beginning of its id is enough
+  /now TEXT     say it before all that waits, and cut the present answer
   /skills       list the skills
   /pause, /resume, /step [on|off|once], /abort [rollback]
                 the operator's control, as the commands of these names
@@ -166,12 +167,15 @@ class _Chat:
             if command.startswith("/"):
                 await self._command(command, rest.strip())
             elif command:
-                self._said.append(await self._gateway.call(self._skill, {"text": line.strip()}, caller=CALLER))
+                await self._say(line.strip())
         except DimosStreamsError as error:
             self._tell(f"error: {error}")
             if not command.startswith("/") or command[1:] in CHAT_COMMANDS:
                 self._code = FAILED
         return True
+
+    async def _say(self, text: str, **how: bool) -> None:
+        self._said.append(await self._gateway.call(self._skill, {"text": text, **how}, caller=CALLER))
 
     async def _command(self, command: str, rest: str) -> None:
         match command:
@@ -183,6 +187,10 @@ class _Chat:
             case "/skills":
                 skills = await self._gateway.skills()
                 self._tell("\n".join(f"{skill.name}({signature(skill.parameters)})" for skill in skills))
+            case "/now" if rest:
+                await self._say(rest, now=True)
+            case "/now":
+                raise SkillError("/now needs words, to be said before all that waits")
             case "/cancel" if rest:
                 call = await find_call(self._gateway, rest)
                 await self._gateway.cancel(call.call_id, "cancelled by the operator")

@@ -106,7 +106,9 @@ def test_missions_end_separately_and_stop_stops() -> None:
             assert not any(event.type == "close" for event in following.events)
             stopping = await s.say("stop")
             assert (await stopping.result())["reason"] == "completed"
-            assert "man in blue has left" in (await following.result())["text"]
+            ended = await following.closed()
+            assert ended.data["result"]["reason"] == "aborted"
+            assert "the operator said 'stop'" in following.texts("update")[-1]
             roles = {event.data["entry"]["text"] for event in moving.events if event.type == "update"}
             assert not any("blue" in text for text in roles)
 

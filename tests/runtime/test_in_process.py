@@ -146,8 +146,8 @@ def test_the_conversation_has_every_step_of_the_mission() -> None:
         assert "Saw person in a red shirt" in texts
         assert "follow_person" in texts
         assert sum(entry["role"] == "progress" for entry in entries) >= 3
-        assert "stop_following was called" in texts
-        assert told[-1].data["outcome"] == "completed"
+        assert "the operator said 'stop'" in texts
+        assert told[-1].data["result"]["reason"] == "aborted"
         listening.cancel()
         await run.stop()
 

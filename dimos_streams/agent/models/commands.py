@@ -114,10 +114,8 @@ def _one(words: str) -> tuple[Step, ...]:
 
 
 def _stop_all(_: re.Match[str]) -> tuple[Step, ...]:
-    skills = ("stop_following", "stop_looking_out", "stop_patrol", "stop")
-    # Last, what still runs then: calls of modules that can't be asked just now end so too, when they are back.
-    rest = Step("cancel_call", {"call_id": "all", "reason": "the operator said stop"}, cleanup=True)
-    return (*(Step(skill, {}, cleanup=True) for skill in skills), rest)
+    """At the end of other commands; a stop alone reaches no model."""
+    return (Step("cancel_call", {"call_id": "all", "reason": "the operator said stop"}, cleanup=True),)
 
 
 def _look_out(match: re.Match[str]) -> tuple[Step, ...]:

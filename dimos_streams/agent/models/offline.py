@@ -80,7 +80,7 @@ def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[St
                 remarks.append(_help(item.words, offered))
                 continue
             try:
-                found = _offered_steps(item, offered, robots)
+                found = _offered_steps(item, offered)
             except Ambiguous as error:
                 remarks.append(str(error))
                 continue
@@ -92,11 +92,10 @@ def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[St
     return steps, remarks
 
 
-def _offered_steps(step: Step, offered: Sequence[str], robots: set[str]) -> list[Step]:
-    """The step with its skill's full name; a cleanup that addresses nobody goes to every robot."""
-    if step.cleanup and not step.robot:
-        everywhere = [f"{robot}_{step.skill}".strip("_") for robot in ("", *sorted(robots))]
-        return [Step(each, step.arguments, cleanup=True) for each in everywhere if each in offered]
+def _offered_steps(step: Step, offered: Sequence[str]) -> list[Step]:
+    """The step with its skill's full name; cleaning up is the agent's own tool, for all robots."""
+    if step.cleanup:
+        return [step] if step.skill in offered else []
     name = resolve(step.skill, step.robot, offered)
     if name is None:
         return []

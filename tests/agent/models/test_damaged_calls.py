@@ -70,7 +70,7 @@ def test_no_arguments_are_none_where_the_skill_allows_it(tmp_path: Path) -> None
     async def main() -> None:
         async with stage(script(tmp_path / "s.json", *turns)) as s:
             asked = calls_on(s.harness.bus)
-            result = await (await s.say("stop")).result()
+            result = await (await s.say("stop following")).result()
             assert result["text"] == "Done."
             assert [entry.is_error for entry in s.entries("tool")] == [False, True]
             assert asked == ["stop_following"]

@@ -150,6 +150,21 @@ class Robot(Module):
         await self.done.wait()
         return f"{who} is gone"
 
+    @skill
+    async def spin(self) -> str:
+        """Turn for a while, and answer then."""
+        await asyncio.sleep(5)
+        return "turned"
+
+    @skill
+    async def deaf(self, call: Call) -> str:
+        """Go on, whoever wants it to end."""
+        await call.update("on my way")
+        while not self.done.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait_for(self.done.wait(), 50)
+        return "there"
+
     @skill(on_duplicate="replace")
     async def patrol(self, call: Call, where: str = "hall") -> str:
         """Patrol; takes its time to end."""

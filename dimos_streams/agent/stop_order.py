@@ -1,0 +1,89 @@
+"""A stop: all that the agent does ends, and so do the calls of others of the skills that it is offered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from dimos_streams import clock
+from dimos_streams.agent.aborting import AbortReport
+from dimos_streams.agent.events import EventKind
+from dimos_streams.errors import SkillError
+from dimos_streams.tool_stream.gateway import CallView
+
+if TYPE_CHECKING:
+    from dimos_streams.agent.core import AgentCore
+
+_LOOK_EVERY_S = 0.05
+_logger = logging.getLogger(__name__)
+
+
+async def stop_all(core: AgentCore, id: str, words: str) -> str:
+    """End all that the agent does, and the calls of others that move its robot or are of skills that it is offered;
+    hold the robot meanwhile. What was done. ``id`` is the call of ``say`` that asks for it.
+
+    The model's stream is cut when this begins, before anything is waited for. Raises ``SkillError`` that names calls
+    which may still run; the agent is paused then.
+    """
+    reason = f"the operator said {words!r}"
+    abort = core.loop.begin_abort(reason, keeps_mode=True)
+    abort.on_end.append(lambda report: _record(core, id, words, _text(report, [])))
+    core.stops += 1
+    core.look_at_hold()
+    try:
+        (ended, left), report = await asyncio.gather(_end_others(core, reason), asyncio.shield(abort.done))
+        if left:
+            core.control.pause("calls of others may still run")
+    finally:
+        core.stops -= 1
+        core.look_at_hold()
+    text = _text(report, ended)
+    running = [*report.unfinished, *(view.call_id for view in left)]
+    if running:
+        raise SkillError(f"{text}; may still run: {', '.join(running)}; the agent stays paused")
+    return text
+
+
+async def _end_others(core: AgentCore, reason: str) -> tuple[list[CallView], list[CallView]]:
+    """End what other callers have begun: the calls that ended, and those that had not within the bound. Where the
+    bridge can't be asked, there are none, and a line in the log."""
+    deadline = clock.monotonic() + core.loop.parts.settings.abort_bound_s
+    ended: dict[str, CallView] = {}
+    await core.offers.refresh(at_once=True)
+    try:
+        while True:
+            views = await core.gateway.calls(open_only=True)
+            theirs = (view for view in views if view.caller != core.name and core.offers.concerns(view.skill))
+            left = {view.call_id: view for view in theirs}
+            for call_id in left.keys() - ended.keys():
+                await core.gateway.cancel(call_id, reason)
+            ended.update(left)
+            if not left or clock.monotonic() >= deadline:
+                return [view for call_id, view in ended.items() if call_id not in left], list(left.values())
+            await asyncio.sleep(_LOOK_EVERY_S)
+    except SkillError as error:
+        _logger.error("calls of others can't be ended: %s", error)
+        return list(ended.values()), []
+
+
+def _record(core: AgentCore, id: str, words: str, text: str) -> None:
+    """As a mission that is over: a stop is not to be taken up again by a successor."""
+    mission = core.begin(id, words)
+    mission.hold()
+    core.events.emit(EventKind.WORDS, (id,), text=words)
+    core.events.emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
+    mission.text, mission.reason = text, "completed"
+    mission.release()
+
+
+def _text(report: AbortReport, others: list[CallView]) -> str:
+    """What was done, for the operator and the model."""
+    calls = len(report.cancelled) + len(others)
+    missions = len(report.missions)
+    done = [
+        f"{calls} call{'s'[: calls != 1]} ended" if calls else "no call ran",
+        *([f"{missions} mission{'s'[: missions != 1]} ended"] if missions else []),
+    ]
+    theirs = ", ".join(f"{view.skill} of {view.caller}" for view in others)
+    return f"stopped: {', '.join(done)}{f' (also {theirs})' if theirs else ''}"

@@ -1,0 +1,233 @@
+"""Words that are a stop, and words that can't wait: they act at once, whatever the agent does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from pydantic import ValidationError
+
+from dimos_streams import clock
+from dimos_streams.agent.models.base import ModelRequest
+from dimos_streams.agent.stop_words import StopWords, StopWordSettings
+from tests.agent.policies.parts import Answer, Brain, robot_stage
+from tests.agent.stage import Stage
+from tests.helpers import run_virtual, until
+
+SOON_S = 0.3
+
+
+@pytest.mark.feature("B5")
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("stop", "Stop!", "STOP  now.", "halt", "stop, stop, STOP!!!", "robot, stop", "Robot1: stop please"),
+        *(
+            "please stop everything",
+            "stop the robot",
+            "freeze!",
+            "don't move",
+            "agent: cancel",
+            "\uff53\uff54\uff4f\uff50",
+            "no, stop!",
+        ),
+    ],
+)
+def test_what_is_a_stop(words: str) -> None:
+    assert StopWords(StopWordSettings()).match(words, ["robot1", "agent"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            "stop at the door and wait",
+            "don't stop",
+            "stop following",
+            "go to the bus stop",
+            "unstoppable",
+            "now",
+            "",
+        ),
+        *(
+            "please",
+            "robot2: stop",
+            "stop when you see a person",
+            "move 1 and stop",
+            "how do I stop you?",
+            "stop " * 99,
+        ),
+    ],
+)
+def test_what_is_none(words: str) -> None:
+    assert not StopWords(StopWordSettings()).match(words, ["robot1", "agent"])
+
+
+def test_other_languages_and_words_of_ones_own() -> None:
+    german = StopWords(StopWordSettings(languages=("de",), words=("Feierabend", "Hör auf!")))
+    assert all(german.match(words) for words in ("Halt!", "Bitte sofort anhalten", "feierabend", "hör auf", "stop"))
+    assert not german.match("freeze")
+    assert StopWords(StopWordSettings(languages=("en", "fr"))).match("Arrête-toi, s'il te plaît")
+    assert not StopWords(StopWordSettings(languages=())).match("stop")
+    with pytest.raises(ValidationError, match=r"'\?!' has neither letters nor digits"):
+        StopWordSettings(words=("?!",))
+    with pytest.raises(ValidationError, match="'en', 'de', 'fr' or 'es'"):
+        StopWordSettings(languages=("tlh",))  # type: ignore[arg-type]
+
+
+async def for_ever(request: ModelRequest) -> str:
+    await asyncio.sleep(100_000)
+    return "at last"
+
+
+async def stops_soon(made: Stage, words: str = "stop!") -> str:
+    """Say a stop, and what is said to it; at once no model is asked, no call runs, and nothing is in the air."""
+    began = clock.monotonic()
+    result = await (await made.say(words)).result()
+    assert clock.monotonic() - began < SOON_S
+    core = made.agent.core
+    assert not core.calls.open
+    assert not core.loop.missions
+    assert core.loop.state == "idle"
+    assert result["reason"] == "completed"
+    return str(result["text"])
+
+
+@pytest.mark.feature("B5")
+@pytest.mark.parametrize(
+    ("answers", "calls"),
+    [
+        ([[("follow", {"who": "Ann"})], for_ever], 1),
+        ([for_ever], 0),
+        ([[("follow", {"who": "Ann"}), *[("spin", {})] * 8]], 2),
+    ],
+    ids=["one turn", "endless reasoning", "eight calls of one answer"],
+)
+def test_a_stop_acts_past_the_queue(answers: list[Answer], calls: int) -> None:
+    async def main() -> None:
+        brain = Brain(*answers)
+        async with robot_stage(brain) as (made, _):
+            mission = await made.say("go")
+            await until(lambda: len(brain.requests) == len(answers) and len(made.agent.core.calls.open) == calls)
+            asked = len(brain.requests)
+            waiting = await made.say("and then?")
+            text = await stops_soon(made)
+            assert f"{calls} call" in text or not calls
+            assert "2 missions ended" in text
+            for said in (mission, waiting):
+                assert (await said.closed()).data["result"]["reason"] == "aborted"
+            await asyncio.sleep(100)
+            assert len(brain.requests) == asked
+            assert not await made.bridge.broker.calls(open_only=True)
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5", "E7")
+def test_a_stop_is_no_answer_in_a_dialogue() -> None:
+    async def main() -> None:
+        brain = Brain([("follow", {"who": "Ann"})], [("ask_operator", {"question": "Which room?"})], "hm")
+        async with robot_stage(brain) as (made, _):
+            mission = await made.say("go")
+            await until(lambda: made.agent.core.foreground.busy)
+            assert "1 call ended" in await stops_soon(made, "robot, stop")
+            assert not made.agent.core.foreground.busy
+            assert (await mission.closed()).data["result"]["reason"] == "aborted"
+            assert not any("The operator says" in entry.text for entry in made.entries("tool"))
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5")
+def test_a_stop_ends_what_others_have_begun_and_keeps_a_pause() -> None:
+    async def main() -> None:
+        async with robot_stage(Brain()) as (made, _):
+            theirs = await made.harness.call("follow", caller="script", who="Bob")
+            await theirs.answer()
+            made.agent.core.control.pause()
+            assert "follow of script" in await stops_soon(made)
+            assert (await theirs.closed()).text == "the operator said 'stop!'"
+            assert made.agent.core.control.paused
+            assert "no call ran" in await stops_soon(made)
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5")
+def test_a_call_that_does_not_end_makes_the_stop_fail_and_the_robot_is_held() -> None:
+    async def main() -> None:
+        brain = Brain([("deaf", {})])
+        async with robot_stage(brain) as (made, robot):
+            await made.say("go")
+            await until(lambda: made.agent.core.calls.open)
+            stop = await made.say("stop")
+            await until(lambda: made.agent.core.holding)
+            closed = await stop.closed()
+            assert closed.outcome == "failed"
+            assert "may still run" in closed.text
+            assert made.agent.core.control.paused
+            robot.done.set()
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("E7")
+def test_words_that_have_to_wait_say_what_for_and_how_not_to() -> None:
+    async def main() -> None:
+        async with robot_stage(Brain("at once", for_ever)) as (made, _):
+            assert (await made.say("hello")).texts("update")[1:] == []
+            await until(lambda: not made.agent.core.loop.missions)
+            await made.say("think about it")
+            await until(lambda: made.agent.core.loop.turn is not None)
+            second = await made.say("and?")
+            third = await made.say("well?")
+            await until(lambda: len(third.texts("update")) == 2)
+            assert second.texts("update")[1] == (
+                "waiting behind the turn on 'think about it'; "
+                "`abort` stops now, `say --now` goes before all that waits"
+            )
+            assert "the turn on 'think about it' and 1 message;" in third.texts("update")[1]
+            await stops_soon(made)
+            made.agent.core.control.pause()
+            paused = await made.say("now?")
+            await until(lambda: len(paused.texts("update")) == 2)
+            assert "the pause (`resume` ends it)" in paused.texts("update")[1]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("E4")
+def test_words_that_cant_wait_are_the_next_turn_and_calls_go_on() -> None:
+    async def main() -> None:
+        brain = Brain([("follow", {"who": "Ann"})], for_ever, "left it is", "the rest")
+        async with robot_stage(brain) as (made, robot):
+            first = await made.say("go")
+            await until(lambda: len(brain.requests) == 2)
+            waiting = await made.say("turn right")
+            began = clock.monotonic()
+            urgent = await made.harness.call("say", caller="operator", text="turn left", now=True)
+            assert (await urgent.result())["text"] == "left it is"
+            assert clock.monotonic() - began < SOON_S
+            heard = [message.text for message in brain.requests[2].messages]
+            assert heard[-1] == "turn left"
+            assert "turn right" not in heard
+            assert any("[interrupted" in text for text in heard)
+            assert [call.skill for call in made.agent.core.calls.open] == ["follow"]
+            assert (await waiting.result())["text"] == "the rest"
+            robot.done.set()
+            await first.closed()
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("E7")
+def test_words_that_cant_wait_answer_no_dialogue() -> None:
+    async def main() -> None:
+        brain = Brain([("ask_operator", {"question": "Which room?"})], "I come")
+        async with robot_stage(brain) as (made, _):
+            await made.say("go")
+            await until(lambda: made.agent.core.foreground.busy)
+            urgent = await made.harness.call("say", caller="operator", text="come here", now=True)
+            assert (await urgent.result())["text"] == "I come"
+
+    run_virtual(main())
