@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict
 
 from dimos_streams.streams import In, Out, StreamSpec, declared_streams
 
+LOSS_BOUND_S = 2.0
+
 R = TypeVar("R")
 S = TypeVar("S")
 
@@ -59,6 +61,8 @@ class RunContext:
     """What the bridge asks of every request, None if it asks nothing."""
     run_dir: Path | None = None
     """A directory for the run's files (logs, pictures, journal), None where nothing may be written."""
+    loss_bound_s: float = LOSS_BOUND_S
+    """A moving call that nobody has acknowledged for so long is ended, unless its caller wants it to go on."""
     services: Services = field(default_factory=Services)
 
 

@@ -22,7 +22,10 @@ OnDuplicate = Literal["allow", "reject", "replace", "confirm"]
 DuplicateScope = Literal["name", "arguments"]
 Audience = Literal["everyone", "operator", "bridge"]
 Approval = Literal["never", "ask"]
+OnLoss = Literal["stop", "continue"]
 
+BASE = "base"
+"""The resource of what moves the robot from place to place."""
 _ATTRIBUTE = "__dimos_streams_skill__"
 
 
@@ -53,10 +56,18 @@ class SkillPolicy:
     """To call it again and again with the same arguments is ordinary, not a loop."""
     protected: bool = False
     """No duplicate replaces a call of it that runs."""
+    on_loss: OnLoss = "stop"
+    """What becomes of a moving call that nobody acknowledges any more, because a link is cut; its caller may say
+    otherwise."""
     time_limit_s: float | None = None
     """A call that runs longer is ended with outcome ``timed_out``."""
     name: str = ""
     """What callers call it, where that can't be the method's name; empty for the method's name."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether a call may move the robot: it says so, or it holds the base."""
+        return self.motion or BASE in self.uses
 
 
 @overload
@@ -75,6 +86,7 @@ def skill(
     approval: Approval = "never",
     polling: bool = False,
     protected: bool = False,
+    on_loss: OnLoss = "stop",
     time_limit_s: float | None = None,
     name: str = "",
 ) -> Callable[[F], F]: ...
@@ -171,6 +183,7 @@ class SkillInfo(BaseModel):
     approval: Approval = "never"
     polling: bool = False
     protected: bool = False
+    on_loss: OnLoss = "stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +215,7 @@ class SkillSpec:
             approval=policy.approval,
             polling=policy.polling,
             protected=policy.protected,
+            on_loss=policy.on_loss,
         )
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -226,6 +226,7 @@ class Out(Generic[T]):
         self._bus: Bus | None = None
         self._channel = ""
         self._silent = False
+        self._muted = False
 
     def declare(self, name: str, message: type[Message]) -> StreamSpec:
         """The specification of this declaration under an attribute's name."""
@@ -246,6 +247,20 @@ class Out(Generic[T]):
     def silence(self) -> None:
         """Take what is published and send it nowhere, because the blueprint leaves the output unwired; for hosts."""
         self._silent = True
+
+    def mute(self) -> None:
+        """Publish the type's zero value, for a velocity to stand, and then nothing until ``unmute``; for hosts.
+
+        What is published meanwhile goes nowhere. Twice is fine.
+        """
+        if not self._muted and self._bus is not None and not self._silent:
+            assert self._spec is not None
+            self._bus.publish(self._channel, encode(self._spec.message()))
+        self._muted = True
+
+    def unmute(self) -> None:
+        """Publish again. Twice is fine."""
+        self._muted = False
 
     def disconnect(self) -> None:
         """Publish no more. Twice is fine."""
@@ -270,7 +285,9 @@ class Out(Generic[T]):
         assert self._spec is not None
         if not isinstance(message, self._spec.message):
             raise TypeError(f"output {name!r} takes {self._spec.message.msg_name}, not {type(message).__name__}")
-        self._bus.publish(self._channel, encode(message))
+        encoded = encode(message)
+        if not self._muted:
+            self._bus.publish(self._channel, encoded)
 
 
 @functools.cache

@@ -26,7 +26,7 @@ from dimos_streams.bridge.metrics import metrics
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.bridge.strict_json import StrictJsonRoute
-from dimos_streams.skill import OnDuplicate
+from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 
@@ -49,6 +49,8 @@ class CallRequest(BaseModel):
     idempotency_key: Name | None = None
     lease_wait_s: float = Field(default=0.0, ge=0, le=_MAX_LEASE_WAIT_S)
     """How long the call may wait for a resource that another one holds."""
+    on_loss: OnLoss | None = None
+    """Whether it is to stop or to go on when a link is cut; without it its skill decides."""
 
 
 class CancelRequest(BaseModel):
@@ -156,6 +158,7 @@ def _mount_calls(app: FastAPI, broker: Broker) -> None:
             on_duplicate=body.on_duplicate,
             idempotency_key=body.idempotency_key,
             lease_wait_s=body.lease_wait_s,
+            on_loss=body.on_loss,
         )
         content: dict[str, Any] = {"call_id": call_id}
         if wait is not None:

@@ -23,7 +23,7 @@ from dimos_streams.bridge.tending import Patience, Tending
 from dimos_streams.bus import Bus
 from dimos_streams.errors import CallRejectedError, SkillArgumentError, SkillError, SkillUnavailableError
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.skill import OnDuplicate, SkillInfo
+from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.tool_stream.directory import ModuleDirectory, ModuleView, check_arguments
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, is_name, json_text
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
@@ -125,6 +125,7 @@ class Broker:
         on_duplicate: OnDuplicate | None = None,
         idempotency_key: str | None = None,
         lease_wait_s: float = 0.0,
+        on_loss: OnLoss | None = None,
     ) -> str:
         """See ``SkillGateway``. A resource that is taken is waited for up to ``lease_wait_s``."""
         new = CallState(
@@ -134,6 +135,7 @@ class Broker:
             caller=caller,
             arguments=dict(arguments),
             key=idempotency_key,
+            wish=on_loss,
         )
         if idempotency_key is None:
             await self._admit(new, on_duplicate, lease_wait_s)
@@ -234,7 +236,7 @@ class Broker:
             raise SkillUnavailableError(
                 f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}"
             )
-        call.module, call.uses = module.name, info.uses
+        call.module, call.uses, call.on_loss = module.name, info.uses, call.wish or info.on_loss
         return info
 
     async def _make_way(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:

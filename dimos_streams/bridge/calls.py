@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dimos_streams import clock
 from dimos_streams.bridge.journal import CallRow
+from dimos_streams.skill import OnLoss
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 
@@ -29,6 +30,8 @@ class CallRecord(BaseModel):
     cancel: str | None = None
     """The reason of a wish to end it."""
     by_agent: bool = False
+    on_loss: OnLoss | None = None
+    """What its caller said of its loss."""
 
 
 @dataclass(slots=True)
@@ -63,6 +66,10 @@ class CallState:
     """The idempotency key with which it was begun."""
     by_agent: bool = False
     """Whether ``caller``, who stands at the beginning of the chain, is an agent."""
+    wish: OnLoss | None = None
+    """What its caller said of its loss; it holds for the calls that it begins as well."""
+    on_loss: OnLoss = "stop"
+    """What is to become of it when a link is cut: the caller's wish, or what its skill states."""
 
     state: str = REQUESTED
     outcome: Outcome | None = None
@@ -96,7 +103,9 @@ class CallState:
         if not self.skill:
             # All that was known of it before was that events of it are gone.
             self.module, self.skill, self.caller = event.module or self.module, event.skill, event.caller
-        self.last, self.text, self.listed = event, event.text, clock.monotonic()
+        self.last, self.text = event, event.text
+        if event.type != "gap":  # which the receiver makes itself, of silence
+            self.listed = clock.monotonic()
         milestone = event.type in ("open", "close")
         if self.state == REQUESTED:
             self.state, self.request, milestone = OPEN, None, True
@@ -131,6 +140,7 @@ class CallState:
             result=self.result,
             last_seq=self.last_seq,
             uses=self.uses,
+            on_loss=self.on_loss,
             requested_utime=self.requested_utime,
             closed_utime=self.closed_utime,
         )
@@ -139,7 +149,12 @@ class CallState:
         """The call as the journal keeps it."""
         cancel = self.cancel_reason if self.cancel is not None else None
         record = CallRecord(
-            view=self.view(), key=self.key, instance=self.instance, cancel=cancel, by_agent=self.by_agent
+            view=self.view(),
+            key=self.key,
+            instance=self.instance,
+            cancel=cancel,
+            by_agent=self.by_agent,
+            on_loss=self.wish,
         )
         return CallRow(self.call_id, self.last_seq, self.state == CLOSED, record.model_dump_json())
 
@@ -159,6 +174,8 @@ class CallState:
             requested_utime=view.requested_utime,
             key=record.key,
             by_agent=record.by_agent,
+            wish=record.on_loss,
+            on_loss=view.on_loss,
             state=view.state,
             outcome=view.outcome,
             answer=view.answer,
@@ -178,6 +195,7 @@ class CallState:
     def from_event(cls, event: ToolEvent) -> CallState:
         """A call that was begun without the broker, at its first event. What is not as it should be is left out."""
         arguments, uses, parent = (event.data.get(name) for name in ("arguments", "uses", "parent"))
+        on_loss: OnLoss = "continue" if event.data.get("on_loss") == "continue" else "stop"
         return cls(
             call_id=event.call_id,
             skill=event.skill,
@@ -186,6 +204,7 @@ class CallState:
             parent=parent if isinstance(parent, str) else "",
             arguments=arguments if isinstance(arguments, dict) else {},
             uses=tuple(use for use in uses if isinstance(use, str)) if isinstance(uses, list) else (),
+            on_loss=on_loss,
             requested_utime=event.utime,
             beheaded=event.type != "open",
         )

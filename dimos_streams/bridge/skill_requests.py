@@ -30,6 +30,7 @@ from dimos_streams.tool_stream.event import (
     is_name,
     json_object,
     json_text,
+    on_loss_of,
 )
 from dimos_streams.tool_stream.wire import pack_event
 
@@ -100,6 +101,7 @@ class SkillRequests:
             names = (message.skill, message.caller, message.parent)
             if not (is_call_id(message.call_id) and all(map(is_name, names))):
                 raise MessageError(channel, SkillCall.msg_name, "a name is too long, not printable, or no id")
+            on_loss = on_loss_of(message, channel)
         except MessageError as error:
             self.malformed += 1
             _log.warning("skipped: %s", error)
@@ -111,6 +113,7 @@ class SkillRequests:
             sign = ToolStreamRequest(utime=clock.utime(), kind=PENDING, call_id=message.call_id)
             self._bus.publish(REQUESTS, encode(sign))
         elif len(self._pending) < _MAX_PENDING:
+            parent = self._ledger.calls.get(message.parent)
             # Who calls is not taken from the message: it is whoever began the call that asks.
             call = CallState(
                 call_id=message.call_id,
@@ -119,6 +122,7 @@ class SkillRequests:
                 caller=UNKNOWN,
                 parent=message.parent,
                 arguments=arguments,
+                wish=on_loss or (parent.wish if parent is not None else None),
             )
             pending = self._pending[call.call_id] = _Pending(call)
             pending.task = asyncio.get_running_loop().create_task(self._begin(pending), name=f"admit {call.call_id}")

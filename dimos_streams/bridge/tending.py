@@ -34,6 +34,8 @@ class Patience:
     """For a module to begin a call."""
     silence_s: float = ALIVE_S
     """For a heartbeat of a module, and for heartbeats to list a call that should run."""
+    continue_s: float = 60.0
+    """For a heartbeat of a module that runs a call which is to go on when a link is cut."""
     cancels: int = 20
     """How often a cancel is sent, every 0.5 s at last; the skill may take longer to end."""
     replace_s: float = 10.0
@@ -96,6 +98,7 @@ class Tending:
             caller=call.caller,
             parent=call.parent,
             arguments_json=json_text(call.arguments),
+            on_loss=call.on_loss,
         )
         self._bus.publish(CALLS, encode(message))
 
@@ -119,8 +122,12 @@ class Tending:
                 continue
             if call.state == CLOSED:
                 # It runs on, or again, in a module that had been given up; one that has ended overhears this.
-                self._send_cancel(call_id, f"the call is closed already, as {call.outcome}")
+                self._send_cancel(
+                    call_id, f"the call is closed already, as {call.outcome}: {call.text}", call.outcome
+                )
             elif call.state == OPEN:
+                if call.cancel is not None and now - call.listed > self._patience.silence_s:
+                    call.cancel = Repeat(now)  # what was sent into the silence does not count
                 call.listed = now
                 if call.beheaded and call.skill:
                     self._look_up_leases(call)
@@ -179,13 +186,14 @@ class Tending:
             return ""
         module = self._directory.module(call.module)
         heard = max(self._trust_from - self._patience.silence_s, call.listed)
+        silence_s = self._patience.continue_s if call.on_loss == "continue" else self._patience.silence_s
         if module is None:
-            return f"module {call.module!r} is not known" if now - heard > self._patience.silence_s else ""
-        if min(module.age_s, now - heard) > self._patience.silence_s:
+            return f"module {call.module!r} is not known" if now - heard > silence_s else ""
+        if min(module.age_s, now - heard) > silence_s:
             return f"module {call.module!r} is {module.health}"
         if call.instance and module.instance != call.instance:
             return f"module {call.module!r} was started again while the call ran"
-        if now - heard > self._patience.silence_s:
+        if module.age_s <= self._patience.silence_s < now - heard:
             return f"module {call.module!r} does not know the call any more"
         return ""
 
@@ -202,8 +210,9 @@ class Tending:
             _logger.warning("call %s of %r is lost: %s", call.call_id, call.skill, why)
             close_for_module(self._bus, self._ledger, call, Outcome.LOST, why)
 
-    def _send_cancel(self, call_id: str, reason: str) -> None:
-        self._bus.publish(CANCELS, encode(SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason)))
+    def _send_cancel(self, call_id: str, reason: str, outcome: Outcome | None = None) -> None:
+        message = SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason, outcome=outcome or "")
+        self._bus.publish(CANCELS, encode(message))
 
 
 def close_for_module(bus: Bus, ledger: Ledger, call: CallState, outcome: Outcome, text: str, **data: Any) -> None:

@@ -15,6 +15,7 @@ from dimos_streams.cli.watch import EventWatch, Milestone, watching
 from dimos_streams.errors import SkillError, UserError
 
 if TYPE_CHECKING:
+    from dimos_streams.skill import OnLoss
     from dimos_streams.tool_stream.event import ToolEvent
     from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
@@ -30,6 +31,8 @@ class Wish:
     until: Milestone
     timeout_s: float | None
     as_json: bool
+    on_loss: OnLoss | None = None
+    """What is to become of it when a link is cut; None leaves that to its skill."""
 
 
 async def follow_new_call(
@@ -41,7 +44,7 @@ async def follow_new_call(
     """
     reporter = create_reporter(as_json=wish.as_json)
     place = await gateway.place()
-    call_id = await gateway.call(skill, arguments, caller=CALLER)
+    call_id = await gateway.call(skill, arguments, caller=CALLER, on_loss=wish.on_loss)
     with contextlib.closing(reporter):
         one = call_id if only else None
         async with watching(gateway, reporter.tool_event, after=place, call_id=one) as watch:

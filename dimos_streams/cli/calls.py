@@ -59,6 +59,14 @@ def call(
         str | None,
         typer.Option("--args-json", metavar="OBJECT", help="The arguments as a JSON object.", show_default=False),
     ] = None,
+    on_loss: Annotated[
+        Literal["stop", "continue"] | None,
+        typer.Option(
+            "--on-loss",
+            help="Stop or go on when the link to the robot is cut; without it, as its skill states.",
+            show_default=False,
+        ),
+    ] = None,
     wait: Wait = "close",
     timeout: Timeout = None,
     url: options.Url = None,
@@ -76,7 +84,7 @@ def call(
     async def work(gateway: SkillGateway) -> ToolEvent:
         schemas = {offered.name: offered.parameters for offered in await gateway.skills()}
         given = parse_arguments(arguments or (), arguments_json, schemas.get(skill, {}))
-        wish = Wish(until=wait, timeout_s=timeout, as_json=as_json)
+        wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, on_loss=on_loss)
         return await follow_new_call(gateway, skill, given, wish, only=True)
 
     _exit_by(at_bridge(work, url, port, token))

@@ -23,7 +23,7 @@ from dimos_streams.errors import (
     UnknownSkillError,
 )
 from dimos_streams.limited_log import LimitedLog
-from dimos_streams.skill import OnDuplicate
+from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.text import parse_json
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
@@ -73,6 +73,7 @@ class HttpGateway:
         caller: str,
         on_duplicate: OnDuplicate | None = None,
         idempotency_key: str | None = None,
+        on_loss: OnLoss | None = None,
     ) -> str:
         """See ``SkillGateway``."""
         body = {
@@ -81,6 +82,7 @@ class HttpGateway:
             "caller": caller,
             "on_duplicate": on_duplicate,
             "idempotency_key": idempotency_key,
+            "on_loss": on_loss,
         }
         given = {name: value for name, value in body.items() if value is not None}
         return str(self._field(await self._request("POST", "/calls", given), "call_id", str))

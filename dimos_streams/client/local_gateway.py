@@ -9,7 +9,7 @@ from typing import Any
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import SkillUnavailableError
 from dimos_streams.module import Services
-from dimos_streams.skill import OnDuplicate
+from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent, SkillGateway
 
 _LOOK_S = 0.05
@@ -36,11 +36,17 @@ class LocalGateway:
         caller: str,
         on_duplicate: OnDuplicate | None = None,
         idempotency_key: str | None = None,
+        on_loss: OnLoss | None = None,
     ) -> str:
         """See ``SkillGateway``."""
         gateway = self._gateway()
         return await gateway.call(
-            skill, arguments, caller=caller, on_duplicate=on_duplicate, idempotency_key=idempotency_key
+            skill,
+            arguments,
+            caller=caller,
+            on_duplicate=on_duplicate,
+            idempotency_key=idempotency_key,
+            on_loss=on_loss,
         )
 
     async def cancel(self, call_id: str, reason: str) -> None:

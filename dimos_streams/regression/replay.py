@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.messages.index import TYPE_NAMES
-from dimos_streams.module import RunContext, Services
+from dimos_streams.module import LOSS_BOUND_S, RunContext, Services
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader
@@ -32,7 +33,7 @@ from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of, scope_of
 from dimos_streams.regression.tolerances import EXACT, LIVE, Tolerances
 from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.tool_stream.event import CALLS, EVENTS
+from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS
 from dimos_streams.tool_stream.wire import unpack_event
 
 _SHOWN_CHANNELS = 8
@@ -75,7 +76,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: Callable[[LogReader]
         seed = options.seed if options.seed is not None else metadata.seed if metadata else 0
         recorded = metadata.selected() if metadata is not None else _all_that_is_in(log)
         scope = scope_of(blueprint, options.modules, recorded)
-        run = _Replay(log, scope, tolerances, options, seed, on_progress)
+        run = _Replay(log, scope, tolerances, options, seed, on_progress, acknowledged=recorded(REQUESTS))
         report: Report = run_with_feed(run.run, start)
         return report
 
@@ -115,8 +116,11 @@ class _Replay:
         options: ReplayOptions,
         seed: int,
         on_progress: Callable[[LogReader], None] | None,
+        *,
+        acknowledged: bool,
     ) -> None:
         self._log = log
+        self._acknowledged = acknowledged
         self._scope = scope
         self._options = options
         self._seed = seed
@@ -141,7 +145,9 @@ class _Replay:
         feed = self._feed = loop.feed = Feed(steady(self._log.events()), self._judge, self._publish)
         problem = ""
         try:
-            context = RunContext(seed=self._seed, services=Services())
+            # Where nobody's acknowledgements were recorded their absence says nothing.
+            bound_s = LOSS_BOUND_S if self._acknowledged else math.inf
+            context = RunContext(seed=self._seed, loss_bound_s=bound_s, services=Services())
             for plan in self._scope.plans:
                 await host.start(instantiate(plan.spec, context), plan.topics)
             problem = await self._until_over(host, feed)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dimos_streams.bus import Bus, bus_url
+from dimos_streams.module import LOSS_BOUND_S
 
 DEFAULT_PORT = 7780
 
@@ -24,6 +25,8 @@ class RunOptions:
     """Where logs, pictures and the journal go; must exist. None: the run leaves no files."""
     hang_bound_s: float = 10.0
     """A process whose loop has not run for so long counts as failed: it is killed, and restarted by its policy."""
+    loss_bound_s: float = LOSS_BOUND_S
+    """See ``RunContext``."""
     wrap_bus: Callable[[Bus, str], Bus] | None = None
     """Gives each process the bus that it uses, made of the real one and the process's label, for tests with faults:
     ``dimos_streams.testing.FaultInjection``. Must be picklable; closing its bus need not close the real one."""

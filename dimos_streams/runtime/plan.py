@@ -55,5 +55,6 @@ def context_for(options: RunOptions, services: Services) -> RunContext:
         bridge_url=options.bridge_url,
         token=options.token,
         run_dir=options.run_dir,
+        loss_bound_s=options.loss_bound_s,
         services=services,
     )

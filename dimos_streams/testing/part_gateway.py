@@ -13,7 +13,7 @@ from dimos_streams.bridge.broker import Broker
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.client.sse import SseParser
 from dimos_streams.errors import SkillUnavailableError
-from dimos_streams.skill import OnDuplicate
+from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.testing.part import CrashablePart, PartDownError
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
@@ -50,6 +50,7 @@ class PartGateway:
         on_duplicate: OnDuplicate | None = None,
         idempotency_key: str | None = None,
         lease_wait_s: float = 0.0,
+        on_loss: OnLoss | None = None,
     ) -> str:
         """See ``SkillGateway`` and ``Broker.call``."""
         request = self._broker().call(
@@ -59,6 +60,7 @@ class PartGateway:
             on_duplicate=on_duplicate,
             idempotency_key=idempotency_key,
             lease_wait_s=lease_wait_s,
+            on_loss=on_loss,
         )
         return await self._ask(request)
 

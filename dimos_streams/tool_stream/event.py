@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from dimos_streams.messages.dimos_streams import (
     ToolStreamEvent,
     ToolStreamRequest,
 )
+from dimos_streams.skill import OnLoss
 from dimos_streams.text import parse_json, repaired
 
 EVENTS = channel_name("/tool_streams", ToolStreamEvent)
@@ -129,6 +131,13 @@ def is_call_id(text: str) -> bool:
     """Whether a text may be the id of a call. It is part of a URL's path: with a slash in it, or as ``..``, nobody
     could ask for the call over HTTP, or end it."""
     return _CALL_ID.fullmatch(text) is not None
+
+
+def on_loss_of(call: SkillCall, channel: str) -> OnLoss | None:
+    """What a request to run a skill says of its loss, None if nothing. Raises ``MessageError`` for another word."""
+    if call.on_loss not in ("", *typing.get_args(OnLoss)):
+        raise MessageError(channel, SkillCall.msg_name, f"on_loss is {call.on_loss!r}")
+    return typing.cast("OnLoss | None", call.on_loss or None)
 
 
 def json_text(value: Any) -> str:

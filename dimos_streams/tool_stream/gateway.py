@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
-from dimos_streams.skill import OnDuplicate, SkillInfo
+from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 
@@ -49,6 +49,8 @@ class CallView(BaseModel):
     result: Any = None
     last_seq: int = 0
     uses: tuple[str, ...] = ()
+    on_loss: OnLoss = "stop"
+    """What becomes of it when a link is cut."""
     requested_utime: int = 0
     closed_utime: int | None = None
 
@@ -68,8 +70,11 @@ class SkillGateway(Protocol):
         caller: str,
         on_duplicate: OnDuplicate | None = None,
         idempotency_key: str | None = None,
+        on_loss: OnLoss | None = None,
     ) -> str:
         """Begin a call; its id. What becomes of it comes as events.
+
+        ``on_loss`` says whether it is to stop or to go on when a link is cut; None leaves that to its skill.
 
         Raises ``UnknownSkillError``, ``SkillArgumentError``, ``CallRejectedError`` (busy, duplicate) or
         ``SkillUnavailableError``. The same idempotency key gives the same call.

@@ -14,12 +14,12 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.errors import CallRejectedError, MessageError, SkillArgumentError, UnknownSkillError
+from dimos_streams.errors import CallRejectedError, MessageError, SkillArgumentError, SkillError, UnknownSkillError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.module import Module
-from dimos_streams.skill import SkillSpec, skills_of
+from dimos_streams.skill import OnLoss, SkillSpec, skills_of
 from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.client import BusSkillClient
 from dimos_streams.tool_stream.directory import HEARTBEAT_S, ModuleDirectory
@@ -27,13 +27,16 @@ from dimos_streams.tool_stream.event import (
     CALLS,
     CANCELS,
     MAX_ARGUMENTS,
+    OUTCOMES,
     STATUS,
     Outcome,
     is_call_id,
     is_name,
     json_object,
     json_text,
+    on_loss_of,
 )
+from dimos_streams.tool_stream.loss import LossWatch
 from dimos_streams.tool_stream.publisher import ToolStreamPublisher
 from dimos_streams.tool_stream.running_call import RunningCall, run_call
 
@@ -55,6 +58,7 @@ class _Hosted:
     """By public name."""
     skills_json: str
     skills_version: str
+    loss: LossWatch
     calls: dict[str, tuple[RunningCall, asyncio.Task[None]]] = field(default_factory=dict)
 
 
@@ -66,7 +70,8 @@ class SkillHost:
         self.directory = ModuleDirectory(bus)
         self._bus = bus
         self._modules: dict[str, _Hosted] = {}
-        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._seen: OrderedDict[str, Outcome | None] = OrderedDict()
+        """Calls by id, with how they ended, None before."""
         self._subscriptions: list[Subscription] = []
         self._heart: asyncio.Task[None] | None = None
         self._instance = ""
@@ -96,7 +101,7 @@ class SkillHost:
             raise TypeError(f"module {module.name!r}: the schemas of its skills have {size}")
         version = hashlib.sha256(skills_json.encode()).hexdigest()[:12]
         named = {info.name: spec for info, spec in zip(infos, specs, strict=True)}
-        self._modules[module.name] = _Hosted(module, named, skills_json, version)
+        self._modules[module.name] = _Hosted(module, named, skills_json, version, LossWatch(module))
         self._send_status(module.name, with_skills=True)
 
     async def remove(self, module: Module, reason: str) -> None:
@@ -138,13 +143,17 @@ class SkillHost:
                     if name in self._modules:
                         self._send_status(name)
                 await asyncio.sleep(pause)
+                for hosted in list(self._modules.values()):
+                    hosted.loss.look(hosted.calls)
                 due = [name for name in due if not self.publisher.answered(name, sent)]
 
     def _send_status(self, name: str, *, with_skills: bool = False) -> None:
         hosted = self._modules[name]
         live = self.publisher.live(name)
         health = hosted.module.health
-        if health == "ok":
+        if hosted.loss.runaway:
+            health = f"call {hosted.loss.runaway} does not end; velocities are cut off"
+        elif health == "ok":
             health = self._bus.notice or health
         status = ModuleStatus(
             utime=clock.utime(),
@@ -173,6 +182,7 @@ class SkillHost:
             names = (message.skill, message.caller, message.parent)
             if not (is_call_id(message.call_id) and all(map(is_name, names))):
                 raise MessageError(channel, SkillCall.msg_name, "a name is too long, not printable, or no id")
+            on_loss = on_loss_of(message, channel)
         except MessageError as error:
             _log.warning("skipped a call: %s", error)
             return
@@ -180,18 +190,28 @@ class SkillHost:
             self.publisher.repeat(message.call_id)
             return
         self._remember(message.call_id)
-        self._begin(hosted, message, arguments)
+        self._begin(hosted, message, arguments, on_loss)
 
     def _remember(self, call_id: str) -> None:
         self._seen[call_id] = None
         while len(self._seen) > _REMEMBERED_CALLS:
             self._seen.popitem(last=False)
 
-    def _begin(self, hosted: _Hosted, message: SkillCall, arguments: Mapping[str, Any]) -> None:
+    def outcome(self, call_id: str) -> Outcome | None:
+        """How a call ended, as far as is known here; None for one that is open, or that is not remembered."""
+        for hosted in self._modules.values():
+            if call_id in hosted.calls:
+                return hosted.calls[call_id][0].writer.outcome
+        return self._seen.get(call_id)
+
+    def _begin(
+        self, hosted: _Hosted, message: SkillCall, arguments: Mapping[str, Any], on_loss: OnLoss | None
+    ) -> None:
         spec = hosted.skills.get(message.skill)
         prefix = hosted.module.context.namespace
         uses = sorted(f"{prefix}{resource}" for resource in spec.policy.uses) if spec else []
         size = len(json_text(arguments).encode())
+        lasting = {"on_loss": on_loss} if on_loss == "continue" else {}
         shown = arguments if size <= MAX_ARGUMENTS else {}
         writer = self.publisher.begin(
             message.call_id,
@@ -199,7 +219,7 @@ class SkillHost:
             skill=message.skill,
             caller=message.caller,
             text=f"{message.skill}({_listed(shown)})"[:_MAX_TEXT],
-            data={"arguments": shown, "parent": message.parent, "uses": uses},
+            data={"arguments": shown, "parent": message.parent, "uses": uses, **lasting},
         )
         try:
             if size > MAX_ARGUMENTS:
@@ -209,27 +229,59 @@ class SkillHost:
                 raise UnknownSkillError(message.skill, hosted.skills)
             _check_audience(spec, message)
             checked = spec.validate(arguments)
-        except (CallRejectedError, UnknownSkillError, SkillArgumentError) as error:
+            if spec.policy.moves and hosted.loss.runaway:
+                raise CallRejectedError(
+                    f"module {message.module!r} can't move the robot: its call {hosted.loss.runaway} does not end, so"
+                    " its velocities are cut off"
+                )
+        except SkillError as error:
             writer.close(Outcome.REJECTED, str(error)[:_MAX_TEXT], {})
+            self._seen[message.call_id] = Outcome.REJECTED
             return
         client = BusSkillClient(self._bus, self.directory, call_id=message.call_id, caller=message.caller)
-        running = RunningCall(writer, arguments, message.parent, client)
+        moves = spec.policy.moves
+        running = RunningCall(writer, arguments, message.parent, client, moves=moves, on_loss=on_loss)
         task = asyncio.get_running_loop().create_task(
             run_call(hosted.module, spec, running, checked), name=f"{message.skill}:{message.call_id}"
         )
         hosted.calls[message.call_id] = (running, task)
-        task.add_done_callback(lambda _: _forget(hosted, running))
+        task.add_done_callback(lambda _: self._forget(hosted, running))
 
     def _on_cancel(self, channel: str, data: bytes) -> None:
         try:
             message = decode(SkillCancel, data, channel=channel)
+            if message.outcome and message.outcome not in OUTCOMES:
+                raise MessageError(channel, SkillCancel.msg_name, f"outcome is {message.outcome!r}")
         except MessageError as error:
             _log.warning("skipped a cancel: %s", error)
             return
+        outcome = Outcome(message.outcome) if message.outcome else None
         for hosted in self._modules.values():
-            if message.call_id in hosted.calls:
-                running, task = hosted.calls[message.call_id]
+            if message.call_id not in hosted.calls:
+                continue
+            running, task = hosted.calls[message.call_id]
+            if outcome is None:
                 running.cancel(task, message.reason)
+            else:
+                running.disown(task, outcome, message.reason)
+            return
+        if outcome is not None:
+            self._learn(message.call_id, outcome)
+
+    def _learn(self, call_id: str, outcome: Outcome) -> None:
+        """The bridge's word on how a call ended is the last one."""
+        here = self._seen.get(call_id)
+        if here is not None and here is not outcome:
+            _logger.warning("call %s ended here as %s; the bridge had closed it as %s before", call_id, here, outcome)
+            self._seen[call_id] = outcome
+
+    def _forget(self, hosted: _Hosted, running: RunningCall) -> None:
+        hosted.calls.pop(running.id, None)
+        # A task that is cancelled before its first step never runs: nothing in it could have closed the stream.
+        running.close(Outcome.CANCELLED, running.cancel_reason or "it was ended before it began", {})
+        hosted.loss.ended(running)
+        if running.id in self._seen:
+            self._seen[running.id] = running.writer.outcome
 
 
 def _check_audience(spec: SkillSpec, message: SkillCall) -> None:
@@ -237,12 +289,6 @@ def _check_audience(spec: SkillSpec, message: SkillCall) -> None:
     why = refusal(message.skill, spec.policy.audience, caller=message.caller, parent=message.parent)
     if why:
         raise CallRejectedError(why)
-
-
-def _forget(hosted: _Hosted, running: RunningCall) -> None:
-    hosted.calls.pop(running.id, None)
-    # A task that is cancelled before its first step never runs: nothing in it could have closed the stream.
-    running.writer.close(Outcome.CANCELLED, running.cancel_reason or "it was ended before it began", {})
 
 
 def _listed(arguments: Mapping[str, Any]) -> str:

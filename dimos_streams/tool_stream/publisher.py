@@ -51,7 +51,8 @@ class CallWriter:
 
     def __init__(self, publisher: ToolStreamPublisher, call_id: str, module: str, skill: str, caller: str) -> None:
         self.call_id, self.module, self.skill, self.caller = call_id, module, skill, caller
-        self.closed = False
+        self.outcome: Outcome | None = None
+        """How the call ended, None before."""
         self.answered = False
         """Whether an update has been sent."""
         self.acknowledged_at = float("-inf")
@@ -65,6 +66,11 @@ class CallWriter:
         self._thinned: tuple[str, Mapping[str, Any]] | None = None
         self._stands_for = 0
         self._called_out = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether its stream has ended."""
+        return self.outcome is not None
 
     @property
     def last_seq(self) -> int:
@@ -99,7 +105,7 @@ class CallWriter:
             return
         self._flush_progress()
         self._emit("close", text, {"outcome": str(outcome), **data})
-        self.closed = True
+        self.outcome = outcome
         self._space.set()
         self._publisher.ended(self)
 

@@ -7,9 +7,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
-from dimos_streams.skill import Call, SkillClient, SkillSpec
+from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
 from dimos_streams.tool_stream.publisher import CallWriter
 
@@ -23,7 +24,17 @@ _MAX_ERROR = 10_000
 class RunningCall(Call):
     """The ``Call`` that a hosted skill gets."""
 
-    def __init__(self, writer: CallWriter, arguments: Mapping[str, Any], parent: str, skills: SkillClient) -> None:
+    def __init__(
+        self,
+        writer: CallWriter,
+        arguments: Mapping[str, Any],
+        parent: str,
+        skills: SkillClient,
+        *,
+        moves: bool = False,
+        on_loss: OnLoss | None = None,
+    ) -> None:
+        """``on_loss`` is what whoever called said about it, None if nothing."""
         self.id, self.skill, self.module, self.caller = writer.call_id, writer.skill, writer.module, writer.caller
         self.parent = parent
         self.arguments = arguments
@@ -32,6 +43,13 @@ class RunningCall(Call):
         self.unsent = {}
         self.writer = writer
         self.cancel_reason: str | None = None
+        self.moves, self.on_loss = moves, on_loss
+        self.disowned_at: float | None = None
+        """Since when nobody answers for it, on the loop's clock; None while somebody does."""
+        self.work: asyncio.Future[Any] | None = None
+        """What runs in a thread for it: that goes on when the call is cancelled."""
+        self._begun_at = clock.monotonic()
+        self._final: tuple[Outcome, str] | None = None
 
     async def update(self, text: str, **data: Any) -> None:
         """See ``Call``."""
@@ -47,25 +65,52 @@ class RunningCall(Call):
             self.cancel_reason = reason[:_MAX_TEXT] or "no reason was given"
             task.cancel()
 
+    def disown(self, task: asyncio.Task[None], outcome: Outcome, text: str) -> None:
+        """Cancel the skill, once, because nobody answers for the call any more. However it ends then, it closes as
+        ``outcome``."""
+        if self.disowned_at is None:
+            self.disowned_at, self._final = clock.monotonic(), (outcome, text[:_MAX_TEXT])
+            self.cancel(task, text)
+
+    def answered_for_since(self) -> float | None:
+        """When somebody acknowledged it last, on the loop's clock; its begin if nobody has yet.
+
+        None if nobody has and whoever called has not said that somebody will: a script on a bus without a bridge.
+        """
+        acknowledged_at = self.writer.acknowledged_at
+        if acknowledged_at > self._begun_at:
+            return acknowledged_at
+        return None if self.on_loss is None else self._begun_at
+
+    def close(self, outcome: Outcome, text: str, data: Mapping[str, Any]) -> None:
+        """Close the stream, once. What became of a call that was disowned has been decided before it ended."""
+        if self._final is not None:
+            (outcome, text), data = self._final, {}
+        self.writer.close(outcome, text, data)
+
+    def close_disowned(self, more: str) -> None:
+        """Close the stream of a disowned call whose skill goes on; ``more`` is added to the text."""
+        if self._final is not None:
+            self.writer.close(self._final[0], self._final[1] + more, {})
+
 
 async def run_call(module: Module, spec: SkillSpec, call: RunningCall, arguments: Mapping[str, Any]) -> None:
     """Run a skill to its end and close its stream, whatever happens."""
-    writer = call.writer
     try:
         async with asyncio.timeout(spec.policy.time_limit_s) as limit:
             result = await _invoke(module, spec, call, arguments)
         text, data = _result(result)
-        writer.close(Outcome.COMPLETED, text, data)
+        call.close(Outcome.COMPLETED, text, data)
     except asyncio.CancelledError:
         # A skill whose task was ended by somebody else than the host has not been asked for a reason.
-        writer.close(Outcome.CANCELLED, call.cancel_reason or "it was ended from inside", {})
+        call.close(Outcome.CANCELLED, call.cancel_reason or "it was ended from inside", {})
     except TimeoutError as error:
         if limit.expired():
-            writer.close(Outcome.TIMED_OUT, f"it ran longer than {spec.policy.time_limit_s:g} s", {})
+            call.close(Outcome.TIMED_OUT, f"it ran longer than {spec.policy.time_limit_s:g} s", {})
         else:
             _close_failed(call, error)
     except SkillError as error:
-        writer.close(Outcome.FAILED, str(error)[:_MAX_ERROR], _error_data(error))
+        call.close(Outcome.FAILED, str(error)[:_MAX_ERROR], _error_data(error))
     except Exception as error:
         _close_failed(call, error)
 
@@ -78,7 +123,8 @@ async def _invoke(module: Module, spec: SkillSpec, call: RunningCall, arguments:
         if spec.is_async:
             result = await spec.function(module, **given)
         else:
-            result = await module.run_blocking(lambda: spec.function(module, **given))
+            call.work = asyncio.ensure_future(module.run_blocking(lambda: spec.function(module, **given)))
+            result = await asyncio.shield(call.work)
     except Exception:
         await _all_sent(call)
         raise
@@ -95,7 +141,7 @@ def _close_failed(call: RunningCall, error: Exception) -> None:
     """The caller gets an id, the details are for the log."""
     error_id = f"{call.id}-error"
     _logger.error("skill %s, %s: %s", call.skill, error_id, error, exc_info=error)
-    call.writer.close(Outcome.FAILED, f"internal error {error_id}", {"error": "internal"})
+    call.close(Outcome.FAILED, f"internal error {error_id}", {"error": "internal"})
 
 
 def _result(result: Any) -> tuple[str, dict[str, Any]]:

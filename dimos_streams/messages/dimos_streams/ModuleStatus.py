@@ -10,11 +10,11 @@ class ModuleStatus(Message):
 
     msg_name = "dimos_streams.ModuleStatus"
 
-    __slots__ = ["utime", "module", "instance", "pid", "health", "skills_version", "skills_json", "n_calls", "call_ids", "last_seqs"]
+    __slots__ = ["utime", "module", "instance", "pid", "host", "started_utime", "health", "skills_version", "skills_json", "n_calls", "call_ids", "last_seqs"]
 
-    __typenames__ = ["int64_t", "string", "string", "int32_t", "string", "string", "string", "int32_t", "string", "int32_t"]
+    __typenames__ = ["int64_t", "string", "string", "int32_t", "string", "int64_t", "string", "string", "string", "int32_t", "string", "int32_t"]
 
-    __dimensions__ = [None, None, None, None, None, None, None, None, ["n_calls"], ["n_calls"]]
+    __dimensions__ = [None, None, None, None, None, None, None, None, None, None, ["n_calls"], ["n_calls"]]
 
     def __init__(self, **fields):
         self.utime = 0
@@ -35,6 +35,18 @@ class ModuleStatus(Message):
         """
         Process id.
         LCM Type: int32_t
+        """
+
+        self.host = ""
+        """
+        The machine on which the process runs.
+        LCM Type: string
+        """
+
+        self.started_utime = 0
+        """
+        When the module was started, µs since the Unix epoch.
+        LCM Type: int64_t
         """
 
         self.health = ""
@@ -90,6 +102,11 @@ class ModuleStatus(Message):
         buf.write(__instance_encoded)
         buf.write(b"\0")
         buf.write(struct.pack(">i", self.pid))
+        __host_encoded = self.host.encode('utf-8')
+        buf.write(struct.pack('>I', len(__host_encoded)+1))
+        buf.write(__host_encoded)
+        buf.write(b"\0")
+        buf.write(struct.pack(">q", self.started_utime))
         __health_encoded = self.health.encode('utf-8')
         buf.write(struct.pack('>I', len(__health_encoded)+1))
         buf.write(__health_encoded)
@@ -129,6 +146,9 @@ class ModuleStatus(Message):
         __instance_len = struct.unpack('>I', buf.read(4))[0]
         self.instance = buf.read(__instance_len)[:-1].decode('utf-8')
         self.pid = struct.unpack(">i", buf.read(4))[0]
+        __host_len = struct.unpack('>I', buf.read(4))[0]
+        self.host = buf.read(__host_len)[:-1].decode('utf-8')
+        self.started_utime = struct.unpack(">q", buf.read(8))[0]
         __health_len = struct.unpack('>I', buf.read(4))[0]
         self.health = buf.read(__health_len)[:-1].decode('utf-8')
         __skills_version_len = struct.unpack('>I', buf.read(4))[0]
@@ -146,7 +166,7 @@ class ModuleStatus(Message):
     @staticmethod
     def _get_hash_recursive(parents):
         if ModuleStatus in parents: return 0
-        tmphash = (0x2916d766678a62ec) & 0xffffffffffffffff
+        tmphash = (0xae4579090b8d5a85) & 0xffffffffffffffff
         tmphash  = (((tmphash<<1)&0xffffffffffffffff) + (tmphash>>63)) & 0xffffffffffffffff
         return tmphash
     _packed_fingerprint = None

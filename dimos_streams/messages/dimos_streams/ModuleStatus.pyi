@@ -9,6 +9,8 @@ class ModuleStatus(Message):
     module: str
     instance: str
     pid: int
+    host: str
+    started_utime: int
     health: str
     skills_version: str
     skills_json: str
@@ -23,6 +25,8 @@ class ModuleStatus(Message):
         module: str = "",
         instance: str = "",
         pid: int = 0,
+        host: str = "",
+        started_utime: int = 0,
         health: str = "",
         skills_version: str = "",
         skills_json: str = "",

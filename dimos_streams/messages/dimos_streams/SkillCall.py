@@ -10,11 +10,11 @@ class SkillCall(Message):
 
     msg_name = "dimos_streams.SkillCall"
 
-    __slots__ = ["utime", "call_id", "module", "skill", "caller", "parent", "arguments_json"]
+    __slots__ = ["utime", "call_id", "module", "skill", "caller", "parent", "arguments_json", "on_loss"]
 
-    __typenames__ = ["int64_t", "string", "string", "string", "string", "string", "string"]
+    __typenames__ = ["int64_t", "string", "string", "string", "string", "string", "string", "string"]
 
-    __dimensions__ = [None, None, None, None, None, None, None]
+    __dimensions__ = [None, None, None, None, None, None, None, None]
 
     def __init__(self, **fields):
         self.utime = 0
@@ -55,6 +55,13 @@ class SkillCall(Message):
         LCM Type: string
         """
 
+        self.on_loss = ""
+        """
+        What becomes of it if nobody acknowledges it any more: "stop" or "continue". Empty: whoever calls does not say
+        that somebody will.
+        LCM Type: string
+        """
+
 
         if fields:
             self._assign(fields)
@@ -91,6 +98,10 @@ class SkillCall(Message):
         buf.write(struct.pack('>I', len(__arguments_json_encoded)+1))
         buf.write(__arguments_json_encoded)
         buf.write(b"\0")
+        __on_loss_encoded = self.on_loss.encode('utf-8')
+        buf.write(struct.pack('>I', len(__on_loss_encoded)+1))
+        buf.write(__on_loss_encoded)
+        buf.write(b"\0")
 
     @staticmethod
     def decode(data: bytes):
@@ -118,12 +129,14 @@ class SkillCall(Message):
         self.parent = buf.read(__parent_len)[:-1].decode('utf-8')
         __arguments_json_len = struct.unpack('>I', buf.read(4))[0]
         self.arguments_json = buf.read(__arguments_json_len)[:-1].decode('utf-8')
+        __on_loss_len = struct.unpack('>I', buf.read(4))[0]
+        self.on_loss = buf.read(__on_loss_len)[:-1].decode('utf-8')
         return self
 
     @staticmethod
     def _get_hash_recursive(parents):
         if SkillCall in parents: return 0
-        tmphash = (0x44573b8d5014bd00) & 0xffffffffffffffff
+        tmphash = (0xda36bf9b2dc340e3) & 0xffffffffffffffff
         tmphash  = (((tmphash<<1)&0xffffffffffffffff) + (tmphash>>63)) & 0xffffffffffffffff
         return tmphash
     _packed_fingerprint = None

@@ -12,6 +12,7 @@ class SkillCall(Message):
     caller: str
     parent: str
     arguments_json: str
+    on_loss: str
 
     def __init__(
         self,
@@ -23,4 +24,5 @@ class SkillCall(Message):
         caller: str = "",
         parent: str = "",
         arguments_json: str = "",
+        on_loss: str = "",
     ) -> None: ...

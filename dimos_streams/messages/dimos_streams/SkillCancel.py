@@ -10,11 +10,11 @@ class SkillCancel(Message):
 
     msg_name = "dimos_streams.SkillCancel"
 
-    __slots__ = ["utime", "call_id", "reason"]
+    __slots__ = ["utime", "call_id", "reason", "outcome"]
 
-    __typenames__ = ["int64_t", "string", "string"]
+    __typenames__ = ["int64_t", "string", "string", "string"]
 
-    __dimensions__ = [None, None, None]
+    __dimensions__ = [None, None, None, None]
 
     def __init__(self, **fields):
         self.utime = 0
@@ -28,6 +28,12 @@ class SkillCancel(Message):
         self.reason = ""
         """
         For people and models.
+        LCM Type: string
+        """
+
+        self.outcome = ""
+        """
+        With which outcome the sender has closed the call already; empty if it has not.
         LCM Type: string
         """
 
@@ -51,6 +57,10 @@ class SkillCancel(Message):
         buf.write(struct.pack('>I', len(__reason_encoded)+1))
         buf.write(__reason_encoded)
         buf.write(b"\0")
+        __outcome_encoded = self.outcome.encode('utf-8')
+        buf.write(struct.pack('>I', len(__outcome_encoded)+1))
+        buf.write(__outcome_encoded)
+        buf.write(b"\0")
 
     @staticmethod
     def decode(data: bytes):
@@ -70,12 +80,14 @@ class SkillCancel(Message):
         self.call_id = buf.read(__call_id_len)[:-1].decode('utf-8')
         __reason_len = struct.unpack('>I', buf.read(4))[0]
         self.reason = buf.read(__reason_len)[:-1].decode('utf-8')
+        __outcome_len = struct.unpack('>I', buf.read(4))[0]
+        self.outcome = buf.read(__outcome_len)[:-1].decode('utf-8')
         return self
 
     @staticmethod
     def _get_hash_recursive(parents):
         if SkillCancel in parents: return 0
-        tmphash = (0x3441f0254745ca80) & 0xffffffffffffffff
+        tmphash = (0xda571ce24c7a6dc9) & 0xffffffffffffffff
         tmphash  = (((tmphash<<1)&0xffffffffffffffff) + (tmphash>>63)) & 0xffffffffffffffff
         return tmphash
     _packed_fingerprint = None

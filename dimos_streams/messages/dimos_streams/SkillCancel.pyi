@@ -8,6 +8,7 @@ class SkillCancel(Message):
     utime: int
     call_id: str
     reason: str
+    outcome: str
 
     def __init__(
         self,
@@ -15,4 +16,5 @@ class SkillCancel(Message):
         utime: int = 0,
         call_id: str = "",
         reason: str = "",
+        outcome: str = "",
     ) -> None: ...

@@ -20,7 +20,7 @@ from dimos_streams.agent.models.base import Finish, ModelDelta, ModelRequest, Te
 from dimos_streams.agent.queue import OperatorWords
 from dimos_streams.agent.taking_up import take_up, tidy_up
 from dimos_streams.errors import CallRejectedError, SkillError
-from dimos_streams.skill import OnDuplicate
+from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
 
@@ -91,6 +91,7 @@ class FakeBridge:
         caller: str,
         on_duplicate: OnDuplicate | None = None,
         idempotency_key: str | None = None,
+        on_loss: OnLoss | None = None,
     ) -> str:
         if not (latency_s := self.latency_s()):
             return self._begin(skill, arguments, caller)

@@ -1,0 +1,90 @@
+"""What a host does about moving calls that nobody answers for any more: it ends them, and the robot stands.
+
+A call is *disowned* when nobody has acknowledged it for too long, or when the bridge, which could not hear of it for
+a while, has closed it meanwhile. A disowned call is cancelled. If its code does not end then, its stream is closed
+nevertheless and its module's velocities are cut off: code of a closed call does not move the robot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.messages.geometry_msgs import Twist, TwistStamped
+from dimos_streams.module import Module
+from dimos_streams.streams import Out
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.running_call import RunningCall
+
+ENDS_WITHIN_S = 0.5
+"""A moving call that was disowned has so long to end; then its module's velocities are cut off."""
+_VELOCITIES = (Twist, TwistStamped)
+
+Running = Mapping[str, tuple[RunningCall, asyncio.Task[None]]]
+"""The calls of one module, by id."""
+
+
+class LossWatch:
+    """Looks after the running calls of one module. Its host asks it to ``look`` several times a second."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._runaways: dict[str, None] = {}
+
+    @property
+    def runaway(self) -> str:
+        """The id of a moving call that is closed while its code goes on, empty if there is none."""
+        return next(iter(self._runaways), "")
+
+    def look(self, calls: Running) -> None:
+        """Disown calls that nobody acknowledges, and cut off what does not end."""
+        now = clock.monotonic()
+        for running, task in list(calls.values()):
+            if running.disowned_at is not None:
+                if running.moves and now - running.disowned_at > ENDS_WITHIN_S:
+                    self._cut_off(running)
+            elif self._is_lost(running, now):
+                bound = f"{self._module.context.loss_bound_s:g} s"
+                why = f"nobody has acknowledged this call for {bound}, so it was ended and the robot told to stand"
+                running.disown(task, Outcome.LOST, why)
+
+    def ended(self, running: RunningCall) -> None:
+        """A call's task has ended; what it left in a thread may go on."""
+        if not running.moves:
+            return
+        if running.work is not None and not running.work.done():
+            self._cut_off(running)
+            running.work.add_done_callback(lambda _: self._let_go(running.id))
+        elif running.disowned_at is not None:
+            self._cut_off(running)  # whatever its skill did at its end
+            self._let_go(running.id)
+
+    def _is_lost(self, running: RunningCall, now: float) -> bool:
+        if not running.moves or running.on_loss == "continue":
+            return False
+        since = running.answered_for_since()
+        return since is not None and now - since > self._module.context.loss_bound_s
+
+    def _cut_off(self, running: RunningCall) -> None:
+        """Command the module's velocities to be zero, and let nothing more of them through."""
+        for output in self._velocities():
+            output.mute()
+        if running.id in self._runaways:
+            return
+        self._runaways[running.id] = None
+        if not running.writer.closed:
+            self._module.log.error("call %s does not end: velocities of this module are cut off", running.id)
+            running.close_disowned(f"; it did not end within {ENDS_WITHIN_S:g} s, so its velocities are cut off")
+
+    def _let_go(self, call_id: str) -> None:
+        self._runaways.pop(call_id, None)
+        if not self._runaways:
+            for output in self._velocities():
+                output.unmute()
+
+    def _velocities(self) -> list[Out[Any]]:
+        specs = self._module.streams().values()
+        moving = [spec.name for spec in specs if spec.direction == "out" and issubclass(spec.message, _VELOCITIES)]
+        return [getattr(self._module, name) for name in moving]

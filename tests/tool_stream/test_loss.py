@@ -1,0 +1,435 @@
+"""What becomes of calls while the robot's half and the bridge can't hear each other, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.bridge.module import Bridge
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.messages.codec import channel_name, decode, encode
+from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
+from dimos_streams.module import Module, RunContext
+from dimos_streams.skill import Call, skill
+from dimos_streams.streams import Out
+from dimos_streams.testing import CrashablePart, Faults, PartGateway
+from dimos_streams.tool_stream.event import CALLS, REQUESTS, Outcome
+from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.tool_stream.host import SkillHost
+from tests.helpers import run_virtual, until
+
+CMD_VEL = channel_name("/cmd_vel", Twist)
+AHEAD = Twist(linear=Vector3(x=0.3))
+
+
+class Walker(Module):
+    """Drives, in several ways of obeying."""
+
+    cmd_vel: Out[Twist]
+
+    async def _drive(self, call: Call, seconds: float) -> str:
+        await call.update("driving")
+        try:
+            for _ in range(round(seconds / 0.1)):
+                self.cmd_vel.publish(AHEAD)
+                call.progress("driving on")
+                await asyncio.sleep(0.1)
+            return "there"
+        finally:
+            self.cmd_vel.publish(Twist())
+
+    @skill(motion=True)
+    async def drive(self, call: Call, seconds: float = 60.0) -> str:
+        """Drive."""
+        return await self._drive(call, seconds)
+
+    @skill(uses={"base"})
+    async def dance(self, call: Call, seconds: float = 60.0) -> str:
+        """Hold the base, and say nothing of motion."""
+        return await self._drive(call, seconds)
+
+    @skill(motion=True, on_loss="continue")
+    async def cross(self, call: Call, seconds: float = 60.0) -> str:
+        """Cross a room in which there is no network."""
+        return await self._drive(call, seconds)
+
+    @skill(motion=True)
+    async def ignore(self, call: Call, seconds: float = 60.0) -> str:
+        """Drive on, whatever happens."""
+        end = clock.monotonic() + seconds
+        while clock.monotonic() < end:
+            try:
+                self.cmd_vel.publish(AHEAD)
+                await asyncio.sleep(0.1)
+            except asyncio.CancelledError:
+                continue
+        return "there"
+
+    @skill(motion=True)
+    def drive_in_a_thread(self, call: Call) -> None:
+        """Drive in a thread, which nothing cancels."""
+        while not self.threads.end.wait(0.02):
+            call.loop.call_soon_threadsafe(self.cmd_vel.publish, AHEAD)
+            self.threads.started.set()
+
+    @skill
+    async def watch(self, call: Call, seconds: float = 60.0) -> str:
+        """Move nothing."""
+        await call.update("watching")
+        await asyncio.sleep(seconds)
+        return "watched"
+
+    @skill
+    async def watch_then(self, call: Call, then: str) -> str:
+        """Move nothing, and go on with something else."""
+        return await call.skills.start(then, {})
+
+    async def start(self) -> None:
+        self.threads = Threads()
+
+
+class Threads:
+    """What a test has of a skill's thread."""
+
+    def __init__(self) -> None:
+        self.started, self.end = threading.Event(), threading.Event()
+
+
+@dataclass
+class World:
+    """A bridge and a robot's half, each with its own access to the bus."""
+
+    bus: Bus
+    bridge: CrashablePart
+    robot: CrashablePart
+    gateway: PartGateway
+    moved_at: list[float]
+    """When the robot was last told to move, and how often."""
+
+    @property
+    def host(self) -> SkillHost:
+        life = self.robot._life
+        assert life is not None
+        return life.host._skills
+
+    async def begin(self, skill: str, **options: Any) -> str:
+        """Call a skill; its id, once it has answered."""
+        call_id = await self.gateway.call(skill, options.pop("arguments", {}), caller="test", **options)
+        await self.until(call_id, lambda view: view.answer is not None or view.state == "open")
+        await asyncio.sleep(0.5)
+        return call_id
+
+    async def view(self, call_id: str) -> CallView:
+        return next(view for view in await self.gateway.calls() if view.call_id == call_id)
+
+    async def health(self) -> str:
+        """What the robot's module says of itself, as the bridge hears it."""
+        bridge = self.bridge.module("bridge")
+        assert isinstance(bridge, Bridge)
+        view = bridge.broker.directory.module("walker")
+        assert view is not None
+        return view.health
+
+    async def until(self, call_id: str, condition: Callable[[CallView], bool]) -> CallView:
+        async with asyncio.timeout(90):
+            while not condition(view := await self.view(call_id)):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        return view
+
+    async def closed(self, call_id: str) -> CallView:
+        return await self.until(call_id, lambda view: view.state == "closed")
+
+    async def cut(self, seconds: float) -> None:
+        """Let nothing through between the two for a while."""
+        self.robot.bus.partitioned = True
+        await asyncio.sleep(seconds)
+        self.robot.bus.partitioned = False
+
+    async def agreed(self, call_id: str) -> Outcome | None:
+        """The outcome of which both sides know a moment after the link is back."""
+        await asyncio.sleep(0.6)
+        view = await self.view(call_id)
+        assert self.host.outcome(call_id) is view.outcome
+        assert not self.host.publisher.live("walker"), "nothing is left to tell"
+        return view.outcome
+
+
+def in_world(scenario: Callable[[World], Awaitable[None]], loss_bound_s: float = 2.0) -> None:
+    async def main() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        context = RunContext(loss_bound_s=loss_bound_s)
+        bridge = CrashablePart(bus, lambda context: [Bridge({"http": False}, name="bridge", context=context)])
+        robot = CrashablePart(bus, lambda context: [Walker(name="walker", context=context)], context=context)
+        gateway = PartGateway(bridge, random=random.Random(0))
+        moved_at: list[float] = []
+
+        def on_velocity(channel: str, data: bytes) -> None:
+            if decode(Twist, data, channel=channel).linear.x:
+                moved_at.append(clock.monotonic())
+
+        # What drives is on the robot's side of any cut.
+        await bridge.start()
+        await robot.start()
+        inner = robot.bus
+        original = inner.publish
+
+        def publish(channel: str, data: bytes) -> None:
+            if channel == CMD_VEL:
+                on_velocity(channel, data)
+            original(channel, data)
+
+        inner.publish = publish  # type: ignore[method-assign]
+        await asyncio.sleep(0.5)
+        world = World(bus, bridge, robot, gateway, moved_at)
+        try:
+            await scenario(world)
+        finally:
+            await robot.stop()
+            await bridge.stop()
+            await bus.close()
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("F5")
+@pytest.mark.parametrize("skill_name", ["drive", "dance"])
+def test_a_cut_ends_what_moves_within_the_bound(skill_name: str) -> None:
+    async def scenario(world: World) -> None:
+        call_id = await world.begin(skill_name)
+        began = clock.monotonic()
+        await world.cut(6.0)
+        assert 1.7 <= world.moved_at[-1] - began <= 2.2
+        assert world.host.outcome(call_id) is Outcome.LOST
+        assert (await world.view(call_id)).text.startswith("module 'walker' is gone")
+        assert await world.agreed(call_id) is Outcome.LOST
+
+    in_world(scenario)
+
+
+def test_the_bound_is_a_setting() -> None:
+    async def scenario(world: World) -> None:
+        await world.begin("drive")
+        began = clock.monotonic()
+        await world.cut(6.0)
+        assert 3.7 <= world.moved_at[-1] - began <= 4.2
+
+    in_world(scenario, loss_bound_s=4.0)
+
+
+@pytest.mark.feature("F5")
+def test_a_short_cut_changes_nothing() -> None:
+    async def scenario(world: World) -> None:
+        call_id = await world.begin("drive", arguments={"seconds": 4.0})
+        await world.cut(1.0)
+        view = await world.closed(call_id)
+        assert (view.outcome, view.text) == (Outcome.COMPLETED, "there")
+        assert await world.agreed(call_id) is Outcome.COMPLETED
+        assert len(world.moved_at) == 40
+
+    in_world(scenario)
+
+
+def test_a_cut_that_only_the_bridge_minds() -> None:
+    """Between the bridge's bound and the host's: the bridge has closed the call, and the host learns it."""
+
+    async def scenario(world: World) -> None:
+        call_id = await world.begin("drive")
+        await world.cut(1.9)
+        back = clock.monotonic()
+        assert (await world.view(call_id)).outcome is Outcome.LOST
+        assert await world.agreed(call_id) is Outcome.LOST
+        assert world.moved_at[-1] - back <= 0.3
+
+    in_world(scenario)
+
+
+@pytest.mark.feature("F5")
+def test_a_cut_of_one_way_is_told_by_the_stream() -> None:
+    """The bridge hears the robot, and the robot does not hear that it does."""
+
+    async def scenario(world: World) -> None:
+        call_id = await world.begin("drive")
+        began = clock.monotonic()
+        world.bridge.bus.faults = Faults(loss=1.0, affects=lambda channel: channel == REQUESTS)
+        view = await world.closed(call_id)
+        assert view.outcome is Outcome.LOST
+        assert view.text == "nobody has acknowledged this call for 2 s, so it was ended and the robot told to stand"
+        assert world.moved_at[-1] - began <= 2.2
+        world.bridge.bus.faults = Faults()
+        assert await world.agreed(call_id) is Outcome.LOST
+
+    in_world(scenario)
+
+
+def test_what_ends_during_a_cut_ends_as_the_bridge_has_said() -> None:
+    async def scenario(world: World) -> None:
+        call_id = await world.begin("watch", arguments={"seconds": 2.0})
+        await world.cut(4.0)
+        assert world.host.outcome(call_id) is Outcome.COMPLETED
+        assert (await world.view(call_id)).outcome is Outcome.LOST
+        assert await world.agreed(call_id) is Outcome.LOST
+
+    in_world(scenario)
+
+
+def test_what_moves_nothing_goes_on_until_the_link_is_back() -> None:
+    async def scenario(world: World) -> None:
+        call_id = await world.begin("watch")
+        await world.cut(6.0)
+        assert world.host.outcome(call_id) is None
+        assert await world.agreed(call_id) is Outcome.LOST
+
+    in_world(scenario)
+
+
+@pytest.mark.parametrize(
+    ("skill_name", "wish", "goes_on"),
+    [
+        ("drive", None, False),
+        ("drive", "continue", True),
+        ("cross", None, True),
+        ("cross", "stop", False),
+        ("watch", "continue", True),
+    ],
+)
+def test_who_decides_whether_a_call_goes_on(skill_name: str, wish: Any, goes_on: bool) -> None:
+    async def scenario(world: World) -> None:
+        call_id = await world.begin(skill_name, arguments={"seconds": 12.0}, on_loss=wish)
+        assert (await world.view(call_id)).on_loss == ("continue" if goes_on else "stop")
+        await world.cut(6.0)
+        view = await world.view(call_id)
+        assert (view.state, view.outcome) == (("open", None) if goes_on else ("closed", Outcome.LOST))
+        assert (await world.closed(call_id)).outcome is (Outcome.COMPLETED if goes_on else Outcome.LOST)
+        await world.agreed(call_id)
+
+    in_world(scenario)
+
+
+def test_a_call_that_goes_on_is_given_up_at_last() -> None:
+    async def scenario(world: World) -> None:
+        call_id = await world.begin("cross", arguments={"seconds": 600.0})
+        world.robot.bus.partitioned = True
+        await asyncio.sleep(58.0)
+        assert (await world.view(call_id)).state == "open"
+        await world.cut(4.0)
+        assert (await world.view(call_id)).outcome is Outcome.LOST
+        assert await world.agreed(call_id) is Outcome.LOST
+
+    in_world(scenario)
+
+
+def test_a_call_that_goes_on_ends_with_its_process() -> None:
+    async def scenario(world: World) -> None:
+        call_id = await world.begin("cross")
+        world.robot.crash()
+        await asyncio.sleep(3.0)
+        assert (await world.view(call_id)).state == "open"
+        await world.robot.start()
+        await asyncio.sleep(2.0)
+        assert (await world.view(call_id)).outcome is Outcome.LOST
+
+    in_world(scenario)
+
+
+def test_a_cancel_into_a_cut_counts_when_the_link_is_back() -> None:
+    async def scenario(world: World) -> None:
+        call_id = await world.begin("cross")
+        world.robot.bus.partitioned = True
+        await world.gateway.cancel(call_id, "come back")
+        await asyncio.sleep(30.0)
+        world.robot.bus.partitioned = False
+        assert await world.agreed(call_id) is Outcome.CANCELLED
+        assert (await world.view(call_id)).text == "come back"
+
+    in_world(scenario)
+
+
+@pytest.mark.parametrize(("wish", "goes_on"), [("continue", True), (None, False)])
+def test_a_continuation_takes_its_callers_wish(wish: Any, goes_on: bool) -> None:
+    async def scenario(world: World) -> None:
+        first = await world.begin("watch_then", arguments={"then": "drive"}, on_loss=wish)
+        child = (await world.closed(first)).result
+        await world.cut(4.0)
+        assert (await world.view(child)).state == ("open" if goes_on else "closed")
+        assert world.host.outcome(child) is (None if goes_on else Outcome.LOST)
+
+    in_world(scenario)
+
+
+@pytest.mark.feature("F5")
+def test_a_skill_that_ignores_its_end_moves_nothing() -> None:
+    async def scenario(world: World) -> None:
+        call_id = await world.begin("ignore", arguments={"seconds": 10.0})
+        began = clock.monotonic()
+        await world.cut(5.0)
+        assert world.moved_at[-1] - began <= 2.8
+        assert await world.agreed(call_id) is Outcome.LOST
+
+        assert await world.health() == f"call {call_id} does not end; velocities are cut off"
+        refused = await world.closed(await world.gateway.call("drive", {}, caller="test"))
+        assert refused.outcome is Outcome.REJECTED
+        assert f"its call {call_id} does not end" in refused.text
+
+        await asyncio.sleep(5.0)
+        assert (
+            await world.closed(await world.gateway.call("drive", {"seconds": 1.0}, caller="test"))
+        ).text == "there"
+
+    in_world(scenario)
+
+
+def test_a_call_of_a_script_without_a_bridge_runs_on() -> None:
+    """Nobody has ever acknowledged it, and nobody said that somebody would."""
+
+    async def scenario(world: World) -> None:
+        world.bridge.crash()
+        for call_id, on_loss in (("by-hand", ""), ("by-bridge", "stop"), ("nonsense", "perhaps")):
+            message = SkillCall(call_id=call_id, module="walker", skill="drive", arguments_json="{}", on_loss=on_loss)
+            world.bus.publish(CALLS, encode(message))
+        await asyncio.sleep(10.0)
+        assert world.host.outcome("by-hand") is None
+        assert world.host.outcome("by-bridge") is Outcome.LOST
+        assert {call_id for call_id, _ in world.host.publisher.live("walker")} == {"by-hand", "by-bridge"}
+
+        await world.bridge.start()
+        await asyncio.sleep(1.0)
+        assert (await world.view("by-hand")).state == "open"
+        await world.cut(4.0)
+        assert world.host.outcome("by-hand") is Outcome.LOST, "once somebody listens, it is missed"
+
+    in_world(scenario)
+
+
+def test_a_thread_of_a_call_that_has_ended_moves_nothing() -> None:
+    """In real time: in virtual time work for threads runs inline."""
+
+    async def main() -> None:
+        from dimos_streams.testing import ModuleHarness
+
+        async with ModuleHarness(Walker, name="walker") as harness:
+            walker = harness.module
+            assert isinstance(walker, Walker)
+            call = await harness.call("drive_in_a_thread")
+            await asyncio.to_thread(walker.threads.started.wait)
+            call.cancel("enough")
+            assert (await call.closed()).outcome is Outcome.CANCELLED
+            await until(lambda: harness.sent("cmd_vel") and not harness.sent("cmd_vel")[-1].linear.x)
+            before = len(harness.sent("cmd_vel"))
+            await asyncio.sleep(0.1)
+            assert len(harness.sent("cmd_vel")) == before
+            refused = await harness.call("drive")
+            assert (await refused.closed()).outcome is Outcome.REJECTED
+            walker.threads.end.set()
+            await asyncio.sleep(0.1)
+            assert await (await harness.call("drive", seconds=0.1)).result() == "there"
+
+    asyncio.run(asyncio.wait_for(main(), 10))
