@@ -18,7 +18,7 @@ from dimos_streams.agent.models.base import (
     ToolResultMessage,
     UserMessage,
 )
-from dimos_streams.agent.telling import news_head
+from dimos_streams.agent.telling import news_head, own_text
 from dimos_streams.operator.messages import AgentEvent
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -135,15 +135,15 @@ class Conversation:
 
     def apply(self, event: AgentEvent) -> Entry | None:
         """Write the entry that an event of the agent makes, if it makes one."""
-        role = _ROLES.get(event.kind)
+        data, notice = event.data, own_text(event)
+        role = "event" if notice else _ROLES.get(event.kind)
         if role is None:
             return None
-        data = event.data
-        told = data.get("event")
-        own = _own_event(event) if role == "event" else None
+        text, told = notice or data.get("text", ""), data.get("event")
+        own = _own_event(event, text) if role == "event" else None
         return self.add(
             role,
-            data.get("text", ""),
+            text,
             utime=event.utime,
             tool_calls=tuple(ToolCall(**call) for call in data.get("tool_calls", ())),
             finish=data.get("finish", ""),
@@ -207,7 +207,7 @@ class Conversation:
                 return
 
 
-def _own_event(event: AgentEvent) -> ToolEvent:
+def _own_event(event: AgentEvent, text: str) -> ToolEvent:
     """What the agent itself has to say is data for its model, like what skills say."""
     return ToolEvent(
         utime=event.utime,
@@ -217,7 +217,7 @@ def _own_event(event: AgentEvent) -> ToolEvent:
         module=event.agent,
         skill="agent",
         caller=event.agent,
-        text=event.data.get("text", ""),
+        text=text,
     )
 
 

@@ -12,9 +12,9 @@ from dimos_streams.agent.queue import CallNews, Notice, OperatorWords, QueueItem
 from dimos_streams.agent.telling import failed, news_body, news_head
 
 
-def close(parts: LoopParts, missions: Sequence[Mission], reason: str) -> None:
+def close(parts: LoopParts, missions: Sequence[Mission], reason: str, label: str = "") -> None:
     """Answer for the model what it will not answer: no later turn may take it up again."""
-    text = f"[{reason}; nothing more is done about this]"
+    text = f"[{label or reason}; nothing more is done about this]"
     parts.events.emit(EventKind.ANSWER, ids(missions), text=text, finish=reason, tool_calls=[])
 
 

@@ -135,10 +135,11 @@ class AgentLoop:
             )
         abort.rollback = abort.rollback or rollback
         abort.missions = tuple(dict.fromkeys((*abort.missions, *self.missions.values())))
-        for mission in abort.missions:
-            mission.end("aborted")
         if self._turn is not None:
-            self._turn.interrupt("aborted")
+            self._turn.interrupt("aborted", abort.reason)
+        for mission in abort.missions:
+            if mission.end("aborted"):
+                mission.why = abort.reason
         if self._undoing is not None:
             self._undoing.cancel()
         self.wake()
@@ -205,7 +206,7 @@ class AgentLoop:
         await asyncio.wait([task], timeout=bound_s)
         if not task.done():
             _logger.error("turn %s did not end within %g s of its interruption", turn.id, bound_s)
-        return Ending(turn.interruption)
+        return Ending(turn.interruption, why=turn.why_interrupted)
 
     async def _obey(self, command: Abort | Undo) -> None:
         try:
@@ -240,9 +241,9 @@ class AgentLoop:
             unfinished=tuple(call.call_id for call in unfinished),
             undone=tuple(undone),
         )
-        self._intake.close_words(abort.missions, f"aborted{f': {abort.reason}' if abort.reason else ''}")
         told = report.model_dump(mode="json", exclude={"missions"})
         self.parts.events.emit(EventKind.ABORT, report.missions, phase="end", **told)
+        self._close_notices(abort.missions, f"aborted{f': {abort.reason}' if abort.reason else ''}")
         for hear in abort.on_end:
             hear(report)
         return report
@@ -274,7 +275,15 @@ class AgentLoop:
         _release(items)
 
     async def _carry_out_undo(self, undo: Undo) -> list[Undone]:
-        return await self._undo(undo.count, None)
+        undone = await self._undo(undo.count, None)
+        self._close_notices((), "undone by the operator")
+        return undone
+
+    def _close_notices(self, missions: Sequence[Mission], reason: str) -> None:
+        """The model reads what was done when it is asked next; until then nothing waits for an answer."""
+        self._intake.close_words(missions, reason)
+        if self.parts.conversation.awaits_answer:
+            self.parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
 
     async def _undo(self, count: int | None, missions: Sequence[str] | None) -> list[Undone]:
         """Take calls back; what could be done when that was aborted."""

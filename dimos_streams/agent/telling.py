@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from dimos_streams.agent.canonical import shown
+from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.pictures import without_urls
+from dimos_streams.operator.messages import AgentEvent
 from dimos_streams.tool_stream.event import Outcome, ToolEvent, json_text
 
 
@@ -29,6 +33,32 @@ def news_body(event: ToolEvent) -> str:
     if event.type == "gap":
         return f"Some events are lost: {event.text}"
     return _ending(event) if event.type == "close" else _with_data(event)
+
+
+def own_text(event: AgentEvent) -> str:
+    """What the model is told of something that the operator has had done; empty for other events of the agent."""
+    data = event.data
+    if event.kind == EventKind.UNDO and data["phase"] == "end":
+        call = f"{shown(data['skill'], data.get('arguments', {}))} (call {data['call_id']})"
+        return f"The operator took a call back. {call} {_UNDONE[data['how']]}: {data['text']}"
+    if event.kind == EventKind.ABORT and data["phase"] == "end" and (event.missions or data["cancelled"]):
+        return _aborted(data)
+    return ""
+
+
+_UNDONE = {"undone": "is undone", "failed": "could not be undone", "impossible": "can't be undone"}
+
+
+def _aborted(data: Mapping[str, Any]) -> str:
+    """Nothing where there was nothing to abort."""
+    ended, unfinished = data.get("cancelled", ()), data.get("unfinished", ())
+    reason = f": {data['reason']}" if data["reason"] else ""
+    lines = [f"The operator has aborted everything{reason}. Do not take it up again unless you are asked to."]
+    if ended:
+        lines.append(f"Calls that were ended: {', '.join(ended)}.")
+    if unfinished:
+        lines.append(f"Calls that may still run: {', '.join(unfinished)}.")
+    return "\n".join(lines)
 
 
 def failed(event: ToolEvent) -> bool:

@@ -39,6 +39,11 @@ class Ending:
     ends_missions: bool = False
     """Nothing more may be done for the missions: what they have begun is ended too."""
 
+    @property
+    def label(self) -> str:
+        """The reason as the model finds it in the conversation, with what the operator said to it."""
+        return f"{self.reason}: {self.why}" if self.reason == "aborted" and self.why else self.reason
+
 
 class Turn:
     """Asks, runs, asks again. ``interrupt`` ends it from outside, at once; then ``finish`` makes its record whole."""
@@ -56,6 +61,7 @@ class Turn:
         self.missions = missions
         self.iteration = 0
         self.interruption = ""
+        self.why_interrupted = ""
         self.interrupted = asyncio.Event()
         self.tools: tuple[ToolSchema, ...] = ()
         self.text = ""
@@ -82,11 +88,15 @@ class Turn:
             self._task.cancel()
         return self._task
 
-    def interrupt(self, reason: str) -> None:
-        """End it: the model's stream is closed and no call begins any more. The first reason stays."""
+    def interrupt(self, reason: str, why: str = "") -> None:
+        """End it: the model's stream is closed and no call begins any more. The first reason stays.
+
+        ``why`` is what the operator said to it, which the model is told.
+        """
         if self.interruption:
             return
         self.interruption = reason
+        self.why_interrupted = why
         self.interrupted.set()
         if self._task is not None:
             self._task.cancel()
@@ -96,14 +106,14 @@ class Turn:
         if self._answering is not None:
             self._count(self._answering.usage)
             if self._answering.text:
-                text = f"{self._answering.text} [{ending.reason}]"
+                text = f"{self._answering.text} [{ending.label}]"
                 self.emit(EventKind.ANSWER, text=text, finish=ending.reason, tool_calls=[])
             self._answering = None
         if self._execution is not None:
             self._execution.settle(_why(ending))
             self._execution = None
         if self.parts.conversation.awaits_answer:
-            close(self.parts, self.missions, ending.reason)
+            close(self.parts, self.missions, ending.reason, ending.label)
         if ending.note:
             self.emit(EventKind.NOTE, text=ending.note)
         for mission in self.missions:
@@ -271,4 +281,6 @@ def _why(ending: Ending) -> str:
         "aborted": "the operator has aborted the mission",
         INTERRUPTED: "the operator has something more urgent to say; calls that run go on",
     }
+    if ending.reason == "aborted" and ending.why:
+        return f"{words['aborted']}: {ending.why}"
     return words.get(ending.reason, f"{ending.reason}{f' ({ending.note})' if ending.note else ''}")

@@ -119,7 +119,14 @@ class Undoing:
             self._emit(EventKind.UNDO, deed.missions, phase="start", call_id=deed.call_id, skill=deed.skill)
             how, text = await self._undo_one(deed, skills)
             self._emit(
-                EventKind.UNDO, deed.missions, phase="end", call_id=deed.call_id, skill=deed.skill, how=how, text=text
+                EventKind.UNDO,
+                deed.missions,
+                phase="end",
+                call_id=deed.call_id,
+                skill=deed.skill,
+                arguments=dict(deed.arguments),
+                how=how,
+                text=text,
             )
             self.done.append(
                 Undone(call_id=deed.call_id, skill=deed.skill, arguments=dict(deed.arguments), how=how, text=text)

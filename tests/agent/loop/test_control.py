@@ -105,7 +105,7 @@ def test_an_abort_cuts_the_models_stream() -> None:
             assert report.missions == (mission.id,)
             assert (mission.reason, mission.over) == ("aborted", True)
             assert rig.core.loop.state is LoopState.IDLE
-            assert rig.data("answer")[-1]["text"] == "a long story [aborted]"
+            assert [answer["text"] for answer in rig.data("answer")] == ["a long story [aborted: enough]", "[noted]"]
             await asyncio.sleep(1000)
             assert world.bridge.calls_ == {}
             model._answer = lambda request: says("at your service")

@@ -1,0 +1,91 @@
+"""The model is told what the operator has aborted and taken back, and why; also after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.agent.models.base import AssistantMessage, Message, TextDelta, ToolResultMessage, UserMessage
+from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
+from tests.agent.loop.skills import World
+from tests.helpers import run_virtual, until
+
+
+def data(messages: tuple[Message, ...]) -> list[str]:
+    return [message.text for message in messages if isinstance(message, UserMessage) and message.event is not None]
+
+
+@pytest.mark.feature("B5")
+def test_the_model_is_told_of_undo_and_rollback_and_keeps_it_over_a_restart(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = World()
+        answers = (asks(("move", {"by": 1}), ("move", {"by": 13}), ("drop", {})), says("Done."), says("Hm."))
+        model = FunctionModel(in_turn(*answers))
+        async with world.with_model(model, tmp_path) as rig:
+            await rig.over(await rig.say("go"))
+            await rig.core.loop.undo(2)
+            await rig.core.loop.abort("enough", rollback=True)  # nothing is left to be aborted
+            await rig.core.loop.undo(1)
+            await rig.over(await rig.say("and now?"))
+            seen = model.requests[-1].messages
+            assert data(seen) == [
+                "The operator took a call back. drop() (call c2) can't be undone: what it did can't be taken back",
+                "The operator took a call back. move(by=13) (call c1) could not be undone: something is in the way",
+                "The operator took a call back. move(by=1) (call c0) is undone: done",
+            ]
+            assert seen[-2].text == "[noted]"
+            assert seen[-1].text == "and now?"
+            before = rig.core.conversation.messages()
+        async with world.with_model(FunctionModel(in_turn()), tmp_path) as rig:
+            assert rig.core.conversation.messages() == before
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5")
+def test_rollback_and_its_reason(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = World()
+        model = FunctionModel(
+            in_turn(asks(("move", {"by": 1})), asks(("follow", {})), asks(("hang", {})), says("Hm."))
+        )
+        async with world.with_model(model, tmp_path) as rig:
+            await rig.say("go")
+            await until(lambda: len(rig.core.calls.open) == 2)
+            await rig.core.loop.abort("mind the cat", rollback=True)
+            await rig.over(await rig.say("what was that?"))
+            seen = model.requests[-1].messages
+            told = data(seen)
+            assert any("move(by=1) (call c0) is undone" in text for text in told)
+            assert told[-1] == (
+                "The operator has aborted everything: mind the cat. "
+                "Do not take it up again unless you are asked to.\n"
+                "Calls that were ended: c1, c2."
+            )
+            results = [message.text for message in seen if isinstance(message, ToolResultMessage)]
+            assert "mind the cat" in results[-1]
+            before = rig.core.conversation.messages()
+        async with world.with_model(FunctionModel(in_turn()), tmp_path) as rig:
+            assert rig.core.conversation.messages() == before
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5")
+def test_the_reason_is_not_lost_when_an_abort_cuts_an_answer() -> None:
+    async def main() -> None:
+        world = World()
+        model = FunctionModel(in_turn([TextDelta("I drive "), *says("on.")], says("Hm.")), delay_s=lambda: 1.0)
+        async with world.with_model(model) as rig:
+            mission = await rig.say("go")
+            await asyncio.sleep(1.5)
+            await rig.core.loop.abort("mind the cat")
+            assert mission.why == "mind the cat"
+            await rig.over(await rig.say("what was that?"))
+            seen = model.requests[-1].messages
+            answers = [message.text for message in seen if isinstance(message, AssistantMessage)]
+            assert answers[0] == "I drive  [aborted: mind the cat]"
+
+    run_virtual(main())
