@@ -66,8 +66,13 @@ class Authority:
             raise CallRejectedError(why)
         if skill.audience != "operator" or not (call.by_agent or call.caller.startswith(MCP)):
             return
-        if not (call.by_agent and self._takes_back(call, skill)):
+        if not call.by_agent:
             raise CallRejectedError(f"skill {skill.name!r} is for operators: {call.caller!r} may not call it")
+        if not self._takes_back(call, skill):
+            raise CallRejectedError(
+                f"skill {skill.name!r} is for operators: agent {call.caller!r} may call such a skill only to take back"
+                " a call of its own, and none that the bridge remembers fits"
+            )
 
     def reviewer(self, call: CallState) -> tuple[ModuleView, SkillInfo] | None:
         """The agent that has to look at a call, with its skill for that; None if there is none.

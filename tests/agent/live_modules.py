@@ -56,6 +56,11 @@ class Line(Module):
         return "never"
 
     @skill
+    async def relay(self, call: Call, skill: str, arguments: dict[str, Any]) -> str:
+        """Begin another skill."""
+        return await call.skills.start(skill, arguments)
+
+    @skill
     async def watch(self, call: Call, count: int, pause_s: float = 0.05) -> str:
         """Watch, and tell what happens."""
         for number in range(count):

@@ -85,7 +85,7 @@ class World:
         """What the robot did since the last question."""
         return list((await self.operator("deeds")).result)
 
-    async def operator(self, skill: str, **arguments: Any) -> CallView:
+    async def operator(self, skill: str, /, **arguments: Any) -> CallView:
         view = await self.mission.call(skill, **arguments)
         assert view.outcome is Outcome.COMPLETED, view
         return view
@@ -133,7 +133,7 @@ async def until_offered(mission: Mission) -> None:
             await asyncio.sleep(0.05)
 
 
-def call(skill: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
+def call(skill: str, /, **arguments: Any) -> tuple[str, dict[str, Any]]:
     return skill, arguments
 
 
@@ -265,6 +265,30 @@ async def errors_arrive_as_they_are_meant_to(world: World) -> None:
     assert "buy" in argument
 
 
+async def what_a_skill_begins_passes_the_gates(world: World) -> None:
+    """A9, B3, C5, D5"""
+    await world.deeds()
+    await world.operator("set_skill", skill="move", enabled=False)
+    for skill, arguments, why in (
+        ("move", {"by": 1}, "The operator has disabled 'move'"),
+        ("set_skill", {"skill": "move", "enabled": True}, "is for operators"),
+    ):
+        (told,) = await world.do(f"relay {skill}", Reply.calls(call("relay", skill=skill, arguments=arguments)))
+        assert why in told
+    await world.operator("set_skill", skill="move", enabled=True)
+    assert await world.deeds() == []
+    said = await world.say("relay jump", Reply.calls(call("relay", skill="jump", arguments={"height_m": 3})))
+    approval = await world.approval()
+    await world.operator("pause")
+    await world.operator("decide", approval=approval, decision="approve", arguments={"height_m": 1})
+    assert await world.deeds() == []
+    await world.operator("resume")
+    assert await world.over(said) == "completed"
+    assert await world.deeds() == ["jump 1"]
+    with pytest.raises(SkillError, match="is the name of an agent"):
+        await world.mission.gateway.call("move", {"by": 1}, caller="agent")
+
+
 SCENARIOS: list[Callable[[World], Awaitable[None]]] = [
     pieces_become_calls,
     damaged_calls_never_act,
@@ -278,6 +302,7 @@ SCENARIOS: list[Callable[[World], Awaitable[None]]] = [
     news_come_after_the_answer,
     a_twin_replaces_the_first,
     errors_arrive_as_they_are_meant_to,
+    what_a_skill_begins_passes_the_gates,
 ]
 
 

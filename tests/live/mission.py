@@ -74,7 +74,7 @@ class Mission:
         await until(lambda: self.speeds and self.speeds[-1][1] > 0.3)
         return next(event.call_id for event in self.events if event.skill == "follow_person")
 
-    async def call(self, skill: str, **arguments: object) -> CallView:
+    async def call(self, skill: str, /, **arguments: object) -> CallView:
         """Call a skill and wait for its close; while its module is on its way back, try again."""
         async with asyncio.timeout(20):
             while True:

@@ -9,13 +9,15 @@ import threading
 import pytest
 
 from dimos_streams.errors import SkillError, StreamClosedError
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.event import CALLS, Outcome, ToolEvent
 from dimos_streams.tool_stream.threads import ToolStream
 from tests.helpers import run_virtual
 
@@ -229,3 +231,47 @@ def test_schema_comes_from_signature_and_docstring() -> None:
             "to": {"type": "integer", "default": 3, "description": "Where it ends."},
         },
     }
+
+
+class Kept(Module):
+    """Skills that are not for everybody."""
+
+    config: CounterConfig
+
+    @skill(audience="operator")
+    async def kept(self) -> str:
+        """For operators."""
+        return "kept"
+
+    @skill(audience="bridge")
+    async def judge(self) -> str:
+        """For the bridge."""
+        return "judged"
+
+
+def test_a_module_refuses_what_is_not_for_who_calls_also_without_a_bridge() -> None:
+    async def check() -> None:
+        async with ModuleHarness(Kept, name="kept") as harness:
+
+            async def ended(skill: str, caller: str, parent: str) -> ToolEvent:
+                call_id = f"{skill}-{caller}-{parent}"
+                message = SkillCall(call_id=call_id, module="kept", skill=skill, caller=caller, parent=parent)
+                harness.bus.publish(CALLS, encode(message))
+                async with asyncio.timeout(5):
+                    while True:
+                        for event in harness.events():
+                            if event.call_id == call_id and event.type == "close":
+                                return event
+                        await asyncio.sleep(0.01)
+
+            assert (await ended("kept", "operator", "")).text == "kept"
+            refused = await ended("kept", "operator", "look-1")
+            assert refused.outcome is Outcome.REJECTED
+            assert refused.text == "skill 'kept' is for operators: no skill may begin it (here that of call 'look-1')"
+            assert (await ended("judge", "bridge", "")).text == "judged"
+            refused = await ended("judge", "operator", "")
+            assert refused.outcome is Outcome.REJECTED
+            assert "is for the bridge alone, and nobody else may call it (here 'operator')" in refused.text
+            assert (await ended("judge", "bridge", "look-1")).outcome is Outcome.REJECTED
+
+    run_virtual(check())

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,7 +116,7 @@ class World:
     """A robot whose agent looks out for somebody, and what the test can do with it."""
 
     harness: ModuleHarness
-    """Of the bridge."""
+    """Of the lookout."""
     hosts: dict[str, ModuleHost]
     """Of each other module."""
     buses: dict[str, FaultBus]
@@ -179,21 +180,18 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def world(brain: Brain, *more: Module, **config: Any) -> AsyncIterator[World]:
+async def world(brain: Brain, *more: Module, journal: Path | None = None, **config: Any) -> AsyncIterator[World]:
     context = RunContext()
-    bridge = Bridge({"http": False}, name="bridge", context=context)
-    async with ModuleHarness(bridge) as harness:
+    async with ModuleHarness(LookOut(name="lookout")) as harness:
         robot, agent = Robot(name="robot"), Agent(config, name="agent", context=context)
-        lookout = LookOut(name="lookout")
-        await harness.add(lookout)
-        events: list[AgentEvent] = []
-        w = World(harness, {}, {}, bridge, agent, robot, Camera(harness), events)
+        bridge = Bridge({"http": False, "journal": journal}, name="bridge", context=context)
+        w = World(harness, {}, {}, bridge, agent, robot, Camera(harness), [])
         feeding = asyncio.create_task(w.camera.run())
         try:
-            for module in (robot, Guard(name="guard"), *more, agent):
+            for module in (bridge, robot, Guard(name="guard"), *more, agent):
                 await w.add(module)
             agent.core.loop.parts.model = brain
-            agent.core.events.listen(events.append)
+            agent.core.events.listen(w.events.append)
             names = {"look_out_for", "walk", "round", "say"}
             await until(lambda: names <= {info.name for _, info in bridge.broker.directory.skills()})
             yield w
@@ -513,6 +511,62 @@ def test_an_agent_that_is_gone_permits_nothing() -> None:
             w.buses["agent"].partitioned = True  # as a process that is killed
             ended = await w.lookout_closed("round")
             assert "agent 'agent', for whom 'drop' was to begin," in ended.text
+            assert w.robot.log_ == []
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("A4", "B3")
+def test_a_call_that_waits_outlives_its_bridge_and_begins_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        path = tmp_path / "journal.sqlite"
+        async with world(Brain(round_with("drop", what="bag")), journal=path) as w:
+            await w.say()
+            await until(lambda: w.agent.core.approvals.pending())
+            (first,) = w.agent.core.approvals.pending()
+            await w.remove("bridge")
+            w.bridge = Bridge({"http": False, "journal": path}, name="bridge", context=w.bridge.context)
+            await w.add(w.bridge)
+            await until(lambda: [view for view in w.agent.core.approvals.pending() if view.id != first.id])
+            await until(lambda: len(w.agent.core.approvals.pending()) == 1)
+            (second,) = await w.operator("approvals")
+            await w.operator("decide", approval=second["id"], decision="approve")
+            assert (await w.lookout_closed("round")).outcome is Outcome.COMPLETED
+            await asyncio.sleep(3)
+            assert w.robot.log_ == ["drop bag"]
+            assert {view.state for view in await w.views("review_call")} == {"closed"}
+
+    run_virtual(main())
+
+
+def test_what_a_sub_agent_may_not_call_it_does_not_go_on_with() -> None:
+    async def main() -> None:
+        helper = {"description": "helps", "prompt": "helper", "skills": ["round", "look"]}
+        brain = Brain(
+            [("delegate", {"agent": "helper", "task": "go round"})],
+            helper=[[*round_with("walk", distance_m=1), *round_with("look")], ""],
+        )
+        async with world(brain, agents={"helper": helper}) as w:
+            await w.closed(await w.say())
+            ended = {view.arguments["skill"]: view for view in await w.views("round")}
+            assert "'walk' is none of your skills" in ended["walk"].text
+            assert ended["look"].outcome is Outcome.COMPLETED
+            assert w.robot.log_ == []
+
+    run_virtual(main())
+
+
+def test_a_stopped_lookout_begins_nothing_though_it_waits() -> None:
+    async def main() -> None:
+        async with world(Brain(lookout("drop", what="bag"))) as w:
+            await w.say()
+            await w.looking()
+            w.appear()
+            await w.waiting()
+            assert await w.operator("stop_looking_out") == "Stopped looking out for man in red"
+            await until(lambda: not w.agent.core.approvals.pending())
+            assert (await w.lookout_closed()).outcome is Outcome.CANCELLED
+            await asyncio.sleep(3)
             assert w.robot.log_ == []
 
     run_virtual(main())
