@@ -58,6 +58,16 @@ class Guard(Module):
             starting.cancel()
             raise
 
+    @skill
+    async def part(self, call: Call, skill: str) -> str:
+        """Wait, and begin something when that is cancelled."""
+        await call.update("waiting")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await call.skills.start(skill, {})
+        return "never"
+
 
 class Late(Module):
     """Offers an operators' skill only later."""
@@ -499,6 +509,18 @@ def test_an_operators_own_chain_asks_no_agent() -> None:
             assert await w.views("review_call") == []
             refused = await w.closed(await w.call("round", skill="resume", arguments={}))
             assert "is for operators" in refused.text
+
+    run_virtual(main())
+
+
+def test_a_call_that_was_asked_to_end_begins_nothing_more() -> None:
+    async def main() -> None:
+        async with world(Brain()) as w:
+            parting = await w.call("part", skill="walk")
+            await w.looking("part")
+            await w.bridge.broker.cancel(parting, "enough")
+            assert "was asked to end: enough" in (await w.closed(parting)).text
+            assert w.robot.log_ == []
 
     run_virtual(main())
 
