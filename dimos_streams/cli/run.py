@@ -10,6 +10,7 @@ import typer
 
 from dimos_streams.cli import options
 from dimos_streams.errors import UserError
+from dimos_streams.module import LOSS_BOUND_S
 
 if TYPE_CHECKING:
     from dimos_streams.cli.run_plan import RunPlan
@@ -108,6 +109,16 @@ def run(
             show_default=False,
         ),
     ] = None,
+    loss_bound: Annotated[
+        float,
+        typer.Option(
+            "--loss-bound",
+            metavar="SECONDS",
+            min=0.5,
+            max=3600,
+            help="End a call that moves the robot when nobody has acknowledged it for so long.",
+        ),
+    ] = LOSS_BOUND_S,
     daemon: Annotated[bool, typer.Option("--daemon", help="Go on in the background once all is ready.")] = False,
     as_json: options.JsonLines = False,
 ) -> None:
@@ -139,6 +150,7 @@ def run(
         seed=seed,
         bus=bus,
         token=token,
+        loss_bound_s=loss_bound,
         as_json=as_json,
         record=None
         if record is None

@@ -17,6 +17,7 @@ from dimos_streams.cli.blueprints import configured_blueprint
 from dimos_streams.cli.output import note
 from dimos_streams.cli.record_plan import RecordPlan
 from dimos_streams.errors import UserError
+from dimos_streams.module import LOSS_BOUND_S
 from dimos_streams.printable import LogFormatter
 from dimos_streams.runtime.options import DEFAULT_PORT, RunOptions
 from dimos_streams.runtime.registry import new_run_dir
@@ -39,19 +40,23 @@ class RunPlan:
     seed: int = 0
     bus: str | None = None
     token: str | None = None
+    loss_bound_s: float = LOSS_BOUND_S
     as_json: bool = False
     record: RecordPlan | None = None
 
     def options(self) -> RunOptions:
         """For the runtime. Makes the run's directory; in virtual time there is none, so that runs are alike."""
         if self.mode == "virtual":
-            return RunOptions(bus_url="memq://", seed=self.seed, token=self.token, port=self.port)
+            return RunOptions(
+                bus_url="memq://", seed=self.seed, token=self.token, port=self.port, loss_bound_s=self.loss_bound_s
+            )
         name = re.sub(r"[^\w.-]", "_", self.blueprint.name) or "run"
         return RunOptions(
             bus_url=self._bus_url(),
             port=self.port,
             seed=self.seed,
             token=self.token,
+            loss_bound_s=self.loss_bound_s,
             run_dir=new_run_dir(name),
         )
 

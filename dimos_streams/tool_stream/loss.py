@@ -20,6 +20,8 @@ from dimos_streams.tool_stream.running_call import RunningCall
 
 ENDS_WITHIN_S = 0.5
 """A moving call that was disowned has so long to end; then its module's velocities are cut off."""
+_LONGEST_LOOK_S = 0.5
+"""Between two looks so much counts at most: a host that was held up itself has heard nothing in that time."""
 _VELOCITIES = (Twist, TwistStamped)
 
 Running = Mapping[str, tuple[RunningCall, asyncio.Task[None]]]
@@ -31,6 +33,7 @@ class LossWatch:
 
     def __init__(self, module: Module) -> None:
         self._module = module
+        self._looked = clock.monotonic()
         self._runaways: dict[str, None] = {}
 
     @property
@@ -40,12 +43,13 @@ class LossWatch:
 
     def look(self, calls: Running) -> None:
         """Disown calls that nobody acknowledges, and cut off what does not end."""
-        now = clock.monotonic()
+        now, before = clock.monotonic(), self._looked
+        self._looked = now
         for running, task in list(calls.values()):
             if running.disowned_at is not None:
                 if running.moves and now - running.disowned_at > ENDS_WITHIN_S:
                     self._cut_off(running)
-            elif self._is_lost(running, now):
+            elif self._is_lost(running, before, min(now - before, _LONGEST_LOOK_S)):
                 bound = f"{self._module.context.loss_bound_s:g} s"
                 why = f"nobody has acknowledged this call for {bound}, so it was ended and the robot told to stand"
                 running.disown(task, Outcome.LOST, why)
@@ -61,11 +65,12 @@ class LossWatch:
             self._cut_off(running)  # whatever its skill did at its end
             self._let_go(running.id)
 
-    def _is_lost(self, running: RunningCall, now: float) -> bool:
-        if not running.moves or running.on_loss == "continue":
-            return False
+    def _is_lost(self, running: RunningCall, looked: float, elapsed: float) -> bool:
         since = running.answered_for_since()
-        return since is not None and now - since > self._module.context.loss_bound_s
+        if since is None or not running.moves or running.on_loss == "continue":
+            return False
+        running.unanswered_s = 0.0 if since >= looked else running.unanswered_s + elapsed
+        return running.unanswered_s > self._module.context.loss_bound_s
 
     def _cut_off(self, running: RunningCall) -> None:
         """Command the module's velocities to be zero, and let nothing more of them through."""

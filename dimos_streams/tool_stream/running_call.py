@@ -46,6 +46,8 @@ class RunningCall(Call):
         self.moves, self.on_loss = moves, on_loss
         self.disowned_at: float | None = None
         """Since when nobody answers for it, on the loop's clock; None while somebody does."""
+        self.unanswered_s = 0.0
+        """For how long its host has heard no acknowledgement of it."""
         self.work: asyncio.Future[Any] | None = None
         """What runs in a thread for it: that goes on when the call is cancelled."""
         self._begun_at = clock.monotonic()
