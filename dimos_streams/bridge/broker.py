@@ -166,7 +166,7 @@ class Broker:
         return [call.view() for call in (self.ledger.calls.open if open_only else self.ledger.calls)]
 
     async def view(self, call_id: str) -> CallView:
-        """One call. Raises ``UnknownCallError``."""
+        """One call, for as long as the journal has it. Raises ``UnknownCallError``."""
         return self._known(call_id).view()
 
     async def wait(self, call_id: str, until: Literal["answer", "close"], timeout_s: float) -> bool:
@@ -291,7 +291,7 @@ class Broker:
         return f"{call.skill!r} needs {resource!r}, which call {holder!r} holds{who}"
 
     def _known(self, call_id: str) -> CallState:
-        call = self.ledger.calls.get(call_id)
+        call = self.ledger.calls.get(call_id) or self.ledger.recall(call_id)
         if call is None:
             raise UnknownCallError(call_id)
         return call

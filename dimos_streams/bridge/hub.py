@@ -145,6 +145,11 @@ class Reader:
         self.closed = False
 
     @property
+    def place(self) -> int:
+        """Up to here everything was given, or is none of what was asked for."""
+        return self._place
+
+    @property
     def lag(self) -> int:
         """Places between this reader and the newest event."""
         return max(0, self._hub.last_place - self._place)

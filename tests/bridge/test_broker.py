@@ -135,7 +135,7 @@ def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
             assert broker.ledger.leases.holders() == {}
             with pytest.raises(SkillUnavailableError, match="'worker' is gone: silent for"):
                 await broker.call("at_once", {"value": 1}, caller="agent")
-            assert [skill.available for skill in await broker.skills()] == [False] * 7
+            assert [skill.available for skill in await broker.skills()] == [False] * 8
 
             events = await collect(broker, call_id=call_id)
             assert [event.seq for event in events] == list(range(1, len(events) + 1))
