@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import hashlib
+import json
 import logging
 import random
 import typing
@@ -22,6 +23,9 @@ LOSS_BOUND_S = 2.0
 
 R = TypeVar("R")
 S = TypeVar("S")
+
+MAX_STATE = 4000
+"""Bytes of what a module says of its own state, as JSON."""
 
 
 class ModuleConfig(BaseModel):
@@ -98,6 +102,10 @@ class Module:
         self.random = random.Random(_seed_for(self.context.seed, self.name))
         self.health = "ok"
         """A word for operators; anything but ``"ok"`` says what is wrong. Sent with each heartbeat."""
+        self.state_json = ""
+        """What the module says of its own state, see ``report_state``."""
+        self.on_state: Callable[[], None] = lambda: None
+        """Called when that has changed; for hosts."""
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._failed: asyncio.Future[None] | None = None
         for spec in self.streams().values():
@@ -121,6 +129,19 @@ class Module:
 
     async def stop(self) -> None:
         """Let go of what ``start`` took. Called also when ``start`` failed."""
+
+    def report_state(self, state: Mapping[str, Any]) -> None:
+        """Say something of the module's own state, by topics: in each heartbeat from now on, and at once.
+
+        Operators' tools show it. What was said already is not said again. Raises ``ValueError`` for what has no JSON
+        form, or more than ``MAX_STATE`` bytes of it.
+        """
+        text = json.dumps(state, separators=(",", ":"), allow_nan=False, ensure_ascii=False) if state else ""
+        if len(text.encode()) > MAX_STATE:
+            raise ValueError(f"the state of module {self.name!r} has {len(text)} bytes, {MAX_STATE} are possible")
+        if text != self.state_json:
+            self.state_json = text
+            self.on_state()
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         """Run a task that ends with the module at the latest. Its exception is the module's failure."""

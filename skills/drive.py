@@ -12,10 +12,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dimos_streams.errors import SkillError
+from dimos_streams.holding import HoldInput
+from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import LaserScan
-from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.calls import OwnCalls, listed
@@ -62,12 +63,13 @@ class Drive(Module):
     shared_outputs = frozenset({"cmd_vel"})
     odom: In[Odometry]
     scan: In[LaserScan] = In(required=False)
-    hold: In[String] = In(required=False)
+    hold: In[Hold] = In(required=False)
     cmd_vel: Out[Twist]
 
     async def start(self) -> None:
         """See ``Module``."""
         self._calls = OwnCalls()
+        self.holds = HoldInput(self.hold, self.name)
         self._began: dict[str, Pose] = {}
 
     @skill(uses={"base"}, motion=True, undo="go_back")

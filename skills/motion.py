@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Protocol
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
-from dimos_streams.skills.holding import is_held
 from dimos_streams.skills.planar import Pose, clamped, pose_of, turned, twist, wrapped
 from dimos_streams.skills.steering import Detour, surroundings_of
 
 if TYPE_CHECKING:
+    from dimos_streams.holding import HoldInput
     from dimos_streams.messages.geometry_msgs import Twist
     from dimos_streams.messages.nav_msgs import Odometry
     from dimos_streams.messages.sensor_msgs import LaserScan
-    from dimos_streams.messages.std_msgs import String
     from dimos_streams.skills.drive import DriveConfig
     from dimos_streams.streams import In, Out
 
@@ -44,7 +43,7 @@ class Driver(Protocol):
     @property
     def scan(self) -> In[LaserScan]: ...
     @property
-    def hold(self) -> In[String]: ...
+    def holds(self) -> HoldInput: ...
     @property
     def cmd_vel(self) -> Out[Twist]: ...
 
@@ -130,7 +129,7 @@ class Motion:
             self._tell(f"{abs(seen):.2f} m to go", remaining_m=round(abs(seen), 2))
             await self._next_pose()
             stuck = self._is_stuck()
-            if is_held(self._module.hold):
+            if self._module.holds.held:
                 nearest_at = clock.monotonic()
             if stuck and sidesteps > 0:
                 sidesteps -= 1
@@ -183,7 +182,7 @@ class Motion:
 
     def _is_stuck(self) -> bool:
         """Whether the robot has not stirred for too long, and nobody has held it."""
-        if is_held(self._module.hold):
+        if self._module.holds.held:
             self._stirred_at = clock.monotonic()
         now, moved = clock.monotonic(), abs(self._pose.position - self._stirred_from.position)
         if moved > STIRRED_M or abs(wrapped(self._pose.yaw - self._stirred_from.yaw)) > STIRRED_RAD:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dimos_streams.holding import HoldInput
+from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
@@ -51,7 +53,7 @@ class Patrol(Module):
     odom: In[Odometry]
     scan: In[LaserScan] = In(required=False)
     camera_info: In[CameraInfo] = In(required=False)
-    hold: In[String] = In(required=False)
+    hold: In[Hold] = In(required=False)
     cmd_vel: Out[Twist]
     wanted_descriptions: Out[String]
 
@@ -59,6 +61,7 @@ class Patrol(Module):
         """Listen to the odometry."""
         self.poses = PoseHistory()
         self._calls = OwnCalls()
+        self.holds = HoldInput(self.hold, self.name)
         self.odom.on_message(self.poses.add)
 
     @skill(uses={"base"}, on_duplicate="reject", motion=True)
@@ -96,7 +99,7 @@ class Patrol(Module):
 
     def as_driver(self) -> Driving:
         """This module as one that drives."""
-        return Driving(self.config.drive, self.odom, self.scan, self.hold, self.cmd_vel)
+        return Driving(self.config.drive, self.odom, self.scan, self.holds, self.cmd_vel)
 
     def as_follower(self) -> Following:
         """This module as one that follows people."""
@@ -112,7 +115,7 @@ class Driving:
     config: DriveConfig
     odom: In[Odometry]
     scan: In[LaserScan]
-    hold: In[String]
+    holds: HoldInput
     cmd_vel: Out[Twist]
 
 

@@ -7,20 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
-
 from dimos_streams.agent.missions import Mission
 from dimos_streams.agent.open_call import OpenCall
 from dimos_streams.agent.undo import Undone
 from dimos_streams.errors import SkillError
+from dimos_streams.operator.messages import HoldView
 
 R = TypeVar("R")
 
 
-class AbortReport(BaseModel):
-    """What an abort did."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class AbortReport(HoldView):
+    """What an abort did, and what the velocity gates said while the calls ended."""
 
     reason: str
     missions: tuple[str, ...]
@@ -28,13 +25,14 @@ class AbortReport(BaseModel):
     cancelled: tuple[str, ...]
     """Ids of the calls that were open."""
     unfinished: tuple[str, ...]
-    """Those of them that did not end within the bound: they may still run, and the agent stays paused."""
+    """Those that were given up, now or before: they may still run, and the agent stays paused."""
     undone: tuple[Undone, ...] = ()
     """What was taken back, and what could not be; newest first."""
 
     def __str__(self) -> str:
         missions, calls = len(self.missions), len(self.cancelled)
-        lines = [f"aborted: {missions} mission{'s'[: missions != 1]}, {calls} call{'s'[: calls != 1]}"]
+        ended = f"{missions} mission{'s'[: missions != 1]}, {calls} call{'s'[: calls != 1]}"
+        lines = [f"aborted: {ended}; the robot {'is' if self.unfinished else 'was'} {super().__str__()}"]
         if self.unfinished:
             lines.append(f"may still run: {', '.join(self.unfinished)}; the agent stays paused")
         return "\n".join([*lines, *map(str, self.undone)])

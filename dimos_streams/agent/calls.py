@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from dimos_streams import clock
 from dimos_streams.agent.missions import Mission, all_ended
-from dimos_streams.agent.open_call import Deliver, OpenCall, made_close
+from dimos_streams.agent.open_call import Deliver, OpenCall, listed, made_close
 from dimos_streams.agent.queue import CallNews
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
+
+OnGivenUp: TypeAlias = Callable[[Sequence[OpenCall]], Awaitable[str]]
 
 _REMEMBERED = 1000
 _DOUBTS = 100
@@ -24,6 +26,10 @@ _LOOK_S = 0.02
 GRACE_S = 0.4
 """For a call to end after its time limit; then it is given up."""
 _logger = logging.getLogger(__name__)
+
+
+async def _nothing_to_do(calls: Sequence[OpenCall]) -> str:
+    return ""
 
 
 class _Closed(NamedTuple):
@@ -42,11 +48,24 @@ class CallManager:
     all its events are news. What a call begins that was asked to end, or whose missions were ended, is ended.
     """
 
-    def __init__(self, gateway: SkillGateway, caller: str, deliver: Deliver, *, key_prefix: str) -> None:
-        """``key_prefix`` makes idempotency keys; it must differ from one start of the agent to the next."""
+    def __init__(
+        self,
+        gateway: SkillGateway,
+        caller: str,
+        deliver: Deliver,
+        *,
+        key_prefix: str,
+        on_given_up: OnGivenUp = _nothing_to_do,
+    ) -> None:
+        """``key_prefix`` makes idempotency keys; it must differ from one start of the agent to the next.
+
+        ``on_given_up`` hears of calls before they are given up, and says what it has done about that.
+        """
         self._gateway = gateway
         self._caller = caller
         self._deliver = deliver
+        self._on_given_up = on_given_up
+        self._given_up: OrderedDict[str, OpenCall] = OrderedDict()
         self._key_prefix = key_prefix
         self.on_adopt: Callable[[OpenCall], None] = lambda call: None
         """Hears of each call that somebody else has begun on this agent's behalf, before its news."""
@@ -68,6 +87,11 @@ class CallManager:
     def starting(self) -> bool:
         """Whether a call is about to begin."""
         return self._starting > 0
+
+    @property
+    def given_up(self) -> tuple[OpenCall, ...]:
+        """Calls that were given up and may still run: nobody has told of their end."""
+        return tuple(self._given_up.values())
 
     async def start(
         self,
@@ -157,10 +181,7 @@ class CallManager:
         finally:
             for task in (*waits, *requests):
                 task.cancel()
-        given_up = tuple(call for call in ending if call.close is None)
-        for call in given_up:
-            await self._give_up(call, reason, outcome)
-        return given_up
+        return await self.give_up((call for call in ending if call.close is None), reason, outcome)
 
     def end_soon(self, calls: Iterable[OpenCall], reason: str, *, bound_s: float) -> None:
         """``end`` them without waiting for it."""
@@ -200,6 +221,8 @@ class CallManager:
         call = self._open.get(event.call_id)
         if call is None:
             if event.call_id in self._closed:
+                if event.type == "close":
+                    self._given_up.pop(event.call_id, None)
                 return
             call = self._adopt(event)
         if event.seq <= call.last_seq:
@@ -251,7 +274,11 @@ class CallManager:
             view = views.get(call.call_id)
             if view.state == "closed" if view is not None else unknown_too:
                 await self.observe(self._lost(call, view))
-        return any(call.call_id not in views for call in self.open)
+        for call in self.given_up:
+            view = views.get(call.call_id)
+            if view.state == "closed" if view is not None else unknown_too:
+                del self._given_up[call.call_id]
+        return any(call.call_id not in views for call in (*self.open, *self.given_up))
 
     async def stop(self) -> None:
         """End what it still does on its own; the calls themselves go on. Twice is fine."""
@@ -311,10 +338,33 @@ class CallManager:
             reason = f"it ran longer than {limit_s:g} s"
             self._spawn(self.end([call], reason, bound_s=GRACE_S, outcome=Outcome.TIMED_OUT))
 
-    async def _give_up(self, call: OpenCall, reason: str, outcome: Outcome) -> None:
-        _logger.error("call %s of %s did not end when it was asked to (%s)", call.call_id, call.skill, reason)
-        text = f"{reason}; it did not end when it was cancelled and may still run"
-        await self.observe(made_close(call, self._caller, outcome, text))
+    async def give_up(
+        self, calls: Iterable[OpenCall], reason: str, outcome: Outcome = Outcome.CANCELLED
+    ) -> tuple[OpenCall, ...]:
+        """Wait no longer for the end of calls that were asked to end: they close here, whatever they go on to do.
+
+        Every such call passes here, for whatever reason it was to end. Those that have not ended meanwhile.
+        """
+        calls = tuple(calls)
+        if not calls:
+            return ()
+        for call in calls:
+            _logger.error("call %s of %s did not end when it was asked to (%s)", call.call_id, call.skill, reason)
+        done = await self._on_given_up(calls)
+        calls = tuple(call for call in calls if call.close is None)
+        for call in calls:
+            may_run = "; ".join(part for part in ("may still run", done) if part)
+            for mission in call.missions:
+                mission.leave(f"{listed([call])} {may_run}")
+            self._remember_given_up(call)
+            text = f"{reason}; it did not end when it was cancelled and {may_run}"
+            await self.observe(made_close(call, self._caller, outcome, text))
+        return calls
+
+    def _remember_given_up(self, call: OpenCall) -> None:
+        self._given_up[call.call_id] = call
+        while len(self._given_up) > _DOUBTS:
+            self._given_up.popitem(last=False)
 
     def _track(self, call: OpenCall) -> OpenCall:
         for mission in call.missions:

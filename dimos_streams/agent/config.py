@@ -55,6 +55,8 @@ class Limits(BaseModel):
     """Sensing calls at once."""
     abort_bound_s: float = Field(default=_DEFAULTS.abort_bound_s, gt=0)
     """For what was in flight to end."""
+    hold_bound_s: float = Field(default=_DEFAULTS.hold_bound_s, gt=0)
+    """For each velocity gate to say that it holds the robot still."""
     undo_timeout_s: float = Field(default=_DEFAULTS.undo_timeout_s, gt=0)
     """For each call that takes another back."""
 

@@ -35,6 +35,7 @@ _ROLES: dict[str, Role] = {
     EventKind.NOTE: "note",
     EventKind.ERROR: "error",
     EventKind.RETRY: "note",
+    EventKind.HOLD: "note",
     "approval_created": "note",
 }
 """What the agent's events are in the conversation; other kinds are no part of it."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from dimos_streams.agent.foreground import Foreground
 from dimos_streams.agent.gates.chain import build_chain
 from dimos_streams.agent.gates.enabled import EnabledGate
 from dimos_streams.agent.gates.zones import RobotPose
+from dimos_streams.agent.holding import RobotHold
 from dimos_streams.agent.inbox import Inbox
 from dimos_streams.agent.limits import LoopSettings
 from dimos_streams.agent.loop import AgentLoop
@@ -32,13 +32,13 @@ from dimos_streams.agent.models.base import Model, Usage
 from dimos_streams.agent.models.commands import robots_of
 from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.offers import Offers
+from dimos_streams.agent.open_call import OpenCall, listed
 from dimos_streams.agent.own_tools import ask_operator_tool, call_tools, plan_tools, read_result_tool
 from dimos_streams.agent.parts import LoopParts
 from dimos_streams.agent.pictures import Pictures
 from dimos_streams.agent.plans import PlanBook
 from dimos_streams.agent.queue import MessageQueue, OperatorWords
 from dimos_streams.agent.record import MissionRecord
-from dimos_streams.agent.rejections import Rejections
 from dimos_streams.agent.repetition import RepetitionGuard
 from dimos_streams.agent.results import ResultPipeline, ResultStore
 from dimos_streams.agent.resuming import Resumption, read_resumption, spent_of
@@ -51,7 +51,7 @@ from dimos_streams.agent.tools import LocalTool, LocalTools
 from dimos_streams.agent.undo import UndoJournal
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.operator.messages import AgentEvent
-from dimos_streams.tool_stream.directory import check_arguments
+from dimos_streams.tool_stream.directory import ModuleDirectory, check_arguments
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 _logger = logging.getLogger(__name__)
@@ -70,8 +70,11 @@ class AgentCore:
         record_dir: Path | None = None,
         run_dir: Path | None = None,
         robot: Callable[[], RobotState] = RobotState,
+        directory: ModuleDirectory | None = None,
     ) -> None:
         """``record_dir`` is where missions are recorded, None for nowhere; ``run_dir`` has pictures.
+
+        ``directory`` knows the velocity gates, None where there are none.
 
         Raises ``UserError`` for a bad config. Reads the record of an agent of that name that was here before, into
         ``resumption``.
@@ -86,14 +89,23 @@ class AgentCore:
         self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
         self.stop_words = StopWords(config.stop_words)
         self.journal = UndoJournal()
-        self.rejections = Rejections()
         self.events = EventLog(name, last_number=self.resumption.last_number if self.resumption else 0)
         self.control = Control(self.events.emit, self._on_control)
         self.enabled = EnabledGate(self.events.emit, config.disabled_skills)
         self.approvals = ApprovalBook(config.approval, self.events.emit, agent=name)
         self.queue = MessageQueue(config.queue_capacity, self._wake)
         # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
-        self.calls = CallManager(gateway, name, self.queue.put, key_prefix=f"{name}/{clock.utime():x}")
+        self.calls = CallManager(
+            gateway, name, self.queue.put, key_prefix=f"{name}/{clock.utime():x}", on_given_up=self._on_given_up
+        )
+        self.robot_hold = RobotHold(
+            name,
+            why=self._why_held,
+            emit=self.events.emit,
+            on_change=self._on_change,
+            directory=directory,
+            bound_s=config.limits.hold_bound_s,
+        )
         self.foreground = Foreground(self.events.emit, self.queue.put_nowait, self._on_control)
         self.offers = Offers(gateway, module=name)
         self.plans = PlanBook(self.approvals, self.events.emit, self._check_step, valid_s=config.plan.valid_s)
@@ -113,7 +125,6 @@ class AgentCore:
         """Set when something that operators see may have changed."""
         self.spent = Spent()
         """Of this process."""
-        self._held = asyncio.Event()
         self.stops = 0
         """Stops that are being carried out."""
         self.inbox: Inbox | None = None
@@ -122,7 +133,7 @@ class AgentCore:
     @property
     def holding(self) -> bool:
         """Whether the robot has to be still."""
-        return self.control.paused or self.loop.state is LoopState.SETTLING or self.stops > 0
+        return bool(self._why_held())
 
     def begin(self, id: str, words: str, *, on_over: Callable[[], None] = lambda: None) -> Mission:
         """A new mission; it lasts until nothing of it is left to do."""
@@ -173,6 +184,9 @@ class AgentCore:
 
     async def close(self) -> None:
         """Let go of everything. Twice is fine."""
+        unended = [call for call in self.calls.open if call.withdrawn and self._may_move(call.skill)]
+        if unended:
+            self.control.pause(f"{listed(unended)} may still run, and the agent stopped while waiting for the end")
         self.approvals.close()
         await self.calls.stop()
         for timer in self._spent_deadlines.values():
@@ -207,6 +221,7 @@ class AgentCore:
             (mission.id,),
             reason=mission.reason,
             text=mission.text,
+            unfinished=list(mission.unfinished),
             requests=spent.requests,
             input_tokens=spent.input_tokens,
             output_tokens=spent.output_tokens,
@@ -238,7 +253,6 @@ class AgentCore:
                 enabled=self.enabled,
                 approvals=self.approvals,
                 plans=self.plans,
-                rejections=self.rejections,
                 pose=self._pose,
                 permit=self.control.permit,
             ),
@@ -249,6 +263,7 @@ class AgentCore:
             settings=settings,
             cost=pricing.cost if pricing is not None else _no_price,
             robot=self._robot,
+            confirm_hold=self.robot_hold.confirmed,
         )
 
     def _parts_of(self, missions: tuple[Mission, ...]) -> LoopParts:
@@ -289,17 +304,6 @@ class AgentCore:
         state = self._robot()
         return None if state.x is None or state.y is None else RobotPose(state.x, state.y, state.yaw or 0.0)
 
-    def look_at_hold(self) -> None:
-        """``holding`` may have changed."""
-        self._held.set()
-
-    async def held_changed(self, timeout_s: float | None) -> None:
-        """Wait until ``holding`` may have changed, so long at most."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._held.wait()
-        self._held.clear()
-
     def _on_event(self, event: AgentEvent) -> None:
         self._apply(event)
         if event.kind == EventKind.USAGE:
@@ -311,7 +315,6 @@ class AgentCore:
         if not of_sub_agent(event):
             self.conversation.apply(event)
         self.journal.apply(event)
-        self.rejections.apply(event)
 
     def _on_change(self) -> None:
         for changed in self.watchers:
@@ -319,11 +322,11 @@ class AgentCore:
 
     def _on_control(self) -> None:
         self._wake()
-        self._held.set()
+        self.robot_hold.changed()
         self._on_change()
 
     def _on_state(self, old: LoopState, new: LoopState) -> None:
-        self._held.set()
+        self.robot_hold.changed()
         self._on_change()
 
     def _wake(self) -> None:
@@ -337,6 +340,31 @@ class AgentCore:
         if oldest is not None:
             return oldest - 1
         return self.inbox.place if self.inbox else 0
+
+    async def _on_given_up(self, calls: Sequence[OpenCall]) -> str:
+        """Hold the robot if calls may still move it that were to end and have not; what to say of that."""
+        moving = [call for call in calls if self._may_move(call.skill)]
+        if not moving:
+            return ""
+        self.control.pause(f"{listed(moving)} may still run")
+        held = f"the robot is {await self.robot_hold.confirmed()}"
+        missions = tuple({mission.id: None for call in moving for mission in call.missions})
+        text = f"{listed(moving)} did not end when cancelled and may still run; {held}"
+        self.events.emit(EventKind.NOTE, missions, text=f"{text}; the agent is paused until an operator resumes it")
+        return held
+
+    def _why_held(self) -> str:
+        """Why the robot has to be still, empty if it does not."""
+        if self.loop.state is LoopState.SETTLING:
+            return "an abort is under way"
+        if self.stops:
+            return "the operator has said stop"
+        return "the agent is paused" if self.control.paused else ""
+
+    def _may_move(self, skill: str) -> bool:
+        """Whether a call of a skill may move the robot: for all that is known of it."""
+        offered = self.offers.all.get(skill)
+        return offered is None or offered.motion or bool(offered.uses)
 
     def _check_step(self, skill: str, arguments: Mapping[str, Any]) -> None:
         """Raises ``SkillError`` for a step of a plan that is no call that the model could make."""

@@ -40,6 +40,7 @@ class EventKind(enum.StrEnum):
     NOTE = "note"
     ERROR = "error"
     PAUSE = "pause"
+    HOLD = "hold"
     RESUME = "resume"
     STEP = "step"
     ABORT = "abort"

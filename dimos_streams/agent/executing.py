@@ -16,7 +16,7 @@ from dimos_streams.agent.models.base import Speaker
 from dimos_streams.agent.open_call import OpenCall
 from dimos_streams.agent.scheduling import groups, run_in_order
 from dimos_streams.agent.telling import answer_text, failed
-from dimos_streams.errors import SkillError, UnknownSkillError
+from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
@@ -191,8 +191,10 @@ class Execution:
                 deliver=parts.deliver,
                 time_limit_s=parts.settings.call_timeout_s,
             )
-        except BaseException:
+        except BaseException as error:
             allowed.give_back()
+            if isinstance(error, CallRejectedError):
+                await self._not_replaced(skill, allowed, error)
             raise
         self._begun[tool_call_id] = call
         self._turn.emit(
@@ -206,6 +208,12 @@ class Execution:
             senses=skill.parallel_safe,
         )
         return call
+
+    async def _not_replaced(self, skill: OfferedSkill, allowed: Allow, error: CallRejectedError) -> None:
+        """Give a call up that was to make way for this one and did not end when it was cancelled."""
+        if (allowed.on_duplicate or skill.on_duplicate) == "replace" and not skill.protected:
+            stubborn = [c for c in self._parts.calls.open if (c.call_id, c.skill) == (error.holder, skill.name)]
+            await self._parts.calls.give_up(stubborn, "another call was to take its place")
 
     def _run_event(self, tool_call_id: str, skill: str, arguments: object) -> None:
         self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments)

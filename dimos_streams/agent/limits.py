@@ -34,6 +34,8 @@ class LoopSettings:
     """Sensing calls at once."""
     abort_bound_s: float = 2.0
     """For what was in flight to end."""
+    hold_bound_s: float = 1.0
+    """For each velocity gate to say that it holds the robot still."""
     undo_timeout_s: float = 60.0
     """For each call that takes another back."""
     stop_conditions: Sequence[StopCondition] = ()

@@ -14,7 +14,6 @@ from dimos_streams.agent.aborting import Abort, AbortReport, Undo
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.intake import Intake
 from dimos_streams.agent.missions import Mission, ids
-from dimos_streams.agent.open_call import OpenCall
 from dimos_streams.agent.parts import LoopParts
 from dimos_streams.agent.queue import CallNews, QueueItem
 from dimos_streams.agent.states import LoopState, StateMachine
@@ -86,6 +85,7 @@ class AgentLoop:
     def on_end(self, mission: Mission) -> None:
         """A mission was ended early: its calls are ended, and its turn unless that is others' too."""
         self.parts.events.emit(EventKind.ENDED, (mission.id,), reason=mission.ended)
+        self.wake()
         turn = self._turn
         if turn is not None and mission in turn.missions and all(each.ended for each in turn.missions):
             turn.interrupt(mission.ended)
@@ -107,6 +107,9 @@ class AgentLoop:
                     await self._obey(self._commands.popleft())
                 elif len(self.parts.queue) and self.parts.may_begin():
                     await self._take(self.parts.queue.take_nowait())
+                elif left := self.parts.queue.take_where(_is_left):
+                    self._intake.record(left)
+                    _release(left)
                 else:
                     self._wake.clear()
                     await self._wake.wait()
@@ -226,7 +229,13 @@ class AgentLoop:
     async def _carry_out_abort(self, abort: Abort) -> AbortReport:
         self.machine.go(LoopState.SETTLING)
         cancelled = dict.fromkeys((*abort.calls, *self.parts.calls.open))
-        unfinished = await self._settle(abort)
+        confirming = asyncio.ensure_future(self.parts.confirm_hold())
+        try:
+            await self._settle(abort)
+            hold = await confirming
+        finally:
+            confirming.cancel()
+        unfinished = self.parts.calls.given_up
         undone: list[Undone] = []
         if unfinished:
             self.parts.control.pause("calls that were aborted may still run")
@@ -240,6 +249,8 @@ class AgentLoop:
             cancelled=tuple(call.call_id for call in cancelled),
             unfinished=tuple(call.call_id for call in unfinished),
             undone=tuple(undone),
+            held=hold.held,
+            not_held=hold.not_held,
         )
         told = report.model_dump(mode="json", exclude={"missions"})
         self.parts.events.emit(EventKind.ABORT, report.missions, phase="end", **told)
@@ -248,10 +259,9 @@ class AgentLoop:
             hear(report)
         return report
 
-    async def _settle(self, abort: Abort) -> tuple[OpenCall, ...]:
-        """End what is open, for as long as something new turns up, within the bound. What was given up."""
+    async def _settle(self, abort: Abort) -> None:
+        """End what is open, for as long as something new turns up, within the bound."""
         deadline = clock.monotonic() + self.parts.settings.abort_bound_s
-        unfinished: list[OpenCall] = []
         reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
         while self.parts.calls.open or self.parts.calls.starting:
             ending = asyncio.ensure_future(
@@ -264,9 +274,8 @@ class AgentLoop:
                     await first_of(ending, self._wake)
             finally:
                 ending.cancel()
-            unfinished += ending.result()
+            ending.result()
         self._drain(abort)
-        return tuple(unfinished)
 
     def _drain(self, abort: Abort) -> None:
         """Record what waits of the aborted missions, so that nobody waits for room in the queue."""
@@ -329,6 +338,11 @@ def _is_of(item: QueueItem, abort: Abort) -> bool:
     if not item.missions:
         return isinstance(item, CallNews)
     return all(mission in abort.missions for mission in item.missions)
+
+
+def _is_left(item: QueueItem) -> bool:
+    """Whether an item is only for the record, because its missions were ended: no pause keeps it waiting."""
+    return bool(item.missions) and all(mission.ended for mission in item.missions)
 
 
 async def first_of(task: asyncio.Future[Any], event: asyncio.Event) -> None:

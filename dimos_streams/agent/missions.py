@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 
+_UNFINISHED = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
@@ -64,6 +66,8 @@ class Mission:
         self.ended = ""
         """Why it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …): no turn of it
         alone goes on, and the news of its calls cause none."""
+        self.unfinished: tuple[str, ...] = ()
+        """The newest of its calls that were given up, with what holds the robot: for people."""
         self._on_over = on_over
         self._on_end = on_end
         self._held = 0
@@ -100,6 +104,12 @@ class Mission:
         for part in tuple(self._parts):
             part.end(reason)
         return True
+
+    def leave(self, unfinished: str) -> None:
+        """Note a call that may still run when the mission is over, here and in the missions that it is part of."""
+        self.unfinished = (*self.unfinished, unfinished)[-_UNFINISHED:]
+        if self.parent is not None:
+            self.parent.leave(unfinished)
 
     def spend(self, spent: Spent) -> None:
         """Count what a model has used, here and in the missions that it is part of."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import math
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from dimos_streams import clock
 from dimos_streams.agent.config import SYSTEM_PROMPT, AgentConfig
@@ -28,19 +27,17 @@ from dimos_streams.agent.waiting import waits_behind
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
 from dimos_streams.errors import SkillError
+from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
-from dimos_streams.messages.std_msgs import String
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
+from dimos_streams.tool_stream.directory import ModuleDirectory
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "Said"]
 
-HOLD_PERIOD_S = 0.2
-RELEASES = 5
-"""How often the end of a hold is told, every ``HOLD_PERIOD_S``."""
 _LINE = 2000
 
 
@@ -53,9 +50,21 @@ class Said(BaseModel):
     """The model's last words."""
     reason: str
     """Why its last turn ended: ``completed``, ``max_iterations``, ``error``, …"""
+    unfinished: tuple[str, ...] = ()
+    """Calls of it that did not end when they were cancelled and may still run, each with what holds the robot.
+
+    Not in the JSON where there are none.
+    """
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        if not self.unfinished:
+            del fields["unfinished"]
+        return fields
 
     def __str__(self) -> str:
-        return self.text or self.reason
+        return "\n".join((self.text or self.reason, *self.unfinished))
 
 
 class MissionIncompleteError(SkillError):
@@ -73,7 +82,7 @@ class Agent(OperatorSkills):
     config: AgentConfig
     odom: In[Odometry] = In(required=False)
     battery: In[BatteryState] = In(required=False)
-    hold: Out[String]
+    hold: Out[Hold]
 
     async def start(self) -> None:
         """Raises ``UserError`` for a model or a gate that there is not."""
@@ -87,6 +96,7 @@ class Agent(OperatorSkills):
             record_dir=run_dir / FOLDER if run_dir else None,
             run_dir=run_dir,
             robot=self._robot,
+            directory=self.context.services.get(ModuleDirectory),
         )
         self.core.record.open()
         self.health = "waits for the bridge"
@@ -98,7 +108,7 @@ class Agent(OperatorSkills):
 
     async def run(self) -> None:
         """See ``Module``."""
-        self.spawn(self._hold_the_robot(), name="hold")
+        self.spawn(self.core.robot_hold.run(self.hold.publish), name="hold")
         place = await take_up(self.core, self.random, self._wait_for_bridge)
         self.health = "ok"
         self.spawn(tidy_up(self.core), name="tidy-up")
@@ -109,6 +119,8 @@ class Agent(OperatorSkills):
         core = getattr(self, "core", None)
         if core is not None:
             await core.close()
+            if core.holding and self.hold.wanted:
+                self.hold.publish(core.robot_hold.message(holding=True))
         gateway = getattr(self, "_gateway", None)
         if isinstance(gateway, HttpGateway):
             gateway.close()
@@ -144,7 +156,7 @@ class Agent(OperatorSkills):
         except asyncio.CancelledError:
             mission.end("cancelled")
             raise
-        said = Said(text=mission.text, reason=mission.reason)
+        said = Said(text=mission.text, reason=mission.reason, unfinished=mission.unfinished)
         if not completed(mission.reason):
             raise MissionIncompleteError(explained(mission), result=said)
         return said
@@ -187,17 +199,6 @@ class Agent(OperatorSkills):
             if over:
                 return
             await changed.wait()
-
-    async def _hold_the_robot(self) -> None:
-        """Tell the velocity gate while the robot has to be still, and when that is over: some times, for any
-        datagram may get lost."""
-        releases = 0
-        while True:
-            holding = self.core.holding
-            if holding or releases:
-                self.hold.publish(String(data=json.dumps({"source": self.name, "hold": holding})))
-            releases = RELEASES if holding else max(0, releases - 1)
-            await self.core.held_changed(HOLD_PERIOD_S if holding or releases else None)
 
     def _wait_for_bridge(self, why: str) -> None:
         self.health = why

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -51,6 +51,11 @@ class OpenCall:
         """It is asked to end. The first reason stays."""
         self.withdrawn = self.withdrawn or reason
         self.ending.set()
+
+
+def listed(calls: Iterable[OpenCall]) -> str:
+    """Calls by their skills and ids, for people."""
+    return ", ".join(f"{call.skill} (call {call.call_id})" for call in calls)
 
 
 def made_close(call: OpenCall, caller: str, outcome: Outcome, text: str, view: CallView | None = None) -> ToolEvent:

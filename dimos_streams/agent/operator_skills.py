@@ -15,7 +15,7 @@ from dimos_streams.agent.snapshots import snapshot
 from dimos_streams.agent.undo import Undone
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.module import Module
-from dimos_streams.operator.messages import AgentEvent, ApprovalView
+from dimos_streams.operator.messages import AgentEvent, ApprovalView, PauseReport
 from dimos_streams.operator.reporting import event_data, snapshot_data
 from dimos_streams.skill import Call, skill
 
@@ -64,13 +64,18 @@ class OperatorSkills(Module):
                 call.progress("", **snapshot_data(snapshot(core, watched=True)))
 
     @skill(audience="operator")
-    async def pause(self, reason: str = "") -> str:
+    async def pause(self, reason: str = "") -> PauseReport:
         """Begin nothing new and hold the robot still; what runs goes on waiting.
+
+        Tells which velocity gates hold the robot still. Where one has not said so, the robot may go on moving.
 
         Args:
             reason: Shown to other operators.
         """
-        return "paused" if self._core().control.pause(reason) else "it is paused already"
+        core = self._core()
+        changed = core.control.pause(reason)
+        hold = await core.robot_hold.confirmed()
+        return PauseReport(changed=changed, held=hold.held, not_held=hold.not_held)
 
     @skill(audience="operator")
     async def resume(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from dimos_streams.agent.calls import CallManager
@@ -16,6 +16,11 @@ from dimos_streams.agent.offers import Offers
 from dimos_streams.agent.open_call import Deliver
 from dimos_streams.agent.queue import MessageQueue
 from dimos_streams.agent.stopping import RobotState
+from dimos_streams.operator.messages import HoldView
+
+
+async def _no_gate() -> HoldView:
+    return HoldView()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,3 +46,5 @@ class LoopParts:
     settings: LoopSettings = field(default_factory=LoopSettings)
     cost: Callable[[Usage], float | None] = lambda usage: None
     robot: Callable[[], RobotState] = RobotState
+    confirm_hold: Callable[[], Awaitable[HoldView]] = _no_gate
+    """What the velocity gates say of the robot's being held."""

@@ -27,4 +27,5 @@ def completed(reason: str) -> bool:
 def explained(mission: Mission) -> str:
     """The reason of a mission that did not complete, in a sentence for people."""
     why = mission.why or _MEANINGS.get(mission.reason, "")
-    return f"the mission did not complete: {mission.reason or 'unknown'}{f' ({why})' if why else ''}"
+    reason = f"the mission did not complete: {mission.reason or 'unknown'}{f' ({why})' if why else ''}"
+    return "; ".join((reason, *mission.unfinished))

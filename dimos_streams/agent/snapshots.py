@@ -27,6 +27,7 @@ def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
         number=core.events.last_number,
         state=loop.state.value,
         mode=core.control.mode.value,
+        hold=core.robot_hold.shown,
         waiting_calls=tuple(
             WaitingCall(
                 skill=call.skill, arguments=dict(call.arguments), tool_call_id=call.tool_call_id, parent=call.parent

@@ -10,6 +10,7 @@ from dimos_streams import clock
 from dimos_streams.agent.aborting import AbortReport
 from dimos_streams.agent.events import EventKind
 from dimos_streams.errors import SkillError
+from dimos_streams.operator.messages import HoldView
 from dimos_streams.tool_stream.gateway import CallView
 
 if TYPE_CHECKING:
@@ -24,24 +25,26 @@ async def stop_all(core: AgentCore, id: str, words: str) -> str:
     hold the robot meanwhile. What was done. ``id`` is the call of ``say`` that asks for it.
 
     The model's stream is cut when this begins, before anything is waited for. Raises ``SkillError`` that names calls
-    which may still run; the agent is paused then.
+    which may still run; the agent is paused then. So it does if a velocity gate has not held the robot.
     """
     reason = f"the operator said {words!r}"
     abort = core.loop.begin_abort(reason, keeps_mode=True)
     abort.on_end.append(lambda report: _record(core, id, words, _text(report, [])))
     core.stops += 1
-    core.look_at_hold()
+    core.robot_hold.changed()
     try:
         (ended, left), report = await asyncio.gather(_end_others(core, reason), asyncio.shield(abort.done))
         if left:
             core.control.pause("calls of others may still run")
     finally:
         core.stops -= 1
-        core.look_at_hold()
+        core.robot_hold.changed()
     text = _text(report, ended)
     running = [*report.unfinished, *(view.call_id for view in left)]
     if running:
         raise SkillError(f"{text}; may still run: {', '.join(running)}; the agent stays paused")
+    if report.not_held:
+        raise SkillError(text)
     return text
 
 
@@ -86,4 +89,5 @@ def _text(report: AbortReport, others: list[CallView]) -> str:
         *([f"{missions} mission{'s'[: missions != 1]} ended"] if missions else []),
     ]
     theirs = ", ".join(f"{view.skill} of {view.caller}" for view in others)
-    return f"stopped: {', '.join(done)}{f' (also {theirs})' if theirs else ''}"
+    text = f"stopped: {', '.join(done)}{f' (also {theirs})' if theirs else ''}"
+    return f"{text}; the robot was {HoldView.__str__(report)}" if report.not_held else text

@@ -24,7 +24,6 @@ from dimos_streams.bus import Bus
 from dimos_streams.errors import CallRejectedError, SkillArgumentError, SkillError, SkillUnavailableError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
-from dimos_streams.text import repaired
 from dimos_streams.tool_stream.directory import ModuleDirectory, ModuleView, check_arguments
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, is_name, json_text
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
@@ -68,7 +67,8 @@ class Broker:
         self.bus = bus
         self.ledger = Ledger(journal, hub)
         self.receiver = ToolStreamReceiver(bus, self.ledger.take, resume=self.ledger.resume, name=name)
-        self.directory = ModuleDirectory(bus, on_status=self._on_status)
+        self.directory = ModuleDirectory(bus)
+        self.directory.listen(self._on_status)
         self._tending = Tending(bus, self.ledger, self.directory, self.receiver.finish, self.patience)
         self._authority = Authority(self.directory, self.ledger.calls)
         self._reviews = Reviews(self._authority, self.ledger, self._tending, self._new_id)
@@ -134,7 +134,7 @@ class Broker:
             skill=skill,
             module="",
             caller=caller,
-            arguments=repaired(arguments),
+            arguments=dict(arguments),
             key=idempotency_key,
             wish=on_loss,
         )
@@ -167,7 +167,7 @@ class Broker:
         return [call.view() for call in (self.ledger.calls.open if open_only else self.ledger.calls)]
 
     async def view(self, call_id: str) -> CallView:
-        """One call, for as long as the journal has it. Raises ``UnknownCallError``."""
+        """One call. Raises ``UnknownCallError``."""
         return self._known(call_id).view()
 
     async def wait(self, call_id: str, until: Literal["answer", "close"], timeout_s: float) -> bool:
@@ -226,7 +226,10 @@ class Broker:
         module, info = self.directory.find(call.skill)
         self._authority.check(call, info)
         check_arguments(info, call.arguments)
-        size = len(json_text({"caller": call.caller, "arguments": call.arguments}).encode())
+        try:
+            size = len(json_text({"caller": call.caller, "arguments": call.arguments}).encode())
+        except UnicodeError as error:
+            raise SkillArgumentError(call.skill, {"arguments": f"text that has no UTF-8 form: {error}"}) from error
         if size > MAX_ARGUMENTS:
             problem = f"they have {size} bytes, {MAX_ARGUMENTS} are possible"
             raise SkillArgumentError(call.skill, {"arguments": problem})
@@ -289,7 +292,7 @@ class Broker:
         return f"{call.skill!r} needs {resource!r}, which call {holder!r} holds{who}"
 
     def _known(self, call_id: str) -> CallState:
-        call = self.ledger.calls.get(call_id) or self.ledger.recall(call_id)
+        call = self.ledger.calls.get(call_id)
         if call is None:
             raise UnknownCallError(call_id)
         return call

@@ -11,7 +11,7 @@ from dimos_streams.cli.output import shortened, table_lines
 from dimos_streams.cli.watch import watching
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import AgentView, agents_among, choose_agent
-from dimos_streams.operator.messages import ApprovalView
+from dimos_streams.operator.messages import ApprovalView, HoldView
 
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
@@ -25,6 +25,19 @@ async def command(gateway: SkillGateway, name: str, arguments: Mapping[str, Any]
     """Have an agent do something; what it says. Raises ``UserError`` or ``SkillError`` if it did not."""
     offered = await gateway.skills()
     return (await _ask(gateway, choose_agent(agents_among(offered), agent), name, arguments, offered)).text
+
+
+async def hold(gateway: SkillGateway, name: str, arguments: Mapping[str, Any], agent: str = "") -> tuple[str, bool]:
+    """Have an agent hold its robot still, by ``pause`` or ``abort``; what it says, and whether all gates confirm it.
+
+    An agent that does not tell of gates confirms nothing. Raises ``UserError`` or ``SkillError`` if it did not.
+    """
+    offered = await gateway.skills()
+    closed = await _ask(gateway, choose_agent(agents_among(offered), agent), name, arguments, offered)
+    result = closed.data.get("result")
+    fields = result if isinstance(result, Mapping) else {}
+    view = HoldView.model_validate({key: fields[key] for key in HoldView.model_fields if key in fields})
+    return closed.text, view.confirmed
 
 
 async def pending(gateway: SkillGateway, agent: str = "") -> list[ApprovalView]:

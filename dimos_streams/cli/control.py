@@ -89,8 +89,8 @@ def pause(
     port: options.Port = None,
     token: options.Token = None,
 ) -> None:
-    """Hold the robot still and begin nothing new."""
-    _command("pause", {"reason": reason}, agent, url, port, token)
+    """Hold the robot still and begin nothing new. Exit code 1 unless every velocity gate says that it holds."""
+    _hold("pause", {"reason": reason}, agent, url, port, token)
 
 
 def resume(
@@ -127,8 +127,19 @@ def abort(
     port: options.Port = None,
     token: options.Token = None,
 ) -> None:
-    """End the agent's missions and their calls."""
-    _command("abort", {"rollback": rollback, "reason": reason}, agent, url, port, token)
+    """End the agent's missions and their calls. Exit code 1 unless every velocity gate has held the robot still."""
+    _hold("abort", {"rollback": rollback, "reason": reason}, agent, url, port, token)
+
+
+def _hold(
+    name: str, arguments: dict[str, Any], agent: str, url: str | None, port: int | None, token: str | None
+) -> None:
+    from dimos_streams.cli.commanding import hold
+
+    text, confirmed = at_bridge(lambda gateway: hold(gateway, name, arguments, agent), url, port, token)
+    write(text)
+    if not confirmed:
+        raise typer.Exit(1)
 
 
 def _command(

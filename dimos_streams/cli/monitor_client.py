@@ -9,6 +9,8 @@ from urllib.parse import urlencode
 
 from dimos_streams.cli.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.output import shortened, write, write_json
+from dimos_streams.holding import gate_state
+from dimos_streams.operator.messages import HoldView
 
 _MAX_DATA = 120
 
@@ -68,7 +70,7 @@ class Lines:
             waiting = [view for agent in agents.values() for view in agent["approvals"]]
             yield from self._changed("approval", {view["id"]: _approval(view) for view in waiting})
         if modules is not None:
-            yield from self._changed("module", {module["name"]: module["health"] for module in modules})
+            yield from self._changed("module", {module["name"]: _module(module) for module in modules})
 
     def _changed(self, what: str, now: dict[str, str]) -> Iterator[str]:
         before, self._seen[what] = self._seen.get(what, {}), now
@@ -79,7 +81,14 @@ class Lines:
 
 def _agent(view: Mapping[str, Any]) -> str:
     mode = "" if view["mode"] == "running" else f", {view['mode']}"
+    if view.get("hold") is not None:
+        mode = f"{mode}, {HoldView.model_validate(view['hold'])}"
     return f"{view['state']}{mode} ({len(view['missions'])} missions, {len(view['calls'])} calls, {view['model']})"
+
+
+def _module(module: Mapping[str, Any]) -> str:
+    gate = gate_state(module.get("state") or {})
+    return f"{module['health']}, {gate}" if gate is not None else str(module["health"])
 
 
 def _approval(view: Mapping[str, Any]) -> str:

@@ -126,8 +126,8 @@ def _modules_of(record: RunRecord) -> list[str]:
 
 def _module(name: str, view: dict[str, Any] | None) -> dict[str, Any]:
     if view is None:
-        return {"name": name, "health": "unknown", "alive": None}
-    return {"name": name, "health": view["health"], "alive": view["alive"]}
+        return {"name": name, "health": "unknown", "alive": None, "state": {}}
+    return {"name": name, "health": view["health"], "alive": view["alive"], "state": view["state"]}
 
 
 def _write_state(state: dict[str, Any]) -> None:
@@ -159,7 +159,11 @@ def _counts(counts: dict[str, Any]) -> str:
 def _health(module: dict[str, Any]) -> str:
     if module["alive"] is None:
         return str(module["name"])
-    return f"{module['name']} ({module['health']})"
+    from dimos_streams.holding import gate_state
+
+    gate = gate_state(module["state"])
+    said = f"; {gate}" if gate is not None and module["alive"] else ""
+    return f"{module['name']} ({module['health']}{said})"
 
 
 def _duration(seconds: float) -> str:

@@ -122,6 +122,48 @@ class WaitingCall(Message):
     """The call whose skill asks for it, empty where the model asks itself."""
 
 
+class GateNotHeld(Message):
+    """A velocity gate that does not confirm that it holds the robot still."""
+
+    gate: str
+    """The gate module's name."""
+    problem: Literal["silent", "deaf", "not_holding", "moving"]
+    """It was not heard of, its ``hold`` is not wired, it does not hold for this agent, or the base is driven."""
+    text: str
+    """The same, for people."""
+
+
+class HoldView(Message):
+    """What the velocity gates of an agent's robot say of its hold. Only they know whether the robot is kept still."""
+
+    held: tuple[str, ...] = ()
+    """Gates that have said that they hold it still for this agent."""
+    not_held: tuple[GateNotHeld, ...] = ()
+    """Gates that were heard of and have not."""
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether there is a gate, and each has said that it holds."""
+        return bool(self.held) and not self.not_held
+
+    def __str__(self) -> str:
+        if self.not_held:
+            return f"NOT held: {'; '.join(f'{gate.gate}: {gate.text}' for gate in self.not_held)}"
+        if self.held:
+            return f"held by {', '.join(self.held)}"
+        return "NOT held: no velocity gate was heard, nothing confirms that a robot stands"
+
+
+class PauseReport(HoldView):
+    """What a pause did. Nothing begins any more in any case."""
+
+    changed: bool
+    """False if the agent was paused already."""
+
+    def __str__(self) -> str:
+        return f"{'paused' if self.changed else 'it is paused already'}, {super().__str__()}"
+
+
 class AgentSnapshot(Message):
     """All that an operator needs to know about an agent, at one moment."""
 
@@ -133,6 +175,8 @@ class AgentSnapshot(Message):
     """Of the loop: ``idle``, ``streaming``, ``executing``, …; the agent's documentation lists them."""
     mode: Literal["running", "paused", "stepping"] = "running"
     """Whether calls may begin: at once, not at all, or one by one."""
+    hold: HoldView | None = None
+    """While the robot is to be still, what its velocity gates say of that; None as long as they may just be late."""
     waiting_calls: tuple[WaitingCall, ...] = ()
     """In step mode, those that wait for the operator, oldest first."""
     model: str
@@ -192,6 +236,8 @@ class ModuleLine(Message):
     health: str
     """``ok``, or what is wrong."""
     alive: bool
+    state: dict[str, Any] = Field(default_factory=dict)
+    """What it says of its own state, by topics: ``velocity_gate`` for instance."""
 
 
 class RobotView(Message):

@@ -5,8 +5,10 @@ The skills of an agent module that operators' tools call (all with ``audience="o
 
     say(text)                                                its call is open until the mission is over
     report()                                                 open until cancelled; while one is, somebody watches
-    pause(reason="") · resume() · step(mode="once")          mode: "on", "off", "once"
-    abort(rollback=False, reason="") · undo(count=1)
+    pause(reason="") -> HoldView                             what the velocity gates say of it
+    resume() · step(mode="once")                             mode: "on", "off", "once"
+    abort(rollback=False, reason="") -> HoldView
+    undo(count=1)
     approvals() -> list[ApprovalView]                        those that are pending
     decide(approval, decision, arguments=None, reason="")    decision: "approve", "reject", "delete"
     amend(approval, arguments)

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from dimos_streams.holding import HoldTable
 from dimos_streams.robot.motion import STILL, Velocity
 
 Source = Literal["teleop", "skill"]
 
 _MAX_ANGLE = 2 * math.tau
-_MAX_HOLDERS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,6 @@ class GateLimits:
     turn_acceleration: float = 5.0
     command_timeout_s: float = 0.2
     teleop_hold_s: float = 0.5
-    hold_timeout_s: float = 15.0
     scan_timeout_s: float = 0.5
     robot_radius: float = 0.22
     side_margin: float = 0.08
@@ -52,7 +51,8 @@ class GateLogic:
     With `needs_scan`, nothing moves sideways or ahead without a fresh scan.
     """
 
-    def __init__(self, limits: GateLimits, *, needs_scan: bool) -> None:
+    def __init__(self, limits: GateLimits, *, needs_scan: bool, name: str = "gate") -> None:
+        """``name`` is for the log."""
         self.limits = limits
         self.needs_scan = needs_scan
         self._commands: dict[Source, _Command] = {}
@@ -60,20 +60,8 @@ class GateLogic:
         self._scanned_at: float | None = None
         self._last = STILL
         self._decided_at: float | None = None
-        self._held: dict[str, float] = {}
-
-    def hold(self, source: str, holding: bool, now: float) -> None:
-        """Somebody wants the robot still, or no longer. A hold is repeated while it lasts."""
-        self._held.pop(source, None)
-        if holding:
-            self._held[source] = now
-        while len(self._held) > _MAX_HOLDERS:
-            del self._held[next(iter(self._held))]
-
-    def held(self, now: float) -> bool:
-        """Whether skills may not move the base: till each hold is released, or its source silent for too long."""
-        self._held = {who: at for who, at in self._held.items() if now - at <= self.limits.hold_timeout_s}
-        return bool(self._held)
+        self.holds = HoldTable(name)
+        """While somebody holds, skills can't move the base."""
 
     def command(self, source: Source, velocity: Velocity, now: float) -> None:
         """Take a wish. One with a value that is no number counts as a wish to stand."""
@@ -120,7 +108,7 @@ class GateLogic:
         if teleop is not None and now - teleop.at <= self.limits.teleop_hold_s:
             return None
         if skill is not None and now - skill.at <= self.limits.command_timeout_s:
-            return STILL if self.held(now) else skill.velocity
+            return STILL if self.holds.held(now) else skill.velocity
         return None
 
     def _limited(self, wish: Velocity) -> Velocity:

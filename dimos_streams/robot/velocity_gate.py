@@ -1,16 +1,14 @@
 """The one way to the base's motors: every velocity passes here."""
 
 import asyncio
-import json
-import logging
 
 from pydantic import Field
 
 from dimos_streams import clock
-from dimos_streams.limited_log import LimitedLog
+from dimos_streams.holding import GATE, GateState
+from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
-from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.robot.gate_logic import GateLimits, GateLogic, Source
 from dimos_streams.robot.motion import STILL, Velocity
@@ -18,10 +16,8 @@ from dimos_streams.streams import In, Out
 
 PERIOD_S = 0.05
 PARTING_ZEROS = 5
-IDLE_PERIODS = 10
 
 _DEFAULTS = GateLimits()
-_log = LimitedLog(logging.getLogger(__name__))
 
 
 class VelocityGateConfig(ModuleConfig):
@@ -37,11 +33,6 @@ class VelocityGateConfig(ModuleConfig):
     teleop_hold_s: float = Field(
         _DEFAULTS.teleop_hold_s, ge=0.0, description="skills wait so long after the last teleop command"
     )
-    hold_timeout_s: float = Field(
-        _DEFAULTS.hold_timeout_s,
-        gt=0.0,
-        description="a hold that is not repeated for so long has ended; whoever holds may need a restart",
-    )
     scan_timeout_s: float = Field(
         _DEFAULTS.scan_timeout_s, gt=0.0, description="without a scan for so long the base only turns"
     )
@@ -55,9 +46,9 @@ class VelocityGateConfig(ModuleConfig):
 class VelocityGate(Module):
     """Ranks the sources of velocities, limits them, stops before obstacles and zeroes what is stale.
 
-    `teleop_vel` outranks `skill_vel`. While somebody holds (`hold`, JSON with `source` and `hold`, repeated while it
-    lasts) skills can't move the base; teleop still can. Publishes at 20 Hz while somebody commands, then a
-    few zeros, then zeros at 2 Hz.
+    `teleop_vel` outranks `skill_vel`. While somebody holds, skills can't move the base; teleop still can. Its
+    heartbeats say for whom it holds, see `GateState`. Publishes at 20 Hz while somebody commands, then a few zeros,
+    then nothing: whoever else drives the base is not braked.
     """
 
     config: VelocityGateConfig
@@ -65,49 +56,51 @@ class VelocityGate(Module):
     skill_vel: In[Twist] = In(required=False)
     teleop_vel: In[Twist] = In(required=False)
     scan: In[LaserScan] = In(required=False)
-    hold: In[String] = In(queue=16, required=False)
+    hold: In[Hold] = In(required=False)
 
     cmd_vel: Out[Twist]
 
+    _quiet = PARTING_ZEROS + 1
+    """Periods since the last one with something to say."""
+
     async def start(self) -> None:
         """Listen."""
-        self.logic = GateLogic(GateLimits(**self.config.model_dump()), needs_scan=self.scan.wired)
+        self.logic = GateLogic(
+            GateLimits(**self.config.model_dump()), needs_scan=self.scan.wired, name=f"velocity gate {self.name!r}"
+        )
+        self._tell(clock.monotonic(), still=True)
         self.skill_vel.on_message(lambda twist: self._take("skill", twist))
         self.teleop_vel.on_message(lambda twist: self._take("teleop", twist))
         self.scan.on_message(self._take_scan)
-        self.hold.on_message(self._take_hold)
+        self.hold.on_message(lambda hold: self.logic.holds.take(hold, clock.monotonic()))
 
     async def run(self) -> None:
         """Decide and publish, period for period."""
-        quiet = PARTING_ZEROS
         due = clock.monotonic()
         while True:
             now = clock.monotonic()
             velocity = self.logic.decide(now)
-            quiet = 0 if self.logic.commanded(now) or velocity != STILL else quiet + 1
-            if quiet <= PARTING_ZEROS or quiet % IDLE_PERIODS == 0:
+            busy = self.logic.commanded(now) or velocity != STILL
+            self._quiet = 0 if busy else min(self._quiet, PARTING_ZEROS) + 1
+            if self._quiet <= PARTING_ZEROS:
                 self.cmd_vel.publish(_twist(velocity))
+            self._tell(now, still=velocity == STILL)
             due = max(due + PERIOD_S, now)
             await asyncio.sleep(due - now)
 
     async def stop(self) -> None:
-        """Leave the base at rest."""
-        if self.cmd_vel.wanted:
+        """Leave the base at rest, if it was this gate that moved it."""
+        if self._quiet <= PARTING_ZEROS and self.cmd_vel.wanted:
             self.cmd_vel.publish(_twist(STILL))
 
     def _take(self, source: Source, twist: Twist) -> None:
         velocity = Velocity(twist.linear.x, twist.linear.y, twist.angular.z)
         self.logic.command(source, velocity, clock.monotonic())
 
-    def _take_hold(self, message: String) -> None:
-        """What is no hold changes nothing."""
-        try:
-            fields = json.loads(message.data)
-            source, holding = str(fields["source"]), fields["hold"] is True
-        except (ValueError, TypeError, KeyError) as error:
-            _log.warning("%s: skipped a hold that is none, %r: %s", self.name, message.data[:100], error)
-            return
-        self.logic.hold(source, holding, clock.monotonic())
+    def _tell(self, now: float, *, still: bool) -> None:
+        """Say what operators have to know, once it is done."""
+        state = GateState(listens=self.hold.wired, holds=self.logic.holds.sources(now), still=still)
+        self.report_state({GATE: state.model_dump(mode="json")})
 
     def _take_scan(self, scan: LaserScan) -> None:
         valid = (scan.range_min, scan.range_max)

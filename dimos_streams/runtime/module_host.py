@@ -9,6 +9,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.module import Module
 from dimos_streams.streams import In, Out
+from dimos_streams.tool_stream.directory import ModuleDirectory
 from dimos_streams.tool_stream.host import SkillHost
 
 STOP_BOUND_S = 3.0
@@ -38,6 +39,7 @@ class ModuleHost:
             self._skills.start()
             self._skills_started = True
         module.context.services.offer(Bus, self._bus)  # type: ignore[type-abstract]
+        module.context.services.offer(ModuleDirectory, self._skills.directory)
         self._connect(module, topics)
         self._modules.append(module)
         try:

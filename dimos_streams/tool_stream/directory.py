@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -15,9 +15,10 @@ from dimos_streams.errors import MessageError, SkillArgumentError, SkillError, U
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
+from dimos_streams.module import MAX_STATE
 from dimos_streams.skill import SkillInfo
 from dimos_streams.text import well_formed_json
-from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name
+from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name, json_object
 
 HEARTBEAT_S = 0.25
 ALIVE_S = 1.5
@@ -46,6 +47,8 @@ class ModuleView:
     age_s: float
     """Seconds since its last heartbeat."""
     skills: tuple[SkillInfo, ...]
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """What it says of its own state, by topics; as of its last heartbeat."""
 
     @property
     def alive(self) -> bool:
@@ -59,6 +62,8 @@ class _Entry:
     heard: float
     skills_version: str = ""
     skills: tuple[SkillInfo, ...] = ()
+    state_json: str = ""
+    state: Mapping[str, Any] = field(default_factory=dict)
     word: str = ""
     """What somebody else said of its health, and when."""
     told: float = float("-inf")
@@ -67,10 +72,9 @@ class _Entry:
 class ModuleDirectory:
     """Listens to heartbeats. Use from the bus's loop only."""
 
-    def __init__(self, bus: Bus, on_status: Callable[[ModuleStatus], None] | None = None) -> None:
-        """``on_status`` is called with each valid heartbeat, after the directory has taken it."""
+    def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._on_status = on_status
+        self._listeners: list[Callable[[ModuleStatus], None]] = []
         self._entries: dict[str, _Entry] = {}
         self._subscription: Subscription | None = None
         self._described = float("-inf")
@@ -86,6 +90,19 @@ class ModuleDirectory:
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
+
+    def listen(self, listener: Callable[[ModuleStatus], None]) -> Callable[[], None]:
+        """Call ``listener`` with each valid heartbeat, once the directory has taken it.
+
+        What is returned ends that, and may be called twice.
+        """
+        self._listeners.append(listener)
+
+        def end() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return end
 
     def modules(self) -> list[ModuleView]:
         """All modules heard of, by name."""
@@ -115,7 +132,7 @@ class ModuleDirectory:
             health = entry.word
         else:
             health = status.health[:_MAX_HEALTH] if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
-        return ModuleView(name, status.instance, status.pid, health, age, entry.skills)
+        return ModuleView(name, status.instance, status.pid, health, age, entry.skills, entry.state)
 
     def _on_message(self, channel: str, data: bytes) -> None:
         try:
@@ -139,8 +156,22 @@ class ModuleDirectory:
             entry.skills, entry.skills_version = skills, status.skills_version
         elif entry.skills_version != status.skills_version:
             self._ask_for_skills()
-        if self._on_status is not None:
-            self._on_status(status)
+        self._take_state(entry, status.state_json)
+        for listener in tuple(self._listeners):
+            listener(status)
+
+    def _take_state(self, entry: _Entry, text: str) -> None:
+        """What can't be read says nothing; the rest of the heartbeat counts all the same."""
+        if text == entry.state_json:
+            return
+        entry.state_json, entry.state = text[: MAX_STATE + 1], {}
+        try:
+            if len(text) > MAX_STATE:
+                raise MessageError(STATUS, ModuleStatus.msg_name, f"a state of more than {MAX_STATE} bytes")
+            entry.state = json_object(text, STATUS, ModuleStatus.msg_name)
+        except MessageError as error:
+            self.malformed += 1
+            _log.warning("skipped the state of module %r: %s", entry.status.module, error)
 
     def _take_word(self, status: ModuleStatus) -> None:
         """A status without an instance is not the module's own: it tells what is wrong with it."""
@@ -170,8 +201,8 @@ def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
     problems: dict[str, str] = {}
     for found in errors:
         path = ".".join(str(part) for part in found.absolute_path)
-        for field, problem in _explain(found, path, skill.parameters):
-            problems.setdefault(field, problem)
+        for name, problem in _explain(found, path, skill.parameters):
+            problems.setdefault(name, problem)
     if problems:
         raise SkillArgumentError(skill.name, problems)
 

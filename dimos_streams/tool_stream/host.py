@@ -19,9 +19,9 @@ from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.module import Module
-from dimos_streams.skill import OnLoss, SkillClient, SkillSpec, skills_of
+from dimos_streams.skill import OnLoss, SkillSpec, skills_of
 from dimos_streams.tool_stream.audience import refusal
-from dimos_streams.tool_stream.client import BusSkillClient, NoSkillClient
+from dimos_streams.tool_stream.client import BusSkillClient
 from dimos_streams.tool_stream.directory import HEARTBEAT_S, ModuleDirectory
 from dimos_streams.tool_stream.event import (
     CALLS,
@@ -102,6 +102,7 @@ class SkillHost:
         version = hashlib.sha256(skills_json.encode()).hexdigest()[:12]
         named = {info.name: spec for info, spec in zip(infos, specs, strict=True)}
         self._modules[module.name] = _Hosted(module, named, skills_json, version, LossWatch(module))
+        module.on_state = lambda: self._send_status(module.name)
         self._send_status(module.name, with_skills=True)
 
     async def remove(self, module: Module, reason: str) -> None:
@@ -116,6 +117,7 @@ class SkillHost:
             _, hanging = await asyncio.wait(tasks, timeout=_CANCEL_BOUND_S)
             for task in hanging:
                 _logger.error("%s did not end within %g s of its cancellation", task.get_name(), _CANCEL_BOUND_S)
+        module.on_state = lambda: None
         self._modules.pop(module.name, None)
 
     async def stop(self) -> None:
@@ -165,6 +167,7 @@ class SkillHost:
             skills_json=hosted.skills_json if with_skills else "",
             call_ids=[call_id for call_id, _ in live],
             last_seqs=[seq for _, seq in live],
+            state_json=hosted.module.state_json,
         )
         self._bus.publish(STATUS, encode(status))
 
@@ -238,11 +241,7 @@ class SkillHost:
             writer.close(Outcome.REJECTED, str(error)[:_MAX_TEXT], {})
             self._seen[message.call_id] = Outcome.REJECTED
             return
-        client: SkillClient = BusSkillClient(
-            self._bus, self.directory, call_id=message.call_id, caller=message.caller
-        )
-        if spec.policy.read_only:
-            client = NoSkillClient(message.skill)
+        client = BusSkillClient(self._bus, self.directory, call_id=message.call_id, caller=message.caller)
         moves = spec.policy.moves
         running = RunningCall(writer, arguments, message.parent, client, moves=moves, on_loss=on_loss)
         task = asyncio.get_running_loop().create_task(

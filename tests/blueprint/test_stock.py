@@ -16,6 +16,7 @@ from dimos_streams.blueprint.graph import render
 from dimos_streams.blueprint.load import resolve, stock_descriptions
 from dimos_streams.blueprint.settings import explain
 from dimos_streams.blueprint.stock import GROUP, find_stock, stock_blueprints
+from dimos_streams.blueprint.wiring import wire
 from dimos_streams.errors import UserError
 
 OWN = ["agent-openai", "base-robot", "follow-person", "patrol", "robot-and-agent", "robot-only", "two-robots"]
@@ -54,6 +55,12 @@ def test_their_header_tells_the_commands(name: str) -> None:
     text = target.read_text(encoding="utf-8")
     for command in ("check", "graph", "run"):
         assert f"#   dimos-streams {command} {name}" in text
+
+
+@pytest.mark.feature("B3")
+@pytest.mark.parametrize("name", ["base-robot", *(name for name in OWN if name not in ("base-robot", "two-robots"))])
+def test_every_robot_listens_to_who_holds_it_whoever_that_is(name: str) -> None:
+    assert wire(resolve(name))["gate"].topics["hold"] == "/hold"
 
 
 def test_checking_them_imports_nothing_heavy() -> None:

@@ -144,8 +144,9 @@ _READ_AS = {
     "skill": "SkillLine",
     "module": "ModuleLine",
     "robot": "RobotView",
+    "hold": "HoldView",
 }
-_METHODS = {"flatMap", "filter", "includes", "startsWith", "lastIndexOf", "slice"}
+_METHODS = {"join", "length", "flatMap", "filter", "includes", "startsWith", "lastIndexOf", "slice"}
 
 
 def test_the_page_reads_only_fields_that_are_there() -> None:

@@ -131,7 +131,8 @@ def test_an_id_that_no_url_can_hold_is_none(call_id: str) -> None:
         events: list[ToolStreamEvent] = []
         bus.subscribe(EVENTS, lambda _, data: events.append(decode(ToolStreamEvent, data)))
         statuses: list[ModuleStatus] = []
-        directory = ModuleDirectory(bus, on_status=statuses.append)
+        directory = ModuleDirectory(bus)
+        directory.listen(statuses.append)
         directory.start()
         host = ModuleHost(bus)
         await host.start(Sleeper(name="sleeper"), {})

@@ -66,6 +66,10 @@ def test_pause_resume_step_and_abort(console: Console) -> None:
     assert console("step", "on")[0] == 0
     assert console("step", "twice")[0] == 2
     assert console("abort", "--rollback", "--reason", "fire")[0] == 0
+    agent.held = ()
+    assert console("pause") == (1, "pause is done\n", ""), "no gate has said that it holds"
+    assert console("abort")[0] == 1
+    del agent.commands[-2:]
     assert agent.commands == [
         ("pause", {"reason": "look"}),
         ("resume", {}),

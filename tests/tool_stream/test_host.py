@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from typing import Any
 
 import pytest
 
+from dimos_streams.bus import create_bus
 from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.messages.codec import encode
-from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.tool_stream.event import CALLS, Outcome, ToolEvent
+from dimos_streams.tool_stream.directory import ModuleDirectory
+from dimos_streams.tool_stream.event import CALLS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.threads import ToolStream
 from tests.helpers import run_virtual
 
@@ -217,6 +218,56 @@ def test_a_call_that_comes_twice_runs_once() -> None:
     run_virtual(scenario())
 
 
+@pytest.mark.feature("C4")
+def test_what_a_module_says_of_its_state_is_told_at_once_and_with_each_heartbeat() -> None:
+    async def main() -> None:
+        async with ModuleHarness(Counter, name="counter") as harness:
+            directory = ModuleDirectory(harness.bus)
+            directory.start()
+            heard: list[ModuleStatus] = []
+            directory.listen(heard.append)
+            await asyncio.sleep(0.3)
+            heard.clear()
+            harness.module.report_state({"gate": {"open": True}})
+            harness.module.report_state({"gate": {"open": True}})
+            await asyncio.sleep(0)
+            assert [status.state_json for status in heard] == ['{"gate":{"open":true}}'], "once"
+            view = directory.module("counter")
+            assert view is not None
+            assert view.state == {"gate": {"open": True}}
+            await asyncio.sleep(1.0)
+            assert {status.state_json for status in heard} == {'{"gate":{"open":true}}'}
+            assert len(heard) >= 4
+            with pytest.raises(ValueError, match="the state of module 'counter' has 5008 bytes, 4000 are possible"):
+                harness.module.report_state({"x": "y" * 5000})
+            with pytest.raises(ValueError, match="not JSON compliant"):
+                harness.module.report_state({"x": float("nan")})
+            harness.module.report_state({})
+            await asyncio.sleep(0)
+            assert heard[-1].state_json == ""
+            directory.stop()
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize("bad", ["{", "[]", "3", '{"x": NaN}', '{"x": "' + "y" * 5000 + '"}', "[" * 3000])
+def test_a_state_that_can_not_be_read_is_counted_and_says_nothing(bad: str) -> None:
+    async def main() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        directory = ModuleDirectory(bus)
+        directory.start()
+        for text in ('{"gate": 1}', bad):
+            bus.publish(STATUS, encode(ModuleStatus(module="m", instance="1", health="ok", state_json=text)))
+            await asyncio.sleep(0)
+        (view,) = directory.modules()
+        assert (view.state, view.health, directory.malformed) == ({}, "ok", 1)
+        directory.stop()
+        await bus.close()
+
+    run_virtual(main())
+
+
 def test_schema_comes_from_signature_and_docstring() -> None:
     from dimos_streams.skill import skills_of
 
@@ -276,51 +327,3 @@ def test_a_module_refuses_what_is_not_for_who_calls_also_without_a_bridge() -> N
             assert (await ended("judge", "bridge", "look-1")).outcome is Outcome.REJECTED
 
     run_virtual(check())
-
-
-class Sensor(Module):
-    """It claims more than it keeps."""
-
-    @skill(read_only=True)
-    async def look(self, call: Call, then: str) -> str:
-        """Look, and go on with another skill."""
-        return await call.skills.start(then, {})
-
-
-def test_what_is_read_only_begins_no_other_call() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Sensor) as harness, ModuleHarness(Counter, bus=harness.bus):
-            call = await harness.call("look", then="answer")
-            with pytest.raises(SkillError, match=r"'look' can't begin 'answer': it is declared read_only"):
-                await call.result()
-
-    run_virtual(scenario())
-
-
-@pytest.mark.parametrize("more", [{"motion": True}, {"uses": {"base"}}, {"reversible": False}, {"undo": "back"}])
-def test_a_skill_that_changes_something_is_not_read_only(more: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match=f"read_only with {next(iter(more))}"):
-        skill(read_only=True, **more)
-
-
-class Truck(Module):
-    """It fails half-way."""
-
-    load: Any = None
-
-    @skill
-    async def unload(self) -> None:
-        """Unload."""
-        raise SkillError("the ramp is up", result=self.load)
-
-
-@pytest.mark.parametrize(("load", "told"), [({"parcels": 2}, {"parcels": 2}), (None, None), ("x" * 1_000_000, None)])
-def test_a_failed_call_tells_what_there_is_of_a_result(load: Any, told: Any) -> None:
-    async def scenario() -> None:
-        truck = Truck(name="truck")
-        truck.load = load
-        async with ModuleHarness(truck) as harness:
-            closed = await (await harness.call("unload")).closed()
-            assert (closed.outcome, closed.text, closed.data.get("result")) == ("failed", "the ramp is up", told)
-
-    run_virtual(scenario())

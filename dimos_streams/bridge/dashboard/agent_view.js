@@ -14,6 +14,7 @@ export function agentView(name, agent, context) {
   return h("section", { class: "panel agent", "data-key": name },
     h("div", { class: "line" }, h("h2", {}, name), h("span", { class: `badge ${agent.state}` }, agent.state),
       h("span", { class: `badge ${agent.mode}` }, agent.mode)),
+    agent.hold && holdView(agent.hold),
     controlsView(name, agent, context.live),
     agent.approvals.map((approval) => approvalView(name, approval, context.live)),
     waitingView(agent),
@@ -26,6 +27,15 @@ export function agentView(name, agent, context) {
     missionsView(agent, context),
     agent.plan && planView(agent.plan),
     h("p", { class: "quiet" }, factsText(agent)));
+}
+
+/** Only the velocity gates know whether the robot is kept still. */
+export function holdView(hold) {
+  const held = hold.held.length > 0 && hold.not_held.length === 0;
+  const missing = hold.not_held.map((gate) => `${gate.gate}: ${gate.text}`).join("; ");
+  const text = held ? `held by ${hold.held.join(", ")}`
+    : `NOT held: ${missing || "no velocity gate was heard, nothing confirms that a robot stands"}`;
+  return h("p", { class: held ? "held" : "held bad", role: held ? "status" : "alert" }, text);
 }
 
 /** Buttons that would do nothing are disabled. */

@@ -144,8 +144,9 @@ class Dashboard {
   async #ask(command) {
     const answer = await this.link.ask(command);
     const isGood = answer.type === "reply";
+    const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0;
     // What was said is in the conversation.
-    if (!isGood || command.command !== "say") this.notify(`${command.command}: ${outcome(answer)}`, !isGood);
+    if (!isGood || command.command !== "say") this.notify(`${command.command}: ${outcome(answer)}`, isBad);
     return isGood;
   }
 

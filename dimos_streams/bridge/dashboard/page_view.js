@@ -132,7 +132,15 @@ function modulesView(modules) {
     h("li", { "data-key": module.name, class: "line" },
       h("b", {}, module.name),
       h("span", { class: `badge ${module.alive && module.health === "ok" ? "ok" : "failed"}` }, module.health),
+      module.state["velocity_gate"] && h("span", {}, gateText(module.state["velocity_gate"])),
       h("span", { class: "quiet" }, `pid ${module.pid}`)))));
+}
+
+/** What a velocity gate says of itself. */
+function gateText(gate) {
+  if (!gate.listens) return "does not listen to /hold";
+  const holds = Array.isArray(gate.holds) ? gate.holds : [];
+  return holds.length > 0 ? `holds for ${holds.join(", ")}` : "holds for nobody";
 }
 
 export function noticesView(notices) {

@@ -78,4 +78,11 @@ def _call_line(call: CallState) -> CallLine:
 def _module_line(module: ModuleView) -> ModuleLine:
     # How long it has been silent would make a new state of each moment.
     health = module.health if module.alive else module.health.partition(":")[0]
-    return ModuleLine(name=module.name, instance=module.instance, pid=module.pid, health=health, alive=module.alive)
+    return ModuleLine(
+        name=module.name,
+        instance=module.instance,
+        pid=module.pid,
+        health=health,
+        alive=module.alive,
+        state=dict(module.state),
+    )

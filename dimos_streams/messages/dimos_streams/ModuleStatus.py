@@ -10,11 +10,11 @@ class ModuleStatus(Message):
 
     msg_name = "dimos_streams.ModuleStatus"
 
-    __slots__ = ["utime", "module", "instance", "pid", "host", "started_utime", "health", "skills_version", "skills_json", "n_calls", "call_ids", "last_seqs"]
+    __slots__ = ["utime", "module", "instance", "pid", "host", "started_utime", "health", "skills_version", "skills_json", "n_calls", "call_ids", "last_seqs", "state_json"]
 
-    __typenames__ = ["int64_t", "string", "string", "int32_t", "string", "int64_t", "string", "string", "string", "int32_t", "string", "int32_t"]
+    __typenames__ = ["int64_t", "string", "string", "int32_t", "string", "int64_t", "string", "string", "string", "int32_t", "string", "int32_t", "string"]
 
-    __dimensions__ = [None, None, None, None, None, None, None, None, None, None, ["n_calls"], ["n_calls"]]
+    __dimensions__ = [None, None, None, None, None, None, None, None, None, None, ["n_calls"], ["n_calls"], None]
 
     def __init__(self, **fields):
         self.utime = 0
@@ -81,6 +81,12 @@ class ModuleStatus(Message):
         LCM Type: int32_t[n_calls]
         """
 
+        self.state_json = ""
+        """
+        What the module says of its own state, a small JSON object by topics; empty for nothing.
+        LCM Type: string
+        """
+
 
         if fields:
             self._assign(fields)
@@ -126,6 +132,10 @@ class ModuleStatus(Message):
             buf.write(__call_ids_encoded)
             buf.write(b"\0")
         buf.write(struct.pack('>%di' % self.n_calls, *self.last_seqs[:self.n_calls]))
+        __state_json_encoded = self.state_json.encode('utf-8')
+        buf.write(struct.pack('>I', len(__state_json_encoded)+1))
+        buf.write(__state_json_encoded)
+        buf.write(b"\0")
 
     @staticmethod
     def decode(data: bytes):
@@ -161,12 +171,14 @@ class ModuleStatus(Message):
             __call_ids_len = struct.unpack('>I', buf.read(4))[0]
             self.call_ids.append(buf.read(__call_ids_len)[:-1].decode('utf-8'))
         self.last_seqs = struct.unpack('>%di' % self.n_calls, buf.read(self.n_calls * 4))
+        __state_json_len = struct.unpack('>I', buf.read(4))[0]
+        self.state_json = buf.read(__state_json_len)[:-1].decode('utf-8')
         return self
 
     @staticmethod
     def _get_hash_recursive(parents):
         if ModuleStatus in parents: return 0
-        tmphash = (0xae4579090b8d5a85) & 0xffffffffffffffff
+        tmphash = (0x128b731f55ed6043) & 0xffffffffffffffff
         tmphash  = (((tmphash<<1)&0xffffffffffffffff) + (tmphash>>63)) & 0xffffffffffffffff
         return tmphash
     _packed_fingerprint = None

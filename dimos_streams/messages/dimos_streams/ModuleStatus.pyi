@@ -17,6 +17,7 @@ class ModuleStatus(Message):
     n_calls: int
     call_ids: list[str]
     last_seqs: IntArray
+    state_json: str
 
     def __init__(
         self,
@@ -32,4 +33,5 @@ class ModuleStatus(Message):
         skills_json: str = "",
         call_ids: list[str] = ...,
         last_seqs: IntArray = ...,
+        state_json: str = "",
     ) -> None: ...

@@ -18,6 +18,7 @@ from dimos_streams.operator.messages import (
     AgentSnapshot,
     ApprovalView,
     ConversationEntry,
+    HoldView,
     MissionView,
     QueueView,
     Usage,
@@ -29,6 +30,15 @@ from tests.bridge.parts import Scene, Worker
 
 class ToyConfig(ModuleConfig):
     """Nothing to set."""
+
+
+class Held(HoldView):
+    """A command's result with a text."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class ToyAgent(Module):
@@ -44,6 +54,7 @@ class ToyAgent(Module):
         self.commands: list[tuple[str, dict[str, Any]]] = []
         self.approval: ApprovalView | None = None
         self.disabled: set[str] = set()
+        self.held: tuple[str, ...] = ("gate",)
         self.reports: dict[str, asyncio.Queue[AgentEvent | AgentSnapshot]] = {}
 
     def emit(self, kind: str, **data: Any) -> None:
@@ -97,9 +108,9 @@ class ToyAgent(Module):
         return "done"
 
     @skill(audience="operator")
-    async def pause(self, reason: str = "") -> str:
+    async def pause(self, reason: str = "") -> Held:
         """Pause."""
-        return self._note("pause", reason=reason)
+        return Held(held=self.held, text=self._note("pause", reason=reason))
 
     @skill(audience="operator")
     async def resume(self) -> str:
@@ -114,9 +125,9 @@ class ToyAgent(Module):
         return self._note("step", mode=mode)
 
     @skill(audience="operator")
-    async def abort(self, rollback: bool = False, reason: str = "") -> str:
+    async def abort(self, rollback: bool = False, reason: str = "") -> Held:
         """Abort."""
-        return self._note("abort", rollback=rollback, reason=reason)
+        return Held(held=self.held, text=self._note("abort", rollback=rollback, reason=reason))
 
     @skill(audience="operator")
     async def undo(self, count: int = 1) -> str:

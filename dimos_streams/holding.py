@@ -1,0 +1,149 @@
+"""Holding a robot still: who holds it (``Hold`` messages), and what a velocity gate says of that in its heartbeats.
+
+Who wants a robot still publishes ``Hold`` on ``/hold``, again and again while it lasts. The velocity gate and the
+skills read it with one ``HoldTable`` each, so they agree on who holds, and for how long.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dimos_streams import clock
+from dimos_streams.limited_log import LimitedLog
+from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.streams import In
+from dimos_streams.tool_stream.event import MAX_NAME, is_name
+
+MAX_VALID_S: Final = 60.0
+"""A hold that counts for longer without being repeated is none: nobody could let go of it after a crash."""
+MAX_SOURCES: Final = 8
+"""Sources that are known at a time: with all their names, what a gate says of itself is still small."""
+REMEMBERED_S: Final = 10.0
+"""For so long after its newest message a source's order is known; older messages of it that come late are skipped."""
+GATE: Final = "velocity_gate"
+"""The key of a velocity gate's state in its module's heartbeats."""
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """The newest message of a source, and when it came."""
+
+    message: Hold
+    at: float
+
+    def holds(self, now: float) -> bool:
+        return self.message.hold and now - self.at <= self.message.valid_s
+
+    def precedes(self, message: Hold) -> bool:
+        """Whether a message is newer. A source that was started again counts anew, but its clock has gone on."""
+        return (message.utime, message.seq) > (self.message.utime, self.message.seq)
+
+
+class HoldTable:
+    """Who holds the robot still. Time is handed in, in seconds of any clock that does not go back; it is the reader's
+    own, so no clock of another machine matters.
+
+    A message is skipped, with a limited line in the log, if its source is no name or it counts for no sensible time,
+    and without one if a newer one of its source has come before.
+    """
+
+    def __init__(self, reader: str = "") -> None:
+        """``reader`` is named in the log."""
+        self._reader = reader
+        self._newest: OrderedDict[str, _Newest] = OrderedDict()
+        self.skipped = 0
+        """Messages that were no holds."""
+
+    def take(self, message: Hold, now: float) -> None:
+        """Take a message in the order in which it came."""
+        problem = _problem_of(message) or self._no_room(message.source, now)
+        if problem:
+            self.skipped += 1
+            _log.warning("%s: skipped a hold of %r: %s", self._reader, message.source, problem)
+            return
+        known = self._newest.get(message.source)
+        if known is None or known.precedes(message) or now - known.at > REMEMBERED_S:
+            self._newest[message.source] = _Newest(message, now)
+
+    def sources(self, now: float) -> tuple[str, ...]:
+        """Who holds, in alphabetical order."""
+        return tuple(sorted(source for source, newest in self._newest.items() if newest.holds(now)))
+
+    def held(self, now: float) -> bool:
+        """Whether anybody holds: until it lets go, or was silent for as long as its newest message counts."""
+        return any(newest.holds(now) for newest in self._newest.values())
+
+    def _no_room(self, source: str, now: float) -> str:
+        """Why a new source can't be taken; forgets one that does not hold, if need be and possible."""
+        if source in self._newest or len(self._newest) < MAX_SOURCES:
+            return ""
+        idle = next((name for name, newest in self._newest.items() if not newest.holds(now)), None)
+        if idle is None:
+            return f"{MAX_SOURCES} others hold already, more are not listened to"
+        del self._newest[idle]
+        return ""
+
+
+class HoldInput:
+    """What an input of ``Hold`` messages says now, by the clock of the running loop."""
+
+    def __init__(self, stream: In[Hold], reader: str) -> None:
+        """Listens from now on. ``reader`` is named in the log."""
+        self._table = HoldTable(reader)
+        stream.on_message(lambda message: self._table.take(message, clock.monotonic()))
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody holds the robot still: then a motion waits instead of being blocked."""
+        return self._table.held(clock.monotonic())
+
+
+class GateState(BaseModel):
+    """What a velocity gate says of itself."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    listens: bool
+    """Whether its ``hold`` input is wired."""
+    holds: tuple[str, ...] = Field(default=(), max_length=MAX_SOURCES, strict=False)
+    """For whom it holds the robot still: no skill can move the base."""
+    still: bool
+    """Whether it lets nothing move the base now: its newest command is to stand, or nobody commands."""
+
+    def __str__(self) -> str:
+        if not self.listens:
+            return "does not listen to /hold"
+        if not self.holds:
+            return "holds for nobody"
+        return f"holds for {', '.join(self.holds)}{'' if self.still else ', but the base is driven'}"
+
+
+def gate_state(state: Mapping[str, Any]) -> GateState | None:
+    """The gate's part of a module's state, None for a module that is no velocity gate.
+
+    One that can't be understood (another version) confirms nothing: it does not listen.
+    """
+    if GATE not in state:
+        return None
+    try:
+        return GateState.model_validate(state[GATE])
+    except ValidationError as error:
+        _log.warning("a velocity gate's state can't be understood: %s", error)
+        return GateState(listens=False, still=False)
+
+
+def _problem_of(message: Hold) -> str:
+    """What is wrong with a message, empty for nothing."""
+    if not (message.source and is_name(message.source) and len(message.source.encode()) <= MAX_NAME):
+        return f"its source is empty, has more than {MAX_NAME} bytes or is not printable"
+    if not 0.0 < message.valid_s <= MAX_VALID_S:
+        return f"valid_s is {message.valid_s!r}; more than 0 and at most {MAX_VALID_S:g} s are valid"
+    return ""

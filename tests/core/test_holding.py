@@ -1,0 +1,147 @@
+"""Who holds the robot still, as every reader of ``/hold`` sees it."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dimos_streams.holding import (
+    GATE,
+    MAX_SOURCES,
+    MAX_VALID_S,
+    REMEMBERED_S,
+    GateState,
+    HoldTable,
+    gate_state,
+)
+from dimos_streams.messages.dimos_streams import Hold
+
+
+def hold(seq: int, holding: bool = True, *, source: str = "agent", valid_s: float = 5.0, utime: int = 0) -> Hold:
+    return Hold(utime=utime or seq, source=source, seq=seq, hold=holding, valid_s=valid_s)
+
+
+lives = st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=1, max_size=3)
+"""For each start of a source, what it says, in order."""
+
+
+@pytest.mark.feature("B3")
+@given(lives, st.randoms(use_true_random=False), st.floats(0.0, 9.0))
+@settings(max_examples=200, deadline=None)
+def test_in_whatever_order_messages_come_the_newest_counts(
+    said: list[list[bool]], order: object, silence_s: float
+) -> None:
+    messages = [
+        hold(seq, holding, utime=1000 * life + seq)
+        for life, words in enumerate(said, start=1)
+        for seq, holding in enumerate(words, start=1)
+    ]
+    table, now = HoldTable(), 100.0
+    # Each message comes when it is sent; earlier ones, and itself, may come again late.
+    for i, message in enumerate(messages):
+        now += 0.2
+        table.take(message, now)
+        late = order.choice(messages[: i + 1])  # type: ignore[attr-defined]
+        table.take(late, now + 0.1)
+        assert table.held(now + 0.1) is message.hold
+    newest = messages[-1]
+    later = now + 0.1 + silence_s
+    held = newest.hold and later - now <= newest.valid_s
+    assert table.held(later) is held
+    assert table.sources(later) == (("agent",) if table.held(later) else ())
+
+
+def test_it_counts_for_as_long_as_it_says_by_the_readers_clock() -> None:
+    table = HoldTable()
+    table.take(hold(1, valid_s=15.0, utime=10**18), 50.0)
+    assert table.held(65.0)
+    assert not table.held(65.1)
+    table.take(hold(2, valid_s=0.5), 70.0)
+    assert table.held(70.5)
+    assert not table.held(70.6)
+
+
+def test_sources_hold_beside_each_other() -> None:
+    table = HoldTable()
+    table.take(hold(7, source="robot1/agent"), 0.0)
+    table.take(hold(1, source="console"), 0.0)
+    table.take(hold(8, False, source="robot1/agent"), 1.0)
+    assert table.sources(1.0) == ("console",)
+
+
+def test_a_source_whose_clock_was_put_back_while_it_was_restarted_is_believed_after_a_while() -> None:
+    table = HoldTable()
+    table.take(hold(100, False, utime=10**9), 0.0)
+    table.take(hold(1, utime=10), REMEMBERED_S)
+    assert not table.held(REMEMBERED_S), "it may be an old message that comes late"
+    table.take(hold(2, utime=20), REMEMBERED_S + 0.1)
+    assert table.held(REMEMBERED_S + 0.1)
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (hold(2, False, valid_s=math.nan), "valid_s is nan; more than 0 and at most 60 s are valid"),
+        (hold(2, False, valid_s=math.inf), "valid_s is inf"),
+        (hold(2, False, valid_s=-1.0), "valid_s is -1.0"),
+        (hold(2, False, valid_s=0.0), "valid_s is 0.0"),
+        (hold(2, False, valid_s=MAX_VALID_S + 1), "valid_s is 61.0"),
+        (hold(2, source=""), "its source is empty"),
+        (hold(2, source="x" * 201), "more than 200 bytes"),
+        (hold(2, source="a\nb"), "not printable"),
+    ],
+)
+def test_what_is_no_hold_changes_nothing_and_is_logged(
+    bad: Hold, why: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dimos_streams.holding._log._last", {})
+    table = HoldTable("gate")
+    table.take(hold(1), 0.0)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(100):
+            table.take(bad, 1.0)
+    assert table.sources(1.0) == ("agent",)
+    assert table.skipped == 100
+    (line,) = caplog.messages
+    assert "gate: skipped a hold of" in line
+    assert why in line
+
+
+def test_sources_are_bounded_and_no_flood_lets_the_robot_go() -> None:
+    table = HoldTable()
+    table.take(hold(1, valid_s=60.0), 0.0)
+    for number in range(100):
+        table.take(hold(1, False, source=f"visitor {number}"), 0.0)
+        table.take(hold(2, source=f"visitor {number}", valid_s=1.0), 0.0)
+    assert len(table.sources(0.5)) == MAX_SOURCES
+    assert "agent" in table.sources(0.5)
+    table.take(hold(1, source="late"), 2.0)
+    assert table.sources(2.0) == ("agent", "late")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        None,
+        "held",
+        [],
+        {},
+        {"listens": 1, "holds": [], "still": True},
+        {"listens": True, "holds": "agent", "still": True},
+        {"listens": True, "holds": [3], "still": True},
+        {"listens": True, "holds": ["a"] * 1000, "still": True},
+    ],
+)
+def test_a_gate_that_can_not_be_understood_confirms_nothing(said: object) -> None:
+    state = gate_state({GATE: said})
+    assert state == GateState(listens=False, holds=(), still=False)
+
+
+def test_what_a_gate_says_comes_back() -> None:
+    state = GateState(listens=True, holds=("robot1/agent",), still=True)
+    assert gate_state({GATE: state.model_dump(mode="json")}) == state
+    assert gate_state({"something": 1}) is None
