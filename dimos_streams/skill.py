@@ -46,6 +46,9 @@ class SkillPolicy:
     """It moves the robot."""
     parallel_safe: bool = False
     """It only senses: a model's calls of such skills may run beside each other."""
+    read_only: bool = False
+    """Its author vouches that a call changes nothing, in the robot or elsewhere, and begins or ends no other call.
+    Some clients run such skills without asking anybody."""
     reversible: bool = True
     """What it does can be taken back, by ``undo`` or by other calls; False for what can't, a dropped parcel."""
     undo: str = ""
@@ -64,6 +67,13 @@ class SkillPolicy:
     name: str = ""
     """What callers call it, where that can't be the method's name; empty for the method's name."""
 
+    def __post_init__(self) -> None:
+        """Raises ``TypeError`` for what contradicts itself."""
+        others = {"motion=True": self.motion, "uses": self.uses, "undo": self.undo}
+        stated = [name for name, given in (*others.items(), ("reversible=False", not self.reversible)) if given]
+        if self.read_only and stated:
+            raise TypeError(f"a skill can't be read_only with {', '.join(stated)}: it would change something")
+
     @property
     def moves(self) -> bool:
         """Whether a call may move the robot: it says so, or it holds the base."""
@@ -81,6 +91,7 @@ def skill(
     audience: Audience = "everyone",
     motion: bool = False,
     parallel_safe: bool = False,
+    read_only: bool = False,
     reversible: bool = True,
     undo: str = "",
     approval: Approval = "never",
@@ -177,6 +188,7 @@ class SkillInfo(BaseModel):
     audience: Audience = "everyone"
     motion: bool = False
     parallel_safe: bool = False
+    read_only: bool = False
     reversible: bool = True
     undo: str = ""
     """The public name of the skill that takes a call of this one back; empty if there is none."""
@@ -210,6 +222,7 @@ class SkillSpec:
             audience=policy.audience,
             motion=policy.motion,
             parallel_safe=policy.parallel_safe,
+            read_only=policy.read_only,
             reversible=policy.reversible,
             undo=f"{public}{policy.undo}" if policy.undo else "",
             approval=policy.approval,

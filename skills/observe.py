@@ -86,7 +86,7 @@ class Observe(Module):
     odom: In[Odometry] = In(required=False)
     camera_info: In[CameraInfo] = In(required=False)
 
-    @skill(parallel_safe=True, polling=True)
+    @skill(parallel_safe=True, read_only=True, polling=True)
     async def observe(self) -> Observation:
         """Look, and tell who and what is in view now: how they look, how far away, and in which direction."""
         with self.color_image.listening():

@@ -39,6 +39,7 @@ from dimos_streams.agent.pictures import Pictures
 from dimos_streams.agent.plans import PlanBook
 from dimos_streams.agent.queue import MessageQueue, OperatorWords
 from dimos_streams.agent.record import MissionRecord
+from dimos_streams.agent.rejections import Rejections
 from dimos_streams.agent.repetition import RepetitionGuard
 from dimos_streams.agent.results import ResultPipeline, ResultStore
 from dimos_streams.agent.resuming import Resumption, read_resumption, spent_of
@@ -89,6 +90,7 @@ class AgentCore:
         self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
         self.stop_words = StopWords(config.stop_words)
         self.journal = UndoJournal()
+        self.rejections = Rejections()
         self.events = EventLog(name, last_number=self.resumption.last_number if self.resumption else 0)
         self.control = Control(self.events.emit, self._on_control)
         self.enabled = EnabledGate(self.events.emit, config.disabled_skills)
@@ -253,6 +255,7 @@ class AgentCore:
                 enabled=self.enabled,
                 approvals=self.approvals,
                 plans=self.plans,
+                rejections=self.rejections,
                 pose=self._pose,
                 permit=self.control.permit,
             ),
@@ -315,6 +318,7 @@ class AgentCore:
         if not of_sub_agent(event):
             self.conversation.apply(event)
         self.journal.apply(event)
+        self.rejections.apply(event)
 
     def _on_change(self) -> None:
         for changed in self.watchers:

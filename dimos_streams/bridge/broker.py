@@ -24,6 +24,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.errors import CallRejectedError, SkillArgumentError, SkillError, SkillUnavailableError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
+from dimos_streams.text import repaired
 from dimos_streams.tool_stream.directory import ModuleDirectory, ModuleView, check_arguments
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, is_name, json_text
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
@@ -134,7 +135,7 @@ class Broker:
             skill=skill,
             module="",
             caller=caller,
-            arguments=dict(arguments),
+            arguments=repaired(arguments),
             key=idempotency_key,
             wish=on_loss,
         )
@@ -167,7 +168,7 @@ class Broker:
         return [call.view() for call in (self.ledger.calls.open if open_only else self.ledger.calls)]
 
     async def view(self, call_id: str) -> CallView:
-        """One call. Raises ``UnknownCallError``."""
+        """One call, for as long as the journal has it. Raises ``UnknownCallError``."""
         return self._known(call_id).view()
 
     async def wait(self, call_id: str, until: Literal["answer", "close"], timeout_s: float) -> bool:
@@ -226,10 +227,7 @@ class Broker:
         module, info = self.directory.find(call.skill)
         self._authority.check(call, info)
         check_arguments(info, call.arguments)
-        try:
-            size = len(json_text({"caller": call.caller, "arguments": call.arguments}).encode())
-        except UnicodeError as error:
-            raise SkillArgumentError(call.skill, {"arguments": f"text that has no UTF-8 form: {error}"}) from error
+        size = len(json_text({"caller": call.caller, "arguments": call.arguments}).encode())
         if size > MAX_ARGUMENTS:
             problem = f"they have {size} bytes, {MAX_ARGUMENTS} are possible"
             raise SkillArgumentError(call.skill, {"arguments": problem})
@@ -292,7 +290,7 @@ class Broker:
         return f"{call.skill!r} needs {resource!r}, which call {holder!r} holds{who}"
 
     def _known(self, call_id: str) -> CallState:
-        call = self.ledger.calls.get(call_id)
+        call = self.ledger.calls.get(call_id) or self.ledger.recall(call_id)
         if call is None:
             raise UnknownCallError(call_id)
         return call

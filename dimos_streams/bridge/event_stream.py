@@ -76,6 +76,10 @@ class EventStream(Response):
         while not reader.closed:
             pace.begin()
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            # Sending nothing waits until most of that is taken. A client that does not read costs what it has not
+            # read, and not the next page too.
+            del chunk
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
             pace.end()
             chunk = b"".join(map(frame, await reader.page())) or b": ping\n\n"
 

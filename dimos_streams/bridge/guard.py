@@ -16,6 +16,8 @@ from dimos_streams.bridge.problems import REPORTED, problem
 MAX_BODY = 256 * 1024
 MAX_BODIES = 16 * 1024 * 1024
 """Bytes of all bodies together that have not come whole yet."""
+MAX_DRAINED = 8 * 1024 * 1024
+"""Of a body that is too large: so much is read and dropped, so that the connection stays usable."""
 _BODY_TIMEOUT_S = 10.0
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 """Methods whose bodies nobody reads here."""
@@ -85,15 +87,17 @@ class Guard:
         if scope["method"] in _BODILESS or not has_body:
             return receive
         # A length that is no number is refused by the server before.
-        if int(headers.get(b"content-length", b"0")) > MAX_BODY:
-            raise _too_large()
+        announced = int(headers.get(b"content-length", b"0"))
+        asks_first = headers.get(b"expect", b"").lower() == b"100-continue"
+        if announced > MAX_DRAINED or (announced > MAX_BODY and asks_first):
+            raise _too_large(closes=True)
         body = bytearray()
         try:
             async with asyncio.timeout(_BODY_TIMEOUT_S):
                 await self._read(receive, body)
         except TimeoutError as error:
             detail = f"the body did not come within {_BODY_TIMEOUT_S:g} s"
-            raise _BadBodyError(408, "too-slow", "The body is too slow", detail) from error
+            raise _BadBodyError(408, "too-slow", "The body is too slow", detail, closes=True) from error
         finally:
             self._bodies -= len(body)
         first: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
@@ -104,20 +108,31 @@ class Guard:
         return replay
 
     async def _read(self, receive: Receive, body: bytearray) -> None:
-        """Read up to the end of a body into ``body``, which counts as being read."""
-        more = True
+        """Read up to the end of a body into ``body``, which counts as being read.
+
+        One that is too large is read to its end all the same, within a bound, and dropped: who still sends when the
+        refusal comes takes the connection for broken, and with it all that it was to be used for.
+        """
+        size, more = 0, True
         while more:
             message = await receive()
             if message["type"] != "http.request":
                 raise _GoneError
             piece, more = message.get("body", b""), message.get("more_body", False)
-            if len(body) + len(piece) > MAX_BODY:
-                raise _too_large()
-            if self._bodies + len(piece) > MAX_BODIES:
+            size += len(piece)
+            if size > MAX_DRAINED:
+                raise _too_large(closes=True)
+            if size > MAX_BODY:
+                self._bodies -= len(body)
+                body.clear()
+            elif self._bodies + len(piece) > MAX_BODIES:
                 detail = f"bodies of {MAX_BODIES} bytes are being read already; try again"
-                raise _BadBodyError(503, "too-many-bodies", "Too many bodies at once", detail)
-            body += piece
-            self._bodies += len(piece)
+                raise _BadBodyError(503, "too-many-bodies", "Too many bodies at once", detail, closes=True)
+            else:
+                body += piece
+                self._bodies += len(piece)
+        if size > MAX_BODY:
+            raise _too_large(closes=False)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -163,13 +178,15 @@ class Guard:
 
 
 class _BadBodyError(Exception):
-    def __init__(self, status: int, name: str, title: str, detail: str) -> None:
+    def __init__(self, status: int, name: str, title: str, detail: str, *, closes: bool) -> None:
+        """``closes`` ends the connection, on which the rest of the body would still come."""
         self.response = problem(status, name, title, detail)
-        self.response.headers["Connection"] = "close"
+        if closes:
+            self.response.headers["Connection"] = "close"
 
 
-def _too_large() -> _BadBodyError:
-    return _BadBodyError(413, "too-large", "The body is too large", f"{MAX_BODY} bytes are possible")
+def _too_large(*, closes: bool) -> _BadBodyError:
+    return _BadBodyError(413, "too-large", "The body is too large", f"{MAX_BODY} bytes are possible", closes=closes)
 
 
 class _GoneError(Exception):

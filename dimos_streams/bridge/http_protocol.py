@@ -22,7 +22,7 @@ MAX_PIECES = 4096
 """Pieces (chunks, or reads) in which the body of one request may come."""
 MAX_HEAD = 16 * 1024
 """Bytes of a request's line and headers. Up to twice as many may pass, if they come at once."""
-MAX_UNSENT = 16 * 1024 * 1024
+MAX_UNSENT = 8 * 1024 * 1024
 """Bytes that wait for all clients together to take them."""
 _UNSENT = 16 * 1024
 """Bytes that wait for one client before its response is held up; the last write comes on top."""

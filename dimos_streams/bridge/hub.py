@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dimos_streams.bridge.entry import Entry, gap_entry, with_data
-from dimos_streams.bridge.journal import Journal
+from dimos_streams.bridge.history import PAGE, PAGE_BYTES, History
+from dimos_streams.bridge.journal import Journal, Query
 
-_PAGE = 256
-_PAGE_BYTES = 128 * 1024
+_THINNED_BYTES = 4 * PAGE_BYTES
+"""Of a page before it is thinned out, which leaves little of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,7 @@ class Hub:
 
     def __init__(self, journal: Journal, limits: HubLimits | None = None) -> None:
         self.journal = journal
+        self.history = History(journal)
         self.limits = limits or HubLimits()
         self.closed = False
         self.thinned = self.gaps = self.cut = 0
@@ -53,6 +55,7 @@ class Hub:
         self._ring_bytes = 0
         self._oldest, self._last = journal.last_place + 1, journal.last_place
         self._readers: dict[Reader, None] = {}
+        self._turn = asyncio.Lock()
 
     @property
     def last_place(self) -> int:
@@ -92,6 +95,12 @@ class Hub:
         self.closed = True
         for reader in list(self._readers):
             reader.close()
+        self.history.close()
+
+    async def turn(self) -> None:
+        """Wait for a turn among the readers that are behind: one page of one of them, then everybody else's turn."""
+        async with self._turn:
+            await asyncio.sleep(0)
 
     def entries(self, after: int, count: int) -> list[Entry] | None:
         """Up to ``count`` entries behind ``after`` out of the ring; None if that is not a place in it."""
@@ -136,22 +145,32 @@ class Reader:
         self.closed = False
 
     @property
+    def place(self) -> int:
+        """Up to here everything was given, or is none of what was asked for."""
+        return self._place
+
+    @property
     def lag(self) -> int:
         """Places between this reader and the newest event."""
         return max(0, self._hub.last_place - self._place)
 
     async def page(self) -> list[Entry]:
         """The next entries; waits for them. Empty after ``nudge``, and when the reader or the hub was closed."""
+        ready = False
         while not self.closed:
             self._news.clear()
             if self._place == self._hub.last_place:
                 if self._nudged:
                     break
                 await self._news.wait()
-            elif entries := self._take():
+                ready = True
+            elif not ready:
+                await self._hub.turn()
+                ready = True
+            elif entries := await self._take():
                 return entries
             else:
-                await asyncio.sleep(0)  # a long search for rare events lets others have their turn
+                ready = False  # a long search for rare events
         self._nudged = False
         return []
 
@@ -173,36 +192,38 @@ class Reader:
         else:
             self._news.set()
 
-    def _take(self) -> list[Entry]:
-        """The next page, as far as a bounded search finds any, and move on."""
+    async def _take(self) -> list[Entry]:
+        """The next page, as far as a bounded search finds any, and move on. Nothing is awaited between the two."""
         lag, before = self.lag, self._lag_before
-        self._lag_before = lag
-        found = self._hub.entries(self._place, _PAGE)
+        found = self._hub.entries(self._place, PAGE)
         if found is None:
-            missing = self._missing()
+            missing = self._missing(self._hub.first_place)
+            if missing is None:
+                read = await self._hub.history.page(Query(self._place, self._caller, self._call_id))
+                missing = self._missing(read.first)  # trimmed while it was read
             if missing is not None:
                 self._hub.gaps += 1
                 self._lag_before = None
                 return [missing]
-            found, self._place = self._hub.journal.read(
-                self._place, _PAGE, caller=self._caller, call_id=self._call_id
-            )
+            found, self._place = read.entries, read.upto
         elif found:
             self._place = found[-1].place
             found = [entry for entry in found if self._wants(entry)]
-        page = found if len(found) <= 1 else list(_within(found, _PAGE_BYTES))
+        self._lag_before = lag
+        # A reader that catches up is not slow, however far behind it began.
+        is_slow = lag > self._hub.limits.thin_behind and before is not None and lag >= before
+        page = found if len(found) <= 1 else list(_within(found, _THINNED_BYTES if is_slow else PAGE_BYTES))
         if len(page) < len(found):
             self._place = page[-1].place
-        # A reader that catches up is not slow, however far behind it began.
-        if lag > self._hub.limits.thin_behind and before is not None and lag >= before:
+        if is_slow:
             thinned = thin(page)
             self._hub.thinned += len(page) - len(thinned)
             return thinned
         return page
 
-    def _missing(self) -> Entry | None:
-        """A gap, if the next place is not to be had, behind which the reader then stands."""
-        asked, first = self._place + 1, self._hub.first_place
+    def _missing(self, first: int) -> Entry | None:
+        """A gap, if the next place is older than the oldest, ``first``; the reader then stands behind it."""
+        asked = self._place + 1
         if self._place > self._hub.last_place:
             # It has read in a journal that was lost: all that is here may be new to it.
             text = f"the places up to {self._place} are of another journal; this one is read from its beginning"

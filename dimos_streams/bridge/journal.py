@@ -55,6 +55,39 @@ class Read(NamedTuple):
 
     entries: list[Entry]
     upto: int
+    first: int
+    """The oldest place that was kept then; what is missing before it was there once."""
+
+
+class Query(NamedTuple):
+    """What a reader looks for: entries behind a place, of one caller or call if it says so."""
+
+    after: int
+    caller: str | None = None
+    call_id: str | None = None
+
+    def run(self, db: sqlite3.Connection, first: int, last: int, limit: int, max_bytes: int) -> Read:
+        """Find up to ``limit`` entries of ``max_bytes`` together, at least one, in places ``first`` to ``last``.
+
+        Looks at a bounded span, so ask again behind ``upto``. Raises ``sqlite3.Error``.
+        """
+        upto = min(max(self.after, first - 1) + _SPAN, last)
+        query = "SELECT place, call_id, caller, type, body FROM events WHERE place > ? AND place <= ?"
+        values: list[int | str] = [self.after, upto]
+        for column, value in (("caller", self.caller), ("call_id", self.call_id)):
+            if value is not None:
+                query += f" AND {column} = ?"
+                values.append(value)
+        entries: list[Entry] = []
+        size = 0
+        # Row by row: what is beyond the bounds is not read from the disk.
+        for row in db.execute(f"{query} ORDER BY place LIMIT ?", [*values, limit]):
+            entry = Entry(*row)
+            size += len(entry.body)
+            if entries and size > max_bytes:
+                return Read(entries, entries[-1].place, first)
+            entries.append(entry)
+        return Read(entries, entries[-1].place if len(entries) == limit else upto, first)
 
 
 class Journal:
@@ -125,22 +158,13 @@ class Journal:
             self.trim()
         return entries
 
-    def read(self, after: int, limit: int, *, caller: str | None = None, call_id: str | None = None) -> Read:
-        """Up to ``limit`` entries behind place ``after``, filtered; looks at a bounded span, so ask again."""
-        upto = min(max(after, self._first - 1) + _SPAN, self._last)
-        query = "SELECT place, call_id, caller, type, body FROM events WHERE place > ? AND place <= ?"
-        values: list[int | str] = [after, upto]
-        for column, value in (("caller", caller), ("call_id", call_id)):
-            if value is not None:
-                query += f" AND {column} = ?"
-                values.append(value)
+    def read(self, query: Query, limit: int, max_bytes: int) -> Read:
+        """See ``Query.run``. It is for who may hold up the loop; readers go through ``History``."""
         try:
-            rows = self._connection().execute(f"{query} ORDER BY place LIMIT ?", [*values, limit]).fetchall()
+            return query.run(self._connection(), self._first, self._last, limit, max_bytes)
         except sqlite3.Error as error:
             self._fall_back(error)
-            return Read([], after)
-        entries = [Entry(*row) for row in rows]
-        return Read(entries, entries[-1].place if len(entries) == limit else upto)
+            return Read([], query.after, self._first)
 
     def call(self, call_id: str) -> CallRow | None:
         """What is kept of one call, None for an unknown one."""

@@ -86,6 +86,17 @@ class Ledger:
                 self.calls.close(call)
             call.wake()
 
+    def recall(self, call_id: str) -> CallState | None:
+        """A closed call that only the journal knows any more, None if that does not know it either."""
+        row = self.journal.call(call_id)
+        if row is None or not row.closed:
+            return None
+        try:
+            return CallState.from_row(row)
+        except ValidationError as error:
+            _log.warning("call %r in the journal can't be read: %s", row.call_id, error)
+            return None
+
     def resume(self, call_id: str) -> Resume:
         """Where a receiver stands in a call."""
         call = self.calls.get(call_id)

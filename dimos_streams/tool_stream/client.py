@@ -98,6 +98,34 @@ class BusSkillClient:
             self._bus.publish(CANCELS, encode(message))
 
 
+class NoSkillClient:
+    """A ``SkillClient`` for calls that may not touch others: what is declared read-only keeps to it."""
+
+    def __init__(self, skill: str) -> None:
+        self._skill = skill
+
+    async def check(self, skill: str, arguments: Mapping[str, Any]) -> None:
+        """See ``SkillClient``; always raises ``SkillError``."""
+        raise self._refusal("begin", skill)
+
+    async def start(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        *,
+        on_wait: Callable[[], Awaitable[None]] | None = None,
+    ) -> str:
+        """See ``SkillClient``; always raises ``SkillError``."""
+        raise self._refusal("begin", skill)
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        """See ``SkillClient``; always raises ``SkillError``."""
+        raise self._refusal("end call", call_id)
+
+    def _refusal(self, what: str, which: str) -> SkillError:
+        return SkillError(f"skill {self._skill!r} can't {what} {which!r}: it is declared read_only")
+
+
 class _Request:
     """A call that is asked for again and again, until the bridge has said what becomes of it."""
 

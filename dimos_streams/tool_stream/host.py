@@ -19,9 +19,9 @@ from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.module import Module
-from dimos_streams.skill import OnLoss, SkillSpec, skills_of
+from dimos_streams.skill import OnLoss, SkillClient, SkillSpec, skills_of
 from dimos_streams.tool_stream.audience import refusal
-from dimos_streams.tool_stream.client import BusSkillClient
+from dimos_streams.tool_stream.client import BusSkillClient, NoSkillClient
 from dimos_streams.tool_stream.directory import HEARTBEAT_S, ModuleDirectory
 from dimos_streams.tool_stream.event import (
     CALLS,
@@ -241,7 +241,11 @@ class SkillHost:
             writer.close(Outcome.REJECTED, str(error)[:_MAX_TEXT], {})
             self._seen[message.call_id] = Outcome.REJECTED
             return
-        client = BusSkillClient(self._bus, self.directory, call_id=message.call_id, caller=message.caller)
+        client: SkillClient = BusSkillClient(
+            self._bus, self.directory, call_id=message.call_id, caller=message.caller
+        )
+        if spec.policy.read_only:
+            client = NoSkillClient(message.skill)
         moves = spec.policy.moves
         running = RunningCall(writer, arguments, message.parent, client, moves=moves, on_loss=on_loss)
         task = asyncio.get_running_loop().create_task(

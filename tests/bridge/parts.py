@@ -75,6 +75,15 @@ class Worker(Module):
             await asyncio.sleep(0.01)
         return label
 
+    @skill(parallel_safe=True, read_only=True)
+    async def search(self, call: Call) -> None:
+        """Look into every room; it has much to say and no answer."""
+        room = 0
+        while True:
+            call.progress(f"room {room}")
+            room += 1
+            await asyncio.sleep(0.01)
+
     @skill(on_duplicate="confirm")
     async def patrol(self) -> None:
         """Go round."""

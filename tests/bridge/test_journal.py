@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bridge.entry import Entry
-from dimos_streams.bridge.journal import CallRow
+from dimos_streams.bridge.journal import CallRow, Query
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
+
+ALL = 1 << 30
+"""Bytes; more than there are."""
 
 
 def places(entries: list[Entry]) -> list[int]:
@@ -26,7 +29,7 @@ def test_places_grow_and_survive_a_restart(tmp_path: Path, opened: OpenJournal) 
     again = opened(path)
     assert (again.first_place, again.last_place, again.state) == (1, 2, "ok")
     assert places(again.append([event(3, "update", text="Grüße\n\u2028")])) == [3]
-    read = again.read(0, 10).entries
+    read = again.read(Query(0), 10, ALL).entries
     assert [(entry.place, entry.event.seq) for entry in read] == [(1, 1), (2, 2), (3, 3)]
     assert read[2].event.text == "Grüße\n\u2028"
     assert b"\n" not in read[2].body
@@ -45,11 +48,11 @@ def test_read_filters_and_pages(opened: OpenJournal) -> None:
     journal = opened()
     for number in range(1, 101):
         journal.append([event(number, call_id=f"c{number % 4}", caller="a" if number % 2 else "b")])
-    assert places(journal.read(0, 5).entries) == [1, 2, 3, 4, 5]
-    assert places(journal.read(90, 100, caller="b").entries) == [92, 94, 96, 98, 100]
-    assert places(journal.read(0, 2, call_id="c3").entries) == [3, 7]
-    assert journal.read(0, 2, call_id="c3").upto == 7
-    assert journal.read(0, 10, call_id="nobody").upto == 100
+    assert places(journal.read(Query(0), 5, ALL).entries) == [1, 2, 3, 4, 5]
+    assert places(journal.read(Query(90, caller="b"), 100, ALL).entries) == [92, 94, 96, 98, 100]
+    assert places(journal.read(Query(0, call_id="c3"), 2, ALL).entries) == [3, 7]
+    assert journal.read(Query(0, call_id="c3"), 2, ALL).upto == 7
+    assert journal.read(Query(0, call_id="nobody"), 10, ALL).upto == 100
 
 
 def test_a_rare_event_is_found_in_bounded_steps(opened: OpenJournal) -> None:
@@ -59,7 +62,7 @@ def test_a_rare_event_is_found_in_bounded_steps(opened: OpenJournal) -> None:
     found: list[Entry] = []
     after = steps = 0
     while not found:
-        found, after = journal.read(after, 10, call_id="rare")
+        found, after, _ = journal.read(Query(after, call_id="rare"), 10, ALL)
         steps += 1
     assert places(found) == [20_001]
     assert steps == 5
@@ -72,7 +75,7 @@ def test_count_and_size_are_bounded_and_places_go_on(tmp_path: Path, opened: Ope
         journal.append([event(start + index + 1) for index in range(100)])
     kept = journal.last_place - journal.first_place + 1
     assert 1000 <= kept <= 1000 + 512 + 100
-    assert places(journal.read(0, 1).entries) == [journal.first_place]
+    assert places(journal.read(Query(0), 1, ALL).entries) == [journal.first_place]
     journal.close()
     again = opened(path)
     assert (again.first_place, again.last_place) == (journal.first_place, 10_000)
@@ -153,7 +156,7 @@ def test_damage_that_shows_in_mid_run_goes_on_in_memory_in_the_next_place(
     assert (journal.state, journal.last_place) == ("ok", 2000)
     after = 0
     while journal.state == "ok":
-        after = journal.read(after, 100).upto
+        after = journal.read(Query(after), 100, ALL).upto
     assert journal.state == "memory: database disk image is malformed"
     assert places(journal.append([event(2001)])) == [2001]
     assert (journal.first_place, journal.last_place) == (2001, 2001)
@@ -172,7 +175,7 @@ def test_a_full_disk_goes_on_in_memory(tmp_path: Path, opened: OpenJournal) -> N
     assert journal.state == "memory: database or disk is full"
     assert journal.last_place == 199
     assert journal.first_place > 1
-    assert places(journal.read(198, 5).entries) == [199]
+    assert places(journal.read(Query(198), 5, ALL).entries) == [199]
     journal.close()
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls import CallState
+from dimos_streams.bridge.journal import Query
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import SkillError, SkillUnavailableError
@@ -254,7 +255,7 @@ class Simulation:
         return bridge
 
     def _journal(self) -> list[PlacedEvent]:
-        return [entry.placed for entry in self._bridge().journal.read(0, 100_000).entries]
+        return [entry.placed for entry in self._bridge().journal.read(Query(0), 100_000, 1 << 30).entries]
 
     def _outcome(self, settled: bool) -> Outcome:
         ledger = self._bridge().broker.ledger

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from typing import Any
 
 import pytest
 
@@ -327,3 +328,51 @@ def test_a_module_refuses_what_is_not_for_who_calls_also_without_a_bridge() -> N
             assert (await ended("judge", "bridge", "look-1")).outcome is Outcome.REJECTED
 
     run_virtual(check())
+
+
+class Sensor(Module):
+    """It claims more than it keeps."""
+
+    @skill(read_only=True)
+    async def look(self, call: Call, then: str) -> str:
+        """Look, and go on with another skill."""
+        return await call.skills.start(then, {})
+
+
+def test_what_is_read_only_begins_no_other_call() -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Sensor) as harness, ModuleHarness(Counter, bus=harness.bus):
+            call = await harness.call("look", then="answer")
+            with pytest.raises(SkillError, match=r"'look' can't begin 'answer': it is declared read_only"):
+                await call.result()
+
+    run_virtual(scenario())
+
+
+@pytest.mark.parametrize("more", [{"motion": True}, {"uses": {"base"}}, {"reversible": False}, {"undo": "back"}])
+def test_a_skill_that_changes_something_is_not_read_only(more: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=f"read_only with {next(iter(more))}"):
+        skill(read_only=True, **more)
+
+
+class Truck(Module):
+    """It fails half-way."""
+
+    load: Any = None
+
+    @skill
+    async def unload(self) -> None:
+        """Unload."""
+        raise SkillError("the ramp is up", result=self.load)
+
+
+@pytest.mark.parametrize(("load", "told"), [({"parcels": 2}, {"parcels": 2}), (None, None), ("x" * 1_000_000, None)])
+def test_a_failed_call_tells_what_there_is_of_a_result(load: Any, told: Any) -> None:
+    async def scenario() -> None:
+        truck = Truck(name="truck")
+        truck.load = load
+        async with ModuleHarness(truck) as harness:
+            closed = await (await harness.call("unload")).closed()
+            assert (closed.outcome, closed.text, closed.data.get("result")) == ("failed", "the ramp is up", told)
+
+    run_virtual(scenario())

@@ -15,10 +15,12 @@ from dimos_streams.agent.gates.duplicates import DuplicatesGate
 from dimos_streams.agent.gates.enabled import EnabledGate
 from dimos_streams.agent.gates.permit import PermitGate
 from dimos_streams.agent.gates.plan import PlanGate
+from dimos_streams.agent.gates.rejected import RejectedGate
 from dimos_streams.agent.gates.settings import GateSettings
 from dimos_streams.agent.gates.zones import RobotPose, Zones
 from dimos_streams.agent.models.base import ToolSchema
 from dimos_streams.agent.plans import PlanBook
+from dimos_streams.agent.rejections import Rejections
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
@@ -72,6 +74,7 @@ def build_chain(
     enabled: EnabledGate,
     approvals: ApprovalBook,
     plans: PlanBook,
+    rejections: Rejections,
     pose: Callable[[], RobotPose | None] = lambda: None,
     permit: Callable[[CallRequest], Awaitable[None]] | None = None,
 ) -> GateChain:
@@ -79,14 +82,16 @@ def build_chain(
 
     The order has reasons. What costs nothing comes first. Nobody is asked about arguments that do not fit. Users'
     gates see them before plans are compared, so a gate that changes arguments can't lead around a plan. The
-    operator is asked last. Pause and step come after all that waits, so that nothing begins while paused that was
-    approved in the meantime; and a skill may have been disabled while its call waited. Leases are the broker's.
+    operator is asked last, and never again about what was rejected. Pause and step come after all that waits, so that
+    nothing begins while paused that was approved in the meantime; and a skill may have been disabled while its call
+    waited. Leases are the broker's.
     """
     duplicates = DuplicatesGate(settings.duplicates)
     gates: list[Gate] = [enabled, duplicates, ArgumentsGate()]
     if settings.gates:
         gates += [*(load_gate(name) for name in settings.gates), ArgumentsGate()]
     gates += [
+        RejectedGate(rejections),
         PlanGate(plans, Zones(settings.zones), motions=settings.plan.motions, pose=pose),
         ApprovalGate(approvals, settings.approval.rules),
     ]

@@ -10,9 +10,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from dimos_streams.bridge.mcp.messages import INVALID_REQUEST, PARSE_ERROR, Incoming, error
+from dimos_streams.bridge.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Incoming, error
 from dimos_streams.bridge.mcp.server import VERSIONS, McpServer
-from dimos_streams.bridge.mcp.sessions import Session
+from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
 from dimos_streams.text import parse_json
 
 _SESSION = "Mcp-Session-Id"
@@ -31,7 +31,10 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
         except ValueError as problem:
             return _refusal(400, PARSE_ERROR, f"not JSON: {problem}")
         if message.method == "initialize" and message.id is not None:
-            session, response = await server.initialize(message)
+            try:
+                session, response = await server.initialize(message)
+            except SessionsBusyError as problem:
+                return _refusal(503, INTERNAL_ERROR, str(problem), message.id, {"Retry-After": "5"})
             return _json(response, headers={_SESSION: session.id})
         found = _session(server, request, message.id)
         if isinstance(found, Response):
@@ -74,7 +77,10 @@ def _session(server: McpServer, request: Request, id: str | int | None) -> Sessi
 def _stream(messages: AsyncIterator[dict[str, Any] | None]) -> Response:
     async def frames() -> AsyncIterator[bytes]:
         async for message in messages:
-            yield b"event: message\ndata: %b\n\n" % to_json(message) if message is not None else b": ping\n\n"
+            if message is None:
+                yield b": ping\n\n"
+            else:
+                yield b"event: message\ndata: %b\n\n" % to_json(message, inf_nan_mode="null")
 
     return StreamingResponse(frames(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
@@ -83,5 +89,7 @@ def _json(content: dict[str, Any], status: int = 200, headers: dict[str, str] | 
     return Response(to_json(content, inf_nan_mode="null"), status, headers=headers, media_type="application/json")
 
 
-def _refusal(status: int, code: int, text: str, id: str | int | None = None) -> Response:
-    return _json(error(id, code, text), status)
+def _refusal(
+    status: int, code: int, text: str, id: str | int | None = None, headers: dict[str, str] | None = None
+) -> Response:
+    return _json(error(id, code, text), status, headers)

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.broker import Broker, UnknownCallError
 from dimos_streams.bridge.hub import Hub
 from dimos_streams.bridge.mcp.messages import (
     INTERNAL_ERROR,
@@ -21,20 +21,22 @@ from dimos_streams.bridge.mcp.messages import (
     notification,
     result,
 )
-from dimos_streams.bridge.mcp.sessions import Session, Sessions
-from dimos_streams.bridge.mcp.tools import OWN_TOOLS, Tools, call_result, content
+from dimos_streams.bridge.mcp.results import call_result, content
+from dimos_streams.bridge.mcp.sessions import Request, Session, Sessions
+from dimos_streams.bridge.mcp.tools import OWN_TOOLS, Tools
 from dimos_streams.bridge.problems import log_internal_error
 from dimos_streams.errors import SkillError
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
 """Of the protocol, newest first."""
-FOLLOW_S = 3600.0
-"""A request that asked for progress is answered at the latest after so long; its call goes on."""
+ANSWER_WITHIN_S = 20.0
+"""A call that has not answered by then is told of as one that goes on."""
 _LOOK_S = 0.5
 _PING_S = 10.0
 _INSTRUCTIONS = """\
-These tools are skills of a robot. Some answer and go on: their result says so and names the call. Then \
-wait_for_news tells what comes of it, list_calls shows what goes on, and cancel_call ends a call."""
+These tools are skills of a robot. Some answer and go on: their result says so, names the call and gives a cursor. \
+Then skill_updates tells what comes of it, get_call how it stands, list_calls which calls there are, and cancel_call \
+ends one."""
 
 
 class McpServer:
@@ -47,10 +49,10 @@ class McpServer:
         self._tools = Tools(broker, hub)
 
     async def initialize(self, request: Incoming) -> tuple[Session, dict[str, Any]]:
-        """Open a session; it and the response."""
+        """Open a session; it and the response. Raises ``SessionsBusyError``."""
         client = request.params.get("clientInfo")
         name = client.get("name") if isinstance(client, dict) else None
-        session = self.sessions.open(name if isinstance(name, str) else "client", self._hub.last_place)
+        session = self.sessions.open(name if isinstance(name, str) else "client")
         session.tools = await self._tools.names()
         asked = request.params.get("protocolVersion")
         value = {
@@ -63,78 +65,94 @@ class McpServer:
 
     async def answer(self, session: Session, request: Incoming) -> dict[str, Any] | None:
         """The response to a request, without progress. None only if the client has cancelled the request."""
+        if _calls_a_skill(request):
+            response = None
+            async for message in self.follow(session, request):
+                response = message if message is not None and "id" in message else response
+            return response
         try:
-            value = await self._answer(session, request)
-            return result(request.id, value) if request.id not in session.cancelled else None
+            return result(request.id, await self._answer(session, request))
+        except SkillError as problem:
+            return result(request.id, content(str(problem), is_error=True))
         except RpcError as problem:
             return error(request.id, problem.code, str(problem))
         except Exception as problem:
-            error_id = log_internal_error(problem, f"MCP {request.method}")
-            return error(request.id, INTERNAL_ERROR, f"internal error {error_id}")
+            return _internal_error(request, problem)
 
     def wants_progress(self, request: Incoming) -> bool:
         """Whether a request is to be answered by ``follow``."""
-        is_call = request.method == "tools/call" and request.params.get("name") not in OWN_TOOLS
-        return is_call and request.progress_token is not None
+        return _calls_a_skill(request) and request.progress_token is not None
 
     async def follow(self, session: Session, request: Incoming) -> AsyncIterator[dict[str, Any] | None]:
-        """The progress of a call of a skill, and at its close the response."""
-        place = self._hub.last_place
+        """A call of a skill: its progress, if the client wants to hear of it, and the response at the call's answer.
+        There is none if the client has cancelled the request."""
         try:
             name, arguments = _call_parameters(request)
-            call_id = await self._tools.begin(session, name, arguments)
-        except (RpcError, SkillError) as problem:
-            yield _refused(request, problem)
-            return
-        assert request.id is not None
-        session.begin(request.id, call_id)
-        with contextlib.closing(self._hub.reader(after=place, call_id=call_id)) as reader:
-            deadline = clock.monotonic() + FOLLOW_S
-            told = 0
-            while clock.monotonic() < deadline and not reader.closed:
-                nudge = asyncio.get_running_loop().call_later(_PING_S, reader.nudge)
+            assert request.id is not None
+            with session.request(request.id) as begun:
+                begun.cursor = self._hub.last_place
+                begun.call_id = await self._tools.begin(session, name, arguments)
+                if begun.cancelled:
+                    await self._broker.cancel(begun.call_id, begun.cancelled)
+                async for message in self._until_answered(begun, request.progress_token):
+                    yield message
+                if not begun.cancelled:
+                    begun.answered = True
+                    yield result(request.id, call_result(await self._broker.view(begun.call_id), begun.cursor))
+        except SkillError as problem:
+            yield result(request.id, content(str(problem), is_error=True))
+        except RpcError as problem:
+            yield error(request.id, problem.code, str(problem))
+        except Exception as problem:
+            yield _internal_error(request, problem)
+
+    async def _until_answered(self, begun: Request, token: str | int | None) -> AsyncIterator[dict[str, Any] | None]:
+        """Progress, and pauses, up to the first update or the close, or until time is up."""
+        deadline = clock.monotonic() + ANSWER_WITHIN_S
+        told = 0
+        with contextlib.closing(self._hub.reader(after=begun.cursor, call_id=begun.call_id)) as reader:
+            while not reader.closed and (left := deadline - clock.monotonic()) > 0:
+                nudge = asyncio.get_running_loop().call_later(min(left, _PING_S), reader.nudge)
                 page = await reader.page()
                 nudge.cancel()
                 if not page:
                     yield None
                 for entry in page:
-                    event = entry.event
-                    if event.type in ("update", "progress"):
+                    begun.cursor, event = entry.place, entry.event
+                    if event.type in ("update", "close"):
+                        return
+                    if event.type == "progress" and token is not None and not begun.cancelled:
                         told += 1
-                        token = request.progress_token
                         yield notification(
                             "notifications/progress", progressToken=token, progress=told, message=event.text
                         )
-                    elif event.type == "close":
-                        deadline = 0.0
-        view = await self._broker.view(call_id)
-        session.answered(request.id, view)
-        if request.id not in session.cancelled:
-            yield result(request.id, call_result(view))
 
     async def unasked(self, session: Session) -> AsyncIterator[dict[str, Any] | None]:
         """What a client hears without having asked: that the tools are not those any more that it knows."""
         since = clock.monotonic()
-        while not self._hub.closed:
-            names = await self._tools.names()
-            if names != session.tools:
-                session.tools, since = names, clock.monotonic()
-                yield notification("notifications/tools/list_changed")
-            elif clock.monotonic() - since > _PING_S:
-                since = clock.monotonic()
-                yield None
-            await asyncio.sleep(_LOOK_S)
+        with session.stream():
+            while not self._hub.closed:
+                names = await self._tools.names()
+                if names != session.tools:
+                    session.tools, since = names, clock.monotonic()
+                    yield notification("notifications/tools/list_changed")
+                elif clock.monotonic() - since > _PING_S:
+                    since = clock.monotonic()
+                    yield None
+                await asyncio.sleep(_LOOK_S)
 
     async def notice(self, session: Session, message: Incoming) -> None:
         """Take a notification; ``cancelled`` ends the call that the request has begun."""
         if message.method != "notifications/cancelled":
             return
-        request, reason = message.params.get("requestId"), message.params.get("reason")
-        call_id = session.running.get(request) if isinstance(request, str | int) else None
-        if isinstance(request, str | int) and call_id is not None:
-            session.cancelled[request] = None
-            text = reason if isinstance(reason, str) and reason else "the client has cancelled its request"
-            await self._broker.cancel(call_id, text)
+        id, reason = message.params.get("requestId"), message.params.get("reason")
+        request = session.find(id) if isinstance(id, str | int) else None
+        if request is None or request.cancelled:
+            return
+        request.cancelled = reason if isinstance(reason, str) and reason else "the client has cancelled its request"
+        if request.call_id:
+            with contextlib.suppress(UnknownCallError):  # it has ended long ago
+                await self._broker.cancel(request.call_id, request.cancelled)
 
     async def _answer(self, session: Session, request: Incoming) -> dict[str, Any]:
         if request.method == "ping":
@@ -143,22 +161,13 @@ class McpServer:
             session.tools = await self._tools.names()
             return {"tools": await self._tools.listed()}
         if request.method == "tools/call":
-            return await self._call(session, request)
+            name, arguments = _call_parameters(request)
+            return await self._tools.use_own(session, name, arguments)
         raise RpcError(METHOD_NOT_FOUND, f"there is no method {request.method!r} here")
 
-    async def _call(self, session: Session, request: Incoming) -> dict[str, Any]:
-        name, arguments = _call_parameters(request)
-        try:
-            if name in OWN_TOOLS:
-                return await self._tools.use_own(session, name, arguments)
-            call_id = await self._tools.begin(session, name, arguments)
-        except SkillError as problem:
-            return content(str(problem), is_error=True)
-        assert request.id is not None
-        session.begin(request.id, call_id)
-        view = await self._tools.answer(call_id)
-        session.answered(request.id, view)
-        return call_result(view)
+
+def _calls_a_skill(request: Incoming) -> bool:
+    return request.method == "tools/call" and request.params.get("name") not in OWN_TOOLS
 
 
 def _call_parameters(request: Incoming) -> tuple[str, dict[str, Any]]:
@@ -168,10 +177,9 @@ def _call_parameters(request: Incoming) -> tuple[str, dict[str, Any]]:
     return name, arguments
 
 
-def _refused(request: Incoming, problem: RpcError | SkillError) -> dict[str, Any]:
-    if isinstance(problem, RpcError):
-        return error(request.id, problem.code, str(problem))
-    return result(request.id, content(str(problem), is_error=True))
+def _internal_error(request: Incoming, problem: Exception) -> dict[str, Any]:
+    error_id = log_internal_error(problem, f"MCP {request.method}")
+    return error(request.id, INTERNAL_ERROR, f"internal error {error_id}")
 
 
 def _version() -> str:

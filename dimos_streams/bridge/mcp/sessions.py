@@ -1,20 +1,41 @@
-"""Sessions of MCP clients."""
+"""Sessions of MCP clients: who calls, and which requests wait for calls. What was told to whom is nowhere kept."""
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dimos_streams.bridge.authority import MCP
-from dimos_streams.bridge.mcp.messages import Id
-from dimos_streams.tool_stream.event import MAX_NAME, ToolEvent
-from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.bridge.mcp.messages import INVALID_REQUEST, Id, RpcError
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.tool_stream.event import MAX_NAME
 
-MAX_SESSIONS = 64
-_MAX_REQUESTS = 256
-_MAX_TOLD = 1000
-_NEWS = frozenset({"update", "close", "gap"})
+MAX_SESSIONS = 256
+MAX_REQUESTS = 256
+"""Of one session that wait for calls; and as many whose clients have left without an answer."""
+
+
+class SessionsBusyError(DimosStreamsError):
+    """There are as many sessions as there may be, and each is at work."""
+
+    def __init__(self) -> None:
+        super().__init__(f"all {MAX_SESSIONS} sessions are at work; end one (DELETE /mcp), or try again later")
+
+
+@dataclass(slots=True)
+class Request:
+    """A client's request for a call of a skill."""
+
+    call_id: str = ""
+    """Empty until the call has begun."""
+    cursor: int = 0
+    """Behind it is all that the call tells and that is not in the response."""
+    cancelled: str = ""
+    """Why the client has given it up; then it gets no response."""
+    answered: bool = False
 
 
 @dataclass(slots=True)
@@ -23,60 +44,68 @@ class Session:
 
     id: str
     caller: str
-    """Of its calls."""
-    place: int
-    """Up to which it has been told news."""
-    running: dict[Id, str] = field(default_factory=dict)
-    """Calls by the requests that wait for them."""
-    cancelled: dict[Id, None] = field(default_factory=dict)
-    """Requests among those that the client has given up, and that get no response."""
+    """Of its calls: the same in each session of a client that calls itself so."""
     tools: tuple[str, ...] = ()
     """The skills that the client knows of."""
-    told: OrderedDict[str, int] = field(default_factory=OrderedDict)
-    """The last seq of a call that the client knows already; 0 if that is its answer, whichever event that was."""
+    streams: int = 0
+    """Open ``GET`` streams."""
+    _running: dict[Id, Request] = field(default_factory=dict)
+    _dropped: OrderedDict[Id, Request] = field(default_factory=OrderedDict)
 
-    def begin(self, request: Id, call_id: str) -> None:
-        """A request waits for a call."""
-        if len(self.running) < _MAX_REQUESTS:
-            self.running[request] = call_id
-            self.cancelled.pop(request, None)
+    @property
+    def busy(self) -> bool:
+        """Whether the client waits for something."""
+        return bool(self._running or self.streams)
 
-    def answered(self, request: Id, call: CallView) -> None:
-        """A request is answered with a call as it is now."""
-        while len(self.cancelled) > _MAX_REQUESTS:
-            del self.cancelled[next(iter(self.cancelled))]
-        self.running.pop(request, None)
-        if call.state == "closed":
-            self.told[call.call_id] = call.last_seq
-        elif call.answer is not None:
-            self.told[call.call_id] = 0
-        while len(self.told) > _MAX_TOLD:
-            self.told.popitem(last=False)
+    @contextlib.contextmanager
+    def request(self, id: Id) -> Iterator[Request]:
+        """A request while it is worked on. One that ends without an answer, because the client has left, can still
+        be cancelled: the newest of them are remembered. Raises ``RpcError``."""
+        if id in self._running:
+            raise RpcError(INVALID_REQUEST, f"request {id!r} is being worked on; each needs an id of its own")
+        if len(self._running) >= MAX_REQUESTS:
+            raise RpcError(INVALID_REQUEST, f"{MAX_REQUESTS} requests of this session wait already; cancel one")
+        request = self._running[id] = Request()
+        self._dropped.pop(id, None)
+        try:
+            yield request
+        finally:
+            del self._running[id]
+            if not request.answered:
+                self._dropped[id] = request
+                if len(self._dropped) > MAX_REQUESTS:
+                    self._dropped.popitem(last=False)
 
-    def is_news(self, event: ToolEvent) -> bool:
-        """Whether an event tells the client something; ask once for each event."""
-        if event.type not in _NEWS:
-            return False
-        told = self.told.get(event.call_id)
-        if told == 0:
-            self.told[event.call_id] = event.seq
-            return False
-        return told is None or event.seq > told
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[None]:
+        """A ``GET`` stream while it is open."""
+        self.streams += 1
+        try:
+            yield
+        finally:
+            self.streams -= 1
+
+    def find(self, id: Id) -> Request | None:
+        """A request that has not been answered."""
+        return self._running.get(id) or self._dropped.get(id)
 
 
 class Sessions:
-    """The newest sessions; the one that was silent longest gives way to a new one."""
+    """Sessions by id. The one that was silent longest gives way to a new one, unless its client waits."""
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
 
-    def open(self, client: str, place: int) -> Session:
-        """A session for a client that calls itself so; news begin behind ``place``."""
-        id = secrets.token_urlsafe(16)
+    def open(self, client: str) -> Session:
+        """A session for a client that calls itself so. Raises ``SessionsBusyError``."""
+        if len(self._sessions) >= MAX_SESSIONS:
+            idle = next((id for id, session in self._sessions.items() if not session.busy), None)
+            if idle is None:
+                raise SessionsBusyError
+            del self._sessions[idle]
         name = "".join(char for char in client if char.isprintable())[: MAX_NAME // 2] or "client"
-        session = self._sessions[id] = Session(id, f"{MCP}{name}/{id[:6]}", place)
-        while len(self._sessions) > MAX_SESSIONS:
-            self._sessions.popitem(last=False)
+        id = secrets.token_urlsafe(16)
+        session = self._sessions[id] = Session(id, f"{MCP}{name}")
         return session
 
     def get(self, id: str) -> Session | None:

@@ -1,54 +1,76 @@
-"""Skills as tools, and the tools by which a client follows calls that go on."""
+"""Skills as tools, and the tools by which a client reads what calls tell, looks them up, and ends them."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.authority import MCP
+from dimos_streams.bridge.broker import Broker, UnknownCallError
 from dimos_streams.bridge.hub import Hub
 from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, RpcError
+from dimos_streams.bridge.mcp.reading import read_page
+from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, content, skill_tool, updates
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.errors import SkillError, suggest
-from dimos_streams.tool_stream.event import ToolEvent, json_text
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 
-ANSWER_WITHIN_S = 20.0
 MAX_WAIT_S = 50.0
 """Clients give up on a request after a minute."""
+_CANCEL_WAIT_S = 3.0
+
+_CallId = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class _Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class SkillUpdates(_Arguments):
+    """Read what calls tell after their first answer, and their ends, behind a cursor. Results give the cursor for the
+    next time; to read with the same one again gives the same again. Without `call_id` it is about all calls that you
+    have begun, also before a reconnection.
+    """
+
+    call_id: Annotated[_CallId | None, Field(description="Of this call only, whoever has begun it.")] = None
+    after: Annotated[
+        int | None, Field(ge=0, lt=2**53, description="The cursor; without it, from the oldest that is kept on.")
+    ] = None
+    wait_s: Annotated[
+        float, Field(ge=0, le=MAX_WAIT_S, description="How long to wait for the next one if there is none yet.")
+    ] = 4.0
+
+
+class GetCall(_Arguments):
+    """Tell how a call stands: its state, what it said last and, if it is over, its outcome and result."""
+
+    call_id: _CallId
+
+
 class ListCalls(_Arguments):
-    """List the calls of skills that are going on, with their newest words."""
+    """List calls of skills, open and closed, newest first, with what they said last."""
+
+    state: Literal["open", "closed", "all"] = "all"
+    mine: Annotated[bool, Field(description="Only those that you have begun.")] = False
+    skill: Annotated[str | None, Field(max_length=200, description="Only those of this skill.")] = None
+    before: Annotated[_CallId | None, Field(description="Only those that are older than this call.")] = None
+    limit: Annotated[int, Field(ge=1, le=50)] = 20
 
 
 class CancelCall(_Arguments):
     """End a call that goes on."""
 
-    call_id: Annotated[str, Field(min_length=1, max_length=200)]
+    call_id: _CallId
     reason: Annotated[str, Field(max_length=1000)] = "cancelled by the client"
 
 
-class WaitForNews(_Arguments):
-    """Wait for the next news of the calls that you have begun: what they tell after their first answer, and their
-    ends. Returns at once if there are some already, and with none when time is up.
-    """
-
-    timeout_s: Annotated[float, Field(ge=0, le=MAX_WAIT_S)] = 20.0
-
-
 OWN_TOOLS: dict[str, type[_Arguments]] = {
+    "skill_updates": SkillUpdates,
+    "get_call": GetCall,
     "list_calls": ListCalls,
     "cancel_call": CancelCall,
-    "wait_for_news": WaitForNews,
 }
 
 
@@ -61,12 +83,12 @@ class Tools:
 
     async def listed(self) -> list[dict[str, Any]]:
         """All tools: the skills that are meant for everyone, then ours."""
-        return [_skill_tool(skill) for skill in await self._skills()] + [
+        return [skill_tool(skill) for skill in await self._skills()] + [
             {
                 "name": name,
                 "description": " ".join((model.__doc__ or "").split()),
                 "inputSchema": _own_schema(model),
-                "annotations": {"readOnlyHint": model is not CancelCall},
+                "annotations": ENDS if model is CancelCall else READS,
             }
             for name, model in OWN_TOOLS.items()
         ]
@@ -77,16 +99,11 @@ class Tools:
 
     async def begin(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:
         """Begin a call of a skill; its id. Raises ``RpcError`` for an unknown tool, and ``SkillError``."""
-        known = [skill.name for skill in await self._skills()]
+        known = await self.names()
         if name not in known:
             near = suggest(name, [*known, *OWN_TOOLS])
             raise RpcError(INVALID_PARAMS, f"no tool is called {name!r}{near}")
         return await self._broker.call(name, arguments, caller=session.caller)
-
-    async def answer(self, call_id: str, timeout_s: float = ANSWER_WITHIN_S) -> CallView:
-        """A call when it has answered or ended, or as it is when time is up."""
-        await self._broker.wait(call_id, "answer", timeout_s)
-        return await self._broker.view(call_id)
 
     async def use_own(self, session: Session, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of one of our own tools. Raises ``SkillError``."""
@@ -95,69 +112,76 @@ class Tools:
         except ValidationError as error:
             told = "; ".join(f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors())
             raise SkillError(f"{name} cannot take these arguments: {told}") from error
+        if isinstance(given, SkillUpdates):
+            return await self._skill_updates(session, given)
+        if isinstance(given, ListCalls):
+            return await self._list_calls(session, given)
         if isinstance(given, CancelCall):
-            await self._broker.cancel(given.call_id, given.reason)
-            return content(f"call {given.call_id} is asked to end; wait_for_news tells when it has")
-        if isinstance(given, WaitForNews):
-            return await self._wait_for_news(session, given.timeout_s)
-        return await self._list_calls()
+            return await self._cancel(given)
+        assert isinstance(given, GetCall)
+        return call_view(await self._shown(given.call_id))
 
-    async def _list_calls(self) -> dict[str, Any]:
-        shown = {skill.name for skill in await self._skills()}
-        views = [view for view in await self._broker.calls(open_only=True) if view.skill in shown]
-        lines = [f"{view.call_id}  {view.skill}({json_text(view.arguments)[:200]}): {view.text}" for view in views]
-        fields = {"call_id", "skill", "caller", "arguments", "state", "text"}
-        calls = [view.model_dump(mode="json", include=fields) for view in views]
-        return content("\n".join(lines) or "no calls go on", calls=calls)
+    async def _skill_updates(self, session: Session, given: SkillUpdates) -> dict[str, Any]:
+        if given.call_id is None:
+            page = await read_page(self._hub, after=given.after, wait_s=given.wait_s, caller=session.caller)
+            return updates(page, None)
+        call = await self._shown(given.call_id)
+        known = self._broker.ledger.calls.get(call.call_id)
+        page = await read_page(
+            self._hub,
+            after=given.after,
+            wait_s=given.wait_s,
+            call_id=call.call_id,
+            over=lambda: known is None or known.closed.is_set(),
+        )
+        return updates(page, await self._broker.view(call.call_id))
 
-    async def _wait_for_news(self, session: Session, timeout_s: float) -> dict[str, Any]:
-        news: list[ToolEvent] = []
-        with (
-            contextlib.closing(self._hub.reader(after=session.place, caller=session.caller)) as reader,
-            contextlib.suppress(TimeoutError),
-        ):
-            async with asyncio.timeout(timeout_s):
-                while not news and not reader.closed:
-                    for entry in await reader.page():
-                        event, session.place = entry.event, entry.place
-                        if session.is_news(event):
-                            news.append(event)
-        lines = [f"{event.skill} (call {event.call_id}) {_told(event)}" for event in news]
-        return content("\n".join(lines) or "no news", news=[event.to_dict() for event in news])
+    async def _list_calls(self, session: Session, given: ListCalls) -> dict[str, Any]:
+        is_shown = await self._filter()
+        found = [
+            call
+            for call in reversed(await self._broker.calls())
+            if is_shown(call)
+            and (given.state == "all" or (call.state == "closed") is (given.state == "closed"))
+            and (not given.mine or call.caller == session.caller)
+            and given.skill in (None, call.skill)
+        ]
+        if given.before is not None:
+            before = (await self._shown(given.before)).call_id
+            ids = [call.call_id for call in found]
+            found = found[ids.index(before) + 1 :] if before in ids else []
+        return call_list(found[: given.limit], more=len(found) > given.limit)
+
+    async def _cancel(self, given: CancelCall) -> dict[str, Any]:
+        call = await self._shown(given.call_id)
+        await self._broker.cancel(call.call_id, given.reason)
+        await self._broker.wait(call.call_id, "close", _CANCEL_WAIT_S)
+        view = await self._broker.view(call.call_id)
+        if view.state == "closed":
+            return content(f"call {view.call_id} is over: {view.outcome}: {view.text}", outcome=view.outcome)
+        return content(f"call {view.call_id} is asked to end; get_call tells whether it has", outcome=None)
+
+    async def _shown(self, call_id: str) -> CallView:
+        """A call that clients may know of. Raises ``UnknownCallError``: operators' calls are none of them."""
+        call = await self._broker.view(call_id)
+        if not (await self._filter())(call):
+            raise UnknownCallError(call_id)
+        return call
+
+    async def _filter(self) -> Callable[[CallView], bool]:
+        """Whether clients may know of a call: of each that they could have begun, and of their own while its skill is
+        gone."""
+        audiences = {skill.name: skill.audience for skill in await self._broker.skills()}
+
+        def is_shown(call: CallView) -> bool:
+            unknown = "everyone" if call.caller.startswith(MCP) else "operator"
+            return audiences.get(call.skill, unknown) == "everyone"
+
+        return is_shown
 
     async def _skills(self) -> list[OfferedSkill]:
         offered = await self._broker.skills()
         return [skill for skill in offered if skill.audience == "everyone" and skill.name not in OWN_TOOLS]
-
-
-def call_result(view: CallView) -> dict[str, Any]:
-    """What a client is told of a call that it has begun."""
-    state: dict[str, Any] = {"call_id": view.call_id, "state": view.state, "outcome": view.outcome}
-    if view.state == "closed":
-        failed = view.outcome != "completed"
-        text = f"{view.outcome}: {view.text}" if failed else view.text
-        return content(text, is_error=failed, **state, result=view.result)
-    answer = view.answer if view.answer is not None else "not answered yet"
-    goes_on = f"The call goes on as {view.call_id}: wait_for_news tells what comes of it, cancel_call ends it."
-    return content(f"{answer}\n\n{goes_on}", **state)
-
-
-def content(text: str, *, is_error: bool = False, **structured: Any) -> dict[str, Any]:
-    """The result of a tool, for models and for programs."""
-    made: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": is_error}
-    return {**made, "structuredContent": structured} if structured else made
-
-
-def _skill_tool(skill: OfferedSkill) -> dict[str, Any]:
-    return {
-        "name": skill.name,
-        "description": skill.description,
-        "inputSchema": {"type": "object", **skill.parameters},
-        "annotations": {
-            "readOnlyHint": not skill.motion and skill.parallel_safe,
-            "destructiveHint": not skill.reversible,
-        },
-    }
 
 
 def _own_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -165,7 +189,3 @@ def _own_schema(model: type[BaseModel]) -> dict[str, Any]:
     for superfluous in ("title", "description"):
         schema.pop(superfluous, None)
     return {"properties": {}, **schema}
-
-
-def _told(event: ToolEvent) -> str:
-    return f"{event.outcome}: {event.text}" if event.type == "close" else f"says: {event.text}"

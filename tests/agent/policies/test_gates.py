@@ -17,6 +17,7 @@ from dimos_streams.agent.gates.enabled import EnabledGate
 from dimos_streams.agent.gates.settings import ApprovalRule, GateSettings, Zone
 from dimos_streams.agent.gates.zones import RobotPose, Zones, inside
 from dimos_streams.agent.plans import PlanBook
+from dimos_streams.agent.rejections import Rejections
 from dimos_streams.errors import SkillError, UserError
 from tests.agent.policies.parts import Events, offered, request
 from tests.helpers import run_virtual
@@ -64,6 +65,7 @@ class Stage:
             enabled=self.enabled,
             approvals=self.approvals,
             plans=self.plans,
+            rejections=Rejections(),
             pose=lambda: self.pose,
             permit=self._permit,
         )

@@ -12,9 +12,16 @@ import requests
 from mcp import Client, MCPError
 from mcp_types import CallToolResult, TextContent
 
-from dimos_streams.bridge.mcp.sessions import MAX_SESSIONS, Sessions
+from dimos_streams.bridge.mcp.results import skill_tool
 from dimos_streams.bridge.monitor.commands import CALLER
 from dimos_streams.module import RunContext, Services
+from dimos_streams.skill import skills_of
+from dimos_streams.skills.drive import Drive
+from dimos_streams.skills.follow_person import FollowPerson
+from dimos_streams.skills.look_out_for import LookOut
+from dimos_streams.skills.observe import Observe
+from dimos_streams.skills.patrol import Patrol
+from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.bridge.monitor.parts import ToyAgent
 from tests.bridge.parts import Scene, Worker, closed, scene
 from tests.bridge.serving import served
@@ -46,7 +53,7 @@ def test_a_client_lists_calls_follows_and_cancels(mode: Any) -> None:
             assert client.server_info is not None
             assert client.server_info.name == "dimos-streams"
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            assert {"follow", "count", "list_calls", "cancel_call", "wait_for_news"} <= tools.keys()
+            assert {"follow", "count", "skill_updates", "get_call", "list_calls", "cancel_call"} <= tools.keys()
             assert tools["follow"].input_schema["required"] == ["description"]
 
             done = await client.call_tool("at_once", {"value": 3})
@@ -57,25 +64,27 @@ def test_a_client_lists_calls_follows_and_cancels(mode: Any) -> None:
             call_id = structured(answered)["call_id"]
             assert text(answered).startswith("following ann\n\nThe call goes on as")
             assert structured(answered)["state"] == "open"
-            listed = structured(await client.call_tool("list_calls"))["calls"]
+            listed = structured(await client.call_tool("list_calls", {"state": "open"}))["calls"]
             assert [call["call_id"] for call in listed] == [call_id]
-            news = await client.call_tool("wait_for_news", {"timeout_s": 5})
-            lines = text(news).splitlines()
-            while not lines[-1].endswith("completed: followed ann"):
-                lines += text(await client.call_tool("wait_for_news", {"timeout_s": 5})).splitlines()
-            assert [line.partition(") ")[2] for line in lines] == ["says: saw ann", "completed: followed ann"]
-            assert text(await client.call_tool("wait_for_news", {"timeout_s": 0})) == "no news"
+            cursor = structured(answered)["cursor"]
+            lines: list[str] = []
+            while "is over" not in str(lines[-1:]):
+                news = await client.call_tool("skill_updates", {"call_id": call_id, "after": cursor, "wait_s": 5})
+                cursor, lines = structured(news)["cursor"], [*lines, *text(news).splitlines()]
+            told = [line.partition(") ")[2] for line in lines if line.startswith("follow (call")]
+            assert told == ["says: saw ann", "completed: followed ann"]
 
             patrol = await made.broker.call("follow", {"description": "bob"}, caller="somebody")
             ended = await client.call_tool("cancel_call", {"call_id": patrol, "reason": "enough"})
             assert not ended.is_error
+            assert text(ended) == f"call {patrol} is over: cancelled: enough"
             assert (await closed(made.broker, patrol)).text == "enough"
 
     asyncio.run(scenario())
 
 
 @pytest.mark.feature("F8")
-def test_progress_is_told_and_giving_up_cancels() -> None:
+def test_a_token_changes_nothing_but_progress_until_the_answer_and_giving_up_cancels() -> None:
     async def scenario() -> None:
         async with connected() as (made, client):
             told: list[tuple[float, str | None]] = []
@@ -83,16 +92,19 @@ def test_progress_is_told_and_giving_up_cancels() -> None:
             async def hear(progress: float, total: float | None, message: str | None) -> None:
                 told.append((progress, message))
 
-            done = await client.call_tool("count", {"label": "x", "to": 3}, progress_callback=hear)
-            assert told == [(1, "x 1"), (2, "x 2"), (3, "x 3")]
-            assert (text(done), structured(done)["outcome"]) == ("x", "completed")
-            assert text(await client.call_tool("wait_for_news", {"timeout_s": 0})) == "no news"
+            token = await client.call_tool("follow", {"description": "ann"}, progress_callback=hear)
+            await client.call_tool("cancel_call", {"call_id": structured(token)["call_id"]})
+            plain = await client.call_tool("follow", {"description": "ann"})
+            for answered in (token, plain):
+                assert text(answered).startswith("following ann\n\nThe call goes on as")
+                assert structured(answered)["state"] == "open"
+            await client.call_tool("cancel_call", {"call_id": structured(plain)["call_id"]})
+            assert told == []
 
             told.clear()
-            following = asyncio.create_task(
-                client.call_tool("follow", {"description": "ann"}, progress_callback=hear)
-            )
+            following = asyncio.create_task(client.call_tool("search", progress_callback=hear))
             await until(lambda: len(told) > 2)
+            assert told[:3] == [(1, "room 0"), (2, "room 1"), (3, "room 2")]
             (call,) = made.broker.ledger.calls.open
             following.cancel()
             await asyncio.wait([following])
@@ -124,8 +136,10 @@ def test_errors_and_what_is_not_for_everyone() -> None:
             assert "description: is missing" in text(wrong)
             failed = await client.call_tool("fail")
             assert (failed.is_error, text(failed)) == (True, "failed: the floor is wet")
-            bad = await client.call_tool("wait_for_news", {"timeout_s": 1000})
-            assert (bad.is_error, "timeout_s" in text(bad)) == (True, True)
+            assert structured(failed)["text"] == "failed: the floor is wet"
+            assert "description: is missing" in structured(wrong)["text"]
+            bad = await client.call_tool("skill_updates", {"wait_s": 1000})
+            assert (bad.is_error, "wait_s" in text(bad)) == (True, True)
             gone = await client.call_tool("cancel_call", {"call_id": "nobody"})
             assert (gone.is_error, "nobody" in text(gone)) == (True, True)
             refused: list[str | None] = []
@@ -136,7 +150,11 @@ def test_errors_and_what_is_not_for_everyone() -> None:
             wrong = await client.call_tool("follow", {}, progress_callback=hear)
             assert (wrong.is_error, refused) == (True, [])
             own = await made.broker.call("say", {"text": "x"}, caller=CALLER)
-            assert structured(await client.call_tool("list_calls"))["calls"] == []
+            shown = structured(await client.call_tool("list_calls"))["calls"]
+            assert [call["skill"] for call in shown] == ["fail"]
+            for tool in ("get_call", "skill_updates", "cancel_call"):
+                hidden = await client.call_tool(tool, {"call_id": own})
+                assert (hidden.is_error, own in text(hidden)) == (True, True)
             await made.broker.cancel(own, "enough")
 
     asyncio.run(scenario())
@@ -157,6 +175,41 @@ def test_a_client_hears_when_the_tools_change() -> None:
             assert "robot2_follow" in {tool.name for tool in (await client.list_tools()).tools}
 
     asyncio.run(scenario())
+
+
+@pytest.mark.feature("F8")
+def test_only_what_its_author_vouches_for_is_read_only() -> None:
+    async def scenario() -> None:
+        async with connected() as (_, client):
+            hints = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
+            read_only = {name for name, hint in hints.items() if hint is not None and hint.read_only_hint}
+            assert read_only == {"search", "skill_updates", "get_call", "list_calls"}
+            for name in ("follow", "count", "cancel_call"):
+                hint = hints[name]
+                assert hint is not None
+                assert (hint.read_only_hint, hint.destructive_hint) == (False, True)
+
+    asyncio.run(scenario())
+    stock = [
+        spec.info()
+        for module in (Drive, FollowPerson, LookOut, Observe, Patrol)
+        for spec in skills_of(module).values()
+    ]
+    assert [info.name for info in stock if hinted(**info.model_dump(exclude={"name", "description"}))] == ["observe"]
+
+
+def hinted(**stated: Any) -> bool:
+    fields = {"parameters": {}, **stated}
+    skill = OfferedSkill(name="x", description="", module="m", available=True, **fields)
+    return bool(skill_tool(skill)["annotations"]["readOnlyHint"])
+
+
+def test_what_comes_off_the_bus_is_not_believed_against_what_else_it_says() -> None:
+    assert hinted(read_only=True)
+    assert not hinted(parallel_safe=True)
+    assert not hinted(read_only=True, motion=True)
+    assert not hinted(read_only=True, uses=("base",))
+    assert not hinted(read_only=True, parameters={"properties": {"then": {"type": "string"}}})
 
 
 INITIALIZE = {
@@ -200,12 +253,3 @@ def test_the_transport_by_hand() -> None:
         assert bridge.post("/mcp", ping, headers=session).status_code == 404
         foreign = bridge.post("/mcp", INITIALIZE, headers={"Origin": "http://evil.example"})
         assert foreign.status_code == 403
-
-
-def test_sessions_are_bounded() -> None:
-    sessions = Sessions()
-    first = sessions.open("x", 0)
-    for _ in range(MAX_SESSIONS):
-        sessions.open("y" * 1000, 0)
-    assert len(sessions) == MAX_SESSIONS
-    assert sessions.get(first.id) is None

@@ -1,0 +1,24 @@
+"""The gate that keeps rejected what an operator has rejected in this mission."""
+
+from __future__ import annotations
+
+from dimos_streams.agent.canonical import shown
+from dimos_streams.agent.gates.base import Allow, CallRequest, Refuse, Verdict
+from dimos_streams.agent.rejections import Rejections
+
+
+class RejectedGate:
+    """Refuses the same call, free motion or not, in whatever part of the mission; nobody is asked again."""
+
+    def __init__(self, rejections: Rejections) -> None:
+        self._rejections = rejections
+
+    async def review(self, request: CallRequest) -> Verdict:
+        """See ``Gate``."""
+        reason = self._rejections.why(request.skill.name, request.arguments, request.missions)
+        if reason is None:
+            return Allow(request.arguments, request.on_duplicate)
+        call = shown(request.skill.name, request.arguments)
+        why = f": {reason}" if reason else ""
+        text = f"Not run: the operator has rejected {call} in this mission{why}. Do not ask for it again as it is."
+        return Refuse(text, charged=False)

@@ -1,0 +1,86 @@
+"""Reading what calls tell, by cursor: the same question has the same answer, whoever asks, and however often."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dimos_streams import clock
+from dimos_streams.bridge.entry import Entry, gap_entry
+from dimos_streams.bridge.hub import Hub, Reader
+
+MAX_EVENTS = 50
+MAX_BYTES = 48 * 1024
+"""Of a page; one event may have more."""
+_TOLD = frozenset({"update", "close", "gap"})
+
+
+@dataclass(slots=True)
+class Page:
+    """Some events, and where to read on. A cursor is an offset in the journal."""
+
+    cursor: int
+    entries: list[Entry] = field(default_factory=list)
+    more: bool = False
+    """Whether there was no room for all."""
+    _bytes: int = 0
+
+    def add(self, entry: Entry) -> bool:
+        """Take an event; False if there is no room for it."""
+        if entry.type in _TOLD:
+            self._bytes += len(entry.body)
+            if self.entries and (len(self.entries) == MAX_EVENTS or self._bytes > MAX_BYTES):
+                self.more = True
+                return False
+            self.entries.append(entry)
+        self.cursor = entry.place
+        return True
+
+
+async def read_page(
+    hub: Hub,
+    *,
+    after: int | None,
+    wait_s: float,
+    call_id: str | None = None,
+    caller: str | None = None,
+    over: Callable[[], bool] = lambda: False,
+) -> Page:
+    """The updates and closes behind a cursor, of a call or of a caller's calls; None begins with the oldest that is
+    kept. Where there are none it waits for some, at most so long, unless it is ``over``: none can come any more."""
+    start = hub.first_place - 1 if after is None else after
+    page = Page(start)
+    deadline = clock.monotonic() + wait_s
+    with contextlib.closing(hub.reader(after=start, call_id=call_id, caller=caller)) as reader:
+        while True:
+            wants_more = not (page.entries or over())
+            entries = await _newer(reader, deadline - clock.monotonic() if wants_more else 0.0)
+            if after is None and call_id is not None and page.cursor == start and entries:
+                _note_missing_beginning(page, entries[0])
+            if not all(map(page.add, entries)):
+                return page
+            if not entries:
+                page.cursor = reader.place
+                if not wants_more or reader.closed or clock.monotonic() >= deadline:
+                    return page
+
+
+async def _newer(reader: Reader, wait_s: float) -> list[Entry]:
+    if wait_s <= 0:
+        reader.nudge()
+        return await reader.page()
+    timer = asyncio.get_running_loop().call_later(wait_s, reader.nudge)
+    try:
+        return await reader.page()
+    finally:
+        timer.cancel()
+
+
+def _note_missing_beginning(page: Page, first: Entry) -> None:
+    """Silence is no answer: a call whose first events were trimmed begins with a gap."""
+    event = first.event
+    if event.type != "gap" and event.seq > 1:
+        text = f"the events of call {first.call_id} before its {event.seq}th are not kept any more"
+        page.add(gap_entry(first.place - 1, 1, first.place - 1, text, caller=first.caller, call_id=first.call_id))

@@ -1,0 +1,124 @@
+"""What a client is told of tools and calls: for models as text, for programs (and the models of some clients) as JSON
+that has the text as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dimos_streams.bridge.entry import Entry
+from dimos_streams.bridge.mcp.reading import Page
+from dimos_streams.tool_stream.event import json_text
+from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
+
+_SHOWN_ARGUMENTS = 200
+_LISTED_BYTES = 1000
+
+READS: dict[str, bool] = {
+    "readOnlyHint": True,
+    "destructiveHint": False,
+    "idempotentHint": True,
+    "openWorldHint": False,
+}
+"""Annotations of a tool that only looks into the bridge."""
+ENDS: dict[str, bool] = {
+    "readOnlyHint": False,
+    "destructiveHint": True,
+    "idempotentHint": True,
+    "openWorldHint": True,
+}
+"""Of one that ends what goes on."""
+
+
+def content(text: str, *, is_error: bool = False, **structured: Any) -> dict[str, Any]:
+    """The result of a tool."""
+    return {
+        "content": [{"type": "text", "text": text}],
+        "isError": is_error,
+        "structuredContent": {"text": text, **structured},
+    }
+
+
+def call_result(call: CallView, cursor: int) -> dict[str, Any]:
+    """A call that the client has begun, at its answer. All that it told is behind the cursor, but for the answer."""
+    failed = call.state == "closed" and call.outcome != "completed"
+    fields = {
+        "call_id": call.call_id,
+        "state": call.state,
+        "outcome": call.outcome,
+        "result": call.result,
+        "cursor": cursor,
+    }
+    if call.state == "closed":
+        end = f"{call.outcome}: {call.text}" if failed else call.text
+        answer = [call.answer] if call.answer not in (None, call.text) else []
+        return content("\n".join([*map(str, answer), end]), is_error=failed, **fields)
+    answer_text = call.answer if call.answer is not None else "not answered yet"
+    goes_on = (
+        f'The call goes on as {call.call_id}: skill_updates(call_id="{call.call_id}", after={cursor}) reads what it '
+        "tells next, cancel_call ends it."
+    )
+    return content(f"{answer_text}\n\n{goes_on}", **fields)
+
+
+def call_view(call: CallView) -> dict[str, Any]:
+    """A call as it stands, whoever has begun it."""
+    return content(_line(call), **call.model_dump(mode="json", exclude={"text"}), newest=call.text)
+
+
+def call_list(calls: list[CallView], *, more: bool) -> dict[str, Any]:
+    """Several calls, without their results and large arguments."""
+    shown = {"call_id", "skill", "caller", "state", "outcome", "text", "requested_utime", "closed_utime"}
+    listed = []
+    for call in calls:
+        small = len(json_text(call.arguments)) <= _LISTED_BYTES
+        listed.append(call.model_dump(mode="json", include=shown) | ({"arguments": call.arguments} if small else {}))
+    lines = [_line(call) for call in calls]
+    if more:
+        lines.append(f'There are older ones: before="{calls[-1].call_id}" lists them.')
+    return content("\n".join(lines) or "no calls", calls=listed, more=more)
+
+
+def updates(page: Page, call: CallView | None) -> dict[str, Any]:
+    """A page of what calls told."""
+    lines = [_told(entry) for entry in page.entries] or ["nothing new"]
+    if call is not None and call.state == "closed" and not page.more:
+        lines.append(f"Call {call.call_id} is over: {call.outcome}.")
+    else:
+        lines.append(f"{'There is more: read' if page.more else 'Read'} on with after={page.cursor}.")
+    state: dict[str, Any] = {}
+    if call is not None:
+        state["call"] = {"call_id": call.call_id, "state": call.state, "outcome": call.outcome}
+    events = [{"offset": entry.place, **entry.event.to_dict()} for entry in page.entries]
+    return content("\n".join(lines), events=events, cursor=page.cursor, more=page.more, **state)
+
+
+def skill_tool(skill: OfferedSkill) -> dict[str, Any]:
+    """A skill as a tool. What is not said of a tool counts as dangerous, so only what its author states is denied:
+    clients run what is read-only without asking anybody."""
+    may_begin_others = "then" in skill.parameters.get("properties", {})
+    reads = skill.read_only and not (skill.motion or skill.uses or may_begin_others)
+    return {
+        "name": skill.name,
+        "description": skill.description,
+        "inputSchema": {"type": "object", **skill.parameters},
+        "annotations": {
+            "readOnlyHint": reads,
+            "destructiveHint": not reads,
+            "idempotentHint": reads,
+            "openWorldHint": True,
+        },
+    }
+
+
+def _line(call: CallView) -> str:
+    state = call.state if call.outcome is None else call.outcome
+    arguments = json_text(call.arguments)[:_SHOWN_ARGUMENTS]
+    return f"{call.call_id}  {call.skill}({arguments}) for {call.caller}, {state}: {call.text}"
+
+
+def _told(entry: Entry) -> str:
+    event = entry.event
+    if event.type == "gap":
+        return f"some events are lost: {event.text}"
+    said = f"{event.outcome}: {event.text}" if event.type == "close" else f"says: {event.text}"
+    return f"{event.skill} (call {event.call_id}) {said}"

@@ -1,0 +1,118 @@
+"""Sessions under clients that come, leave and never say goodbye."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+
+from dimos_streams.bridge.guard import MAX_DRAINED
+from dimos_streams.bridge.mcp import sessions as module
+from dimos_streams.bridge.mcp.messages import RpcError
+from dimos_streams.bridge.mcp.sessions import MAX_REQUESTS, MAX_SESSIONS, Sessions, SessionsBusyError
+from tests.bridge.mcp.test_mcp import INITIALIZE
+from tests.bridge.serving import Served, served
+
+
+def test_an_idle_session_gives_way_and_one_in_use_never() -> None:
+    sessions = Sessions()
+    waits, listens = sessions.open("x"), sessions.open("x")
+    idle = sessions.open("y" * 1000)
+    with waits.request(1), listens.stream():
+        for _ in range(2 * MAX_SESSIONS):
+            sessions.open("z")
+        assert len(sessions) == MAX_SESSIONS
+        assert sessions.get(waits.id) is waits
+        assert sessions.get(listens.id) is listens
+        assert sessions.get(idle.id) is None
+    for _ in range(MAX_SESSIONS):
+        sessions.open("z")
+    assert sessions.get(waits.id) is None
+
+
+def test_when_all_are_in_use_a_new_one_is_refused() -> None:
+    sessions = Sessions()
+    with contextlib.ExitStack() as stack:
+        for _ in range(MAX_SESSIONS):
+            stack.enter_context(sessions.open("x").stream())
+        with pytest.raises(SessionsBusyError, match="are at work"):
+            sessions.open("x")
+
+
+def test_requests_that_were_dropped_do_not_keep_others_from_being_cancelled() -> None:
+    session = Sessions().open("x")
+    for id in range(3 * MAX_REQUESTS):
+        with contextlib.suppress(ConnectionError), session.request(id) as request:
+            request.call_id = f"call-{id}"
+            raise ConnectionError
+    with session.request("new") as request:
+        assert session.find("new") is request
+    # Who leaves and then gives the request up has still been heard.
+    newest = session.find(3 * MAX_REQUESTS - 1)
+    assert newest is not None
+    assert newest.call_id == f"call-{3 * MAX_REQUESTS - 1}"
+    with contextlib.ExitStack() as stack:
+        for id in range(MAX_REQUESTS):
+            stack.enter_context(session.request(f"w{id}"))
+        with pytest.raises(RpcError, match="wait already"):
+            stack.enter_context(session.request("one more"))
+        with pytest.raises(RpcError, match="id of its own"):
+            stack.enter_context(session.request("w1"))
+
+
+def initialized(bridge: Served) -> dict[str, str]:
+    """The headers of a new session."""
+    return {"Mcp-Session-Id": bridge.post("/mcp", INITIALIZE).headers["mcp-session-id"]}
+
+
+def call(id: int | str, name: str, **arguments: Any) -> dict[str, Any]:
+    params = {"name": name, "arguments": arguments, "_meta": {"progressToken": f"t{id}"}}
+    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+
+
+@pytest.mark.feature("F8")
+def test_cancelling_works_after_many_requests_whose_clients_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_REQUESTS", 4)
+    with served() as bridge:
+        session = initialized(bridge)
+        for id in range(6):
+            with bridge.post("/mcp", call(id, "search"), headers=session, stream=True) as response:
+                next(response.iter_content(1))
+        asked = threading.Thread(target=lambda: bridge.post("/mcp", call("last", "search"), headers=session))
+        asked.start()
+        while len(calls := bridge.get("/calls?state=open").json()) < 7:
+            time.sleep(0.02)
+        newest = calls[-1]["call_id"]
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "last"}}
+        assert bridge.post("/mcp", cancelled, headers=session).status_code == 202
+        asked.join(10)
+        assert bridge.get(f"/calls/{newest}").json()["outcome"] == "cancelled"
+
+
+@pytest.mark.feature("F8")
+def test_a_body_that_is_too_large_leaves_the_connection_usable() -> None:
+    with served() as bridge, contextlib.closing(HTTPConnection("127.0.0.1", bridge.port, timeout=10)) as client:
+        session = initialized(bridge)
+
+        def post(body: bytes | Iterator[bytes]) -> tuple[int, bytes]:
+            client.request("POST", "/mcp", body, session, encode_chunked=True)
+            response = client.getresponse()
+            return response.status, response.read()
+
+        ping = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}).encode()
+        assert post(ping)[0] == 200
+        connection = client.sock
+        large = json.dumps(call(1, "follow", description="x" * 2_000_000)).encode()
+        assert post(large)[0] == 413
+        assert post(b"x" * 100_000 for _ in range(20))[0] == 413
+        assert post(ping) == (200, b'{"jsonrpc":"2.0","id":2,"result":{}}')
+        assert client.sock is connection
+        # What is out of all measure is not read.
+        client.request("POST", "/mcp", headers={**session, "Content-Length": str(MAX_DRAINED + 1)})
+        assert client.getresponse().status == 413

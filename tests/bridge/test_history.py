@@ -1,0 +1,263 @@
+"""Readers that catch up from a journal on disk: their reads are bounded, shared, in a thread, and hold nobody up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.bridge import history
+from dimos_streams.bridge.entry import Entry
+from dimos_streams.bridge.history import PAGE, PAGE_BYTES
+from dimos_streams.bridge.hub import Hub, HubLimits, Reader
+from dimos_streams.bridge.journal import Journal, JournalLimits, Query, Read
+from tests.bridge.parts import event
+from tests.helpers import run_virtual, until
+
+EVENTS = 400
+SIZE = 5_000
+
+
+@contextlib.asynccontextmanager
+async def made(tmp_path: Path, *, events: int = EVENTS, size: int = SIZE, keep: int = 100_000) -> AsyncIterator[Hub]:
+    """A hub on a journal in a file, with events of which it has none in memory but the newest."""
+    journal = Journal(tmp_path / "journal.sqlite", JournalLimits(events=keep))
+    journal.open()
+    hub = Hub(journal, HubLimits(ring_events=16))
+    for seq in range(1, events + 1):
+        put(hub, seq, "x" * size)
+    try:
+        yield hub
+    finally:
+        hub.close()
+        hub.close()
+        journal.close()
+
+
+def put(hub: Hub, seq: int, text: str = "") -> None:
+    hub.publish(hub.journal.append([event(seq, call_id=f"c{seq % 2}", text=text)]))
+
+
+async def read_up_to(reader: Reader, place: int) -> list[Entry]:
+    found: list[Entry] = []
+    while not found or found[-1].place < place:
+        found += await reader.page()
+    return found
+
+
+def places(entries: list[Entry]) -> list[int]:
+    return [entry.place for entry in entries]
+
+
+class Held:
+    """Reads of files that wait, before or after they have read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, after: bool) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.threads: set[str] = set()
+        read = history._File.read
+
+        def waiting(file: history._File, path: Path, query: Query, last: int) -> Read:
+            self.threads.add(threading.current_thread().name)
+            found = read(file, path, query, last) if after else None
+            self.begun.set()
+            assert self.go.wait(10)
+            return found or read(file, path, query, last)
+
+        monkeypatch.setattr(history._File, "read", waiting)
+
+
+def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with made(tmp_path, events=100) as hub:
+            read = await hub.history.page(Query(0))
+            assert sum(len(entry.body) for entry in read.entries) <= PAGE_BYTES
+            assert places(read.entries) == list(range(1, read.upto + 1))
+        async with made(tmp_path / "large", events=20, size=100_000) as hub:
+            read = await hub.history.page(Query(0))
+            assert (places(read.entries), read.upto) == ([1], 1), "one that is larger comes alone"
+
+    asyncio.run(check())
+
+
+@pytest.mark.feature("A3")
+def test_ten_readers_share_what_one_has_read(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with made(tmp_path) as hub:
+            starts = [0, 0, 0, 0, 0, 0, 0, 3, 50, 51]
+            readers = [hub.reader(after=after) for after in starts]
+            found = await asyncio.gather(*(read_up_to(reader, EVENTS) for reader in readers))
+            assert [places(each) for each in found] == [list(range(after + 1, EVENTS + 1)) for after in starts]
+            alone = EVENTS * SIZE / PAGE_BYTES
+            assert hub.history.reads <= 2 * alone, "not ten times as many"
+
+    asyncio.run(check())
+
+
+@pytest.mark.feature("A3")
+@pytest.mark.parametrize("kept", [16, 8192], ids=["from the journal", "from memory"])
+def test_the_loop_has_its_turn_between_any_two_pages(tmp_path: Path, kept: int) -> None:
+    async def check() -> None:
+        async with made(tmp_path) as hub:
+            hub = Hub(hub.journal, HubLimits(ring_events=kept))
+            for seq in range(1, EVENTS + 1):
+                put(hub, seq, "x" * SIZE)
+            pages = before = most = 0
+
+            def turn() -> None:
+                nonlocal before, most
+                most, before = max(most, pages - before), pages
+                loop.call_soon(turn)
+
+            async def read(reader: Reader) -> None:
+                nonlocal pages
+                while reader.lag:
+                    await reader.page()
+                    pages += 1
+
+            loop = asyncio.get_running_loop()
+            loop.call_soon(turn)
+            await asyncio.gather(*(read(hub.reader(after=EVENTS)) for _ in range(10)))
+            assert pages >= 10 * EVENTS * SIZE / PAGE_BYTES
+            assert most <= 2, "one that was in memory, and one that was read"
+            hub.close()
+
+    asyncio.run(check())
+
+
+@pytest.mark.feature("A3")
+def test_a_slow_disk_holds_up_only_who_reads_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check() -> None:
+        async with made(tmp_path, events=100) as hub:
+            held = Held(monkeypatch, after=False)
+            late, live = hub.reader(after=0), hub.reader()
+            reading = asyncio.create_task(read_up_to(late, 110))
+            await until(held.begun.is_set)
+            for seq in range(101, 111):
+                put(hub, seq)
+                assert places(await live.page()) == [seq]
+            assert not reading.done()
+            held.go.set()
+            assert places(await reading) == list(range(1, 111))
+            assert held.threads == {"journal_0"}
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_what_is_trimmed_while_it_is_read_is_a_gap_or_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    async def check() -> None:
+        async with made(tmp_path, events=1_000, size=10, keep=600) as hub:
+            hub.journal.trim()
+            first = hub.journal.first_place
+            held = Held(monkeypatch, after=after)
+            reader = hub.reader(after=first - 1)
+            reading = asyncio.create_task(reader.page())
+            await until(held.begun.is_set)
+            for seq in range(1_001, 1_301):
+                put(hub, seq)
+            hub.journal.trim()
+            assert hub.journal.first_place > first + PAGE
+            held.go.set()
+            page = await reading
+            asked = first
+            if after:
+                asked = page[-1].place + 1
+                assert places(page) == list(range(first, asked))
+                page = await reader.page()
+            assert [(entry.type, entry.place) for entry in page] == [("gap", hub.journal.first_place - 1)]
+            assert page[0].event.data["from_place"] == asked
+            assert places(await read_up_to(reader, 1_300)) == list(range(hub.journal.first_place, 1_301))
+
+    asyncio.run(check())
+
+
+def test_who_gives_up_in_the_middle_of_a_read_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check() -> None:
+        async with made(tmp_path) as hub:
+            held = Held(monkeypatch, after=True)
+            reader = hub.reader(after=0)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await reader.page()
+            held.go.set()
+            assert places(await read_up_to(reader, EVENTS)) == list(range(1, EVENTS + 1))
+
+    asyncio.run(check())
+
+
+def test_closing_ends_who_waits_for_a_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check() -> None:
+        async with made(tmp_path) as hub:
+            held = Held(monkeypatch, after=False)
+            readers = [hub.reader(after=0) for _ in range(5)]
+            reading = [asyncio.create_task(reader.page()) for reader in readers]
+            await until(held.begun.is_set)
+            hub.close()
+            held.go.set()
+            found = await asyncio.gather(*reading)
+            assert [len(page) for page in found].count(0) >= 4
+
+            await until(lambda: not any(each.name.startswith("journal") for each in threading.enumerate()))
+
+    asyncio.run(check())
+
+
+def fails(*_: object) -> Read:
+    raise sqlite3.OperationalError("disk I/O error")
+
+
+def falls_back(journal: Journal) -> Callable[..., Read]:
+    def fall_back(*_: object) -> Read:
+        journal._close_db()
+        return fails()
+
+    return fall_back
+
+
+def test_a_read_that_fails_is_tried_by_the_journal_which_knows_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check() -> None:
+        async with made(tmp_path) as hub:
+            monkeypatch.setattr(history._File, "read", fails)
+            reader = hub.reader(after=0)
+            assert (await reader.page())[0].place == 1
+            monkeypatch.setattr(history._File, "read", falls_back(hub.journal))
+            found = await read_up_to(reader, EVENTS)
+            assert [entry.type for entry in found].count("gap") == 1
+            assert hub.journal.state.startswith("memory")
+            put(hub, EVENTS + 1)
+            assert places(await reader.page()) == [EVENTS + 1]
+
+    asyncio.run(check())
+
+
+def test_in_virtual_time_no_thread_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check() -> None:
+        async with made(tmp_path) as hub:
+            monkeypatch.setattr(history._File, "read", fails)
+            readers = [hub.reader(after=after) for after in (0, 0, 200)]
+            found = await asyncio.gather(*(read_up_to(reader, EVENTS) for reader in readers))
+            assert [len(each) for each in found] == [EVENTS, EVENTS, EVENTS - 200]
+
+    run_virtual(check())
+
+
+def test_filtered_readers_share_with_those_of_the_same_filter(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with made(tmp_path) as hub:
+            readers = [hub.reader(after=0, call_id=f"c{number % 2}") for number in range(4)]
+            found = await asyncio.gather(*(read_up_to(reader, EVENTS - 1) for reader in readers))
+            for number, each in enumerate(found):
+                assert {entry.call_id for entry in each} == {f"c{number % 2}"}
+                assert places(each)[:3] == [[2, 4, 6], [1, 3, 5]][number % 2]
+
+    asyncio.run(check())
