@@ -70,8 +70,8 @@ class Authority:
             raise CallRejectedError(f"skill {skill.name!r} is for operators: {call.caller!r} may not call it")
         if not self._takes_back(call, skill):
             raise CallRejectedError(
-                f"skill {skill.name!r} is for operators: agent {call.caller!r} may call one only to take back a call of"
-                " its own, and none that the bridge remembers fits"
+                f"skill {skill.name!r} is for operators: agent {call.caller!r} may call one only to take back a call"
+                " of its own, and none that the bridge remembers fits"
             )
 
     def reviewer(self, call: CallState) -> tuple[ModuleView, SkillInfo] | None:
