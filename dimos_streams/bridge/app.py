@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from dimos_streams.bridge import problems
 from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.call_pages import DEFAULT_LIMIT, MAX_LIMIT, BadCursorError, CallQuery, Cursor
 from dimos_streams.bridge.dashboard.routes import PATHS, mount_dashboard
 from dimos_streams.bridge.event_stream import EventStream
 from dimos_streams.bridge.exposition import CONTENT_TYPE
@@ -167,9 +168,19 @@ def _mount_calls(app: FastAPI, broker: Broker) -> None:
             content = {**view.model_dump(mode="json"), "waited": wait if ended else "timed_out"}
         return JSONResponse(content, 201, headers={"Location": f"/calls/{call_id}"})
 
-    @app.get("/calls")
-    async def calls(state: Literal["open"] | None = None) -> list[CallView]:
-        return await broker.calls(open_only=state == "open")
+    @app.get("/calls", response_model=list[CallView])
+    async def calls(
+        state: Literal["open", "closed"] | None = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
+        before: Annotated[str | None, Query(description="Where a page ends; the Link header has it.")] = None,
+    ) -> Response:
+        try:
+            query = CallQuery(state, None if before is None else Cursor.parse(before), limit)
+        except BadCursorError as error:
+            raise HTTPException(422, str(error)) from error
+        page = query.page(broker.ledger.calls)
+        headers = {} if page.before is None else {"Link": query.link(page.before)}
+        return Response(page.body, headers=headers, media_type="application/json")
 
     @app.get("/calls/{call_id}")
     async def one_call(call_id: str) -> CallView:

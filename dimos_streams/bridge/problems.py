@@ -75,7 +75,7 @@ async def _bad_request(request: Request, error: Exception) -> JSONResponse:
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    names = {400: "bad-json", 404: "not-found", 405: "method-not-allowed"}
+    names = {400: "bad-json", 404: "not-found", 405: "method-not-allowed", 422: "bad-request"}
     name = names.get(error.status_code, "http-error")
     return problem(error.status_code, name, str(error.detail), f"{request.method} {request.url.path}: {error.detail}")
 

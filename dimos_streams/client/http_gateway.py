@@ -9,7 +9,7 @@ import random
 import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -29,6 +29,8 @@ from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
 
 if TYPE_CHECKING:
+    import requests
+
     from dimos_streams.client.http_session import CuttableSession
 
 T = TypeVar("T")
@@ -36,6 +38,8 @@ T = TypeVar("T")
 _SKILLS = TypeAdapter(list[OfferedSkill])
 _CALLS = TypeAdapter(list[CallView])
 _EVENT_TYPE = "tool_stream"
+_MAX_PAGES = 10_000
+"""Of calls; a bridge remembers some thousand calls, and each page has one at least."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -93,7 +97,7 @@ class HttpGateway:
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""
-        return self._validated(_CALLS, await self._request("GET", "/calls?state=open" if open_only else "/calls"))
+        return await asyncio.to_thread(self._all_calls, "?limit=1000&state=open" if open_only else "?limit=1000")
 
     async def place(self) -> int:
         """See ``SkillGateway``."""
@@ -144,6 +148,9 @@ class HttpGateway:
         return await asyncio.to_thread(self._request_blocking, method, path, body)
 
     def _request_blocking(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        return self._content(self._send(method, path, body))
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> requests.Response:
         import requests
 
         from dimos_streams.client.http_session import why
@@ -160,7 +167,19 @@ class HttpGateway:
                 )
         except (requests.RequestException, OSError) as error:
             raise SkillUnavailableError(f"the bridge at {self.url} can't be reached: {why(error)}") from error
-        return self._content(response)
+        return response
+
+    def _all_calls(self, query: str) -> list[CallView]:
+        """Follow the pages, which lead from the newest calls to the oldest."""
+        pages: list[list[CallView]] = []
+        while len(pages) < _MAX_PAGES:
+            response = self._send("GET", f"/calls{query}")
+            pages.append(self._validated(_CALLS, self._content(response)))
+            older = urlsplit(response.links.get("next", {}).get("url", "")).query
+            if not older:
+                break
+            query = f"?{older}"
+        return [view for page in reversed(pages) for view in page]
 
     @contextlib.contextmanager
     def _session(self) -> Iterator[CuttableSession]:

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from dimos_streams.bridge.call_pages import DEFAULT_LIMIT, PAGE_BYTES, BadCursorError, CallQuery, Cursor
+from dimos_streams.bridge.calls import CallState
+from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.tool_stream.event import MAX_ARGUMENTS
+from tests.bridge.serving import Served, served
+from tests.bridge.test_http import problem
+
+
+def call(number: int, *, size: int = 0, state: str = "closed") -> CallState:
+    """One of a row of calls; two at a time were requested in the same microsecond."""
+    return CallState(
+        call_id=f"c{number:04d}",
+        skill="count",
+        module="worker",
+        caller="test",
+        arguments={"label": "x" * size},
+        requested_utime=1000 + number // 2,
+        state=state,
+        last_seq=2,
+    )
+
+
+def remember(bridge: Served, *calls: CallState) -> None:
+    async def add() -> None:
+        for each in calls:
+            bridge.broker.ledger.calls.add(each)
+
+    bridge.run(add())
+
+
+def ids(views: list[dict[str, Any]]) -> list[str]:
+    return [view["call_id"] for view in views]
+
+
+def test_the_newest_calls_come_first_and_the_older_ones_by_the_link() -> None:
+    with served() as bridge:
+        remember(bridge, *(call(number) for number in range(250)))
+        response = bridge.get("/calls")
+        pages = [ids(response.json())]
+        assert len(pages[0]) == DEFAULT_LIMIT
+        while "next" in response.links:
+            remember(bridge, call(1_000 + len(pages)))
+            response = bridge.get(response.links["next"]["url"])
+            pages.insert(0, ids(response.json()))
+        assert [each for page in pages for each in page] == [f"c{number:04d}" for number in range(250)]
+        assert [len(page) for page in pages] == [50, 100, 100]
+
+
+def test_the_newest_of_a_state() -> None:
+    with served() as bridge:
+        remember(bridge, *(call(number, state="closed" if number % 3 else "open") for number in range(30)))
+        assert ids(bridge.get("/calls?state=closed&limit=3").json()) == ["c0026", "c0028", "c0029"]
+        response = bridge.get("/calls?state=open&limit=6")
+        assert ids(response.json()) == ["c0012", "c0015", "c0018", "c0021", "c0024", "c0027"]
+        assert ids(bridge.get(response.links["next"]["url"]).json()) == ["c0000", "c0003", "c0006", "c0009"]
+
+
+@pytest.mark.feature("A3")
+def test_a_page_is_bounded_in_bytes_and_a_gateway_reads_them_all() -> None:
+    with served() as bridge:
+        remember(bridge, *(call(number, size=MAX_ARGUMENTS - 100) for number in range(40)))
+        response = bridge.get("/calls?limit=1000")
+        assert 1 < len(response.json()) < 40
+        assert len(response.content) <= PAGE_BYTES + 100
+        gateway = HttpGateway(bridge.url, rng=random.Random(0))
+        views = asyncio.run(gateway.calls())
+        assert [view.call_id for view in views] == [f"c{number:04d}" for number in range(40)]
+        assert asyncio.run(gateway.calls(open_only=True)) == []
+        gateway.close()
+
+
+def test_one_call_that_is_larger_than_a_page_is_a_page() -> None:
+    calls = [call(number, size=PAGE_BYTES) for number in range(3)]
+    page = CallQuery().page(calls)
+    assert page.before == Cursor(1001, "c0002")
+    assert CallQuery(before=page.before).page(calls).before == Cursor(1000, "c0001")
+
+
+def test_what_is_no_cursor_or_limit_is_refused() -> None:
+    with served() as bridge:
+        bad = problem(bridge.get("/calls?before=yesterday"), 422, "bad-request")
+        assert "before='yesterday' is not where a page ends" in bad["detail"]
+        for query in ("limit=0", "limit=1001", "state=shut"):
+            problem(bridge.get(f"/calls?{query}"), 422, "bad-request")
+
+
+def test_cursors_survive_the_way_there_and_back() -> None:
+    for cursor in (Cursor(0, "a"), Cursor(-5, "a-b"), Cursor(2**63, "~:.-")):
+        assert Cursor.parse(str(cursor)) == cursor
+    for text in ("", "5", "5-", "x-a", "5-" + "a" * 201):
+        with pytest.raises(BadCursorError, match="is not where a page ends"):
+            Cursor.parse(text)
