@@ -21,7 +21,7 @@ from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.calls import OwnCalls, listed
 from dimos_streams.skills.motion import Motion
-from dimos_streams.skills.planar import STOP, Pose
+from dimos_streams.skills.planar import STOP, Pose, wrapped
 from dimos_streams.streams import In, Out
 
 _REMEMBERED = 1000
@@ -33,8 +33,8 @@ class DriveConfig(ModuleConfig):
 
     max_speed: float = Field(0.6, gt=0.0)
     max_turn: float = Field(1.2, gt=0.0)
-    tolerance_m: float = Field(0.05, gt=0.0)
-    tolerance_deg: float = Field(2.0, gt=0.0)
+    tolerance_m: float = Field(0.05, gt=0.0, description="of a move; a fifth of what is asked for, if that is less")
+    tolerance_deg: float = Field(2.0, gt=0.0, description="of a turn; a fifth of what is asked for, if that is less")
     blocked_after_s: float = Field(3.0, gt=0.0, description="without progress for so long is blocked")
     arrived_m: float = Field(0.1, gt=0.0, description="from a point counts as there")
     no_nearer_after_s: float = Field(12.0, gt=0.0, description="without getting nearer to a point ends the way")
@@ -45,15 +45,21 @@ class DriveConfig(ModuleConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveReport:
-    """Where a motion ended, in the odom frame."""
+    """Where a motion ended, and what it did, as odometry measured it in the odom frame."""
 
     x: float
     y: float
     yaw_deg: float
     did: str
+    moved_m: float | None = None
+    """Ahead, of a move."""
+    turned_deg: float | None = None
+    """To the left, of a turn."""
+    from_goal_m: float | None = None
+    """Left to the point, of a go_to or a go_back."""
 
     def __str__(self) -> str:
-        return f"{self.did}; now at x {self.x:.2f}, y {self.y:.2f}, heading {self.yaw_deg:.0f} deg"
+        return f"{self.did}; now at x {self.x:.2f} m, y {self.y:.2f} m, heading {self.yaw_deg:.1f} deg"
 
 
 class Drive(Module):
@@ -80,7 +86,9 @@ class Drive(Module):
             distance_m: Metres ahead; negative goes back.
         """
         async with self._motion(call, f"moving {distance_m:g} m") as motion:
-            return _report(f"Moved {distance_m:g} m", await motion.straight(distance_m))
+            covered = await motion.straight(distance_m)
+            moved = round(covered.amount, 3)
+            return _report(f"Moved {moved:g} m (asked: {distance_m:g} m)", covered.pose, moved_m=moved)
 
     @skill(uses={"base"}, motion=True, undo="go_back")
     async def turn(self, call: Call, angle_deg: Annotated[float, Field(ge=-1080.0, le=1080.0)]) -> DriveReport:
@@ -90,7 +98,9 @@ class Drive(Module):
             angle_deg: Degrees to the left; negative turns right. More than 360 turns more than once around.
         """
         async with self._motion(call, f"turning {angle_deg:g} deg") as motion:
-            return _report(f"Turned {angle_deg:g} deg", await motion.turn(math.radians(angle_deg)))
+            covered = await motion.turn(math.radians(angle_deg))
+            turned = round(math.degrees(covered.amount), 1 if abs(angle_deg) >= 1 else 3)
+            return _report(f"Turned {turned:g} deg (asked: {angle_deg:g} deg)", covered.pose, turned_deg=turned)
 
     @skill(uses={"base"}, motion=True, undo="go_back")
     async def go_to(
@@ -106,7 +116,9 @@ class Drive(Module):
         async with self._motion(call, f"going to ({x:g}, {y:g})") as motion:
             try:
                 async with asyncio.timeout(timeout_s):
-                    return _report(f"Arrived at ({x:g}, {y:g})", await motion.go_to(complex(x, y)))
+                    covered = await motion.go_to(complex(x, y))
+                    left = round(covered.amount, 2)
+                    return _report(f"Arrived {left:.2f} m from ({x:g}, {y:g})", covered.pose, from_goal_m=left)
             except TimeoutError:
                 raise SkillError(f"not there within {timeout_s:g} s; {motion.whereabouts()}") from None
 
@@ -129,7 +141,10 @@ class Drive(Module):
                 await motion.back_to(start)
             elif "angle_deg" not in arguments:
                 await motion.go_to(start.position)
-            return _report("Went back", await motion.face(start.yaw))
+            pose = (await motion.face(start.yaw)).pose
+            left, aside = abs(pose.position - start.position), abs(math.degrees(wrapped(pose.yaw - start.yaw)))
+            did = f"Went back, to {left:.2f} m and {aside:.1f} deg from where the call began"
+            return _report(did, pose, from_goal_m=round(left, 2))
 
     @skill(name="stop")  # a module's own `stop` is a hook
     async def stop_driving(self, call: Call) -> str:
@@ -159,6 +174,6 @@ class Drive(Module):
             del self._began[next(iter(self._began))]
 
 
-def _report(did: str, pose: Pose) -> DriveReport:
+def _report(did: str, pose: Pose, **measured: float) -> DriveReport:
     x, y, yaw = pose.position.real, pose.position.imag, math.degrees(pose.yaw)
-    return DriveReport(x=round(x, 2), y=round(y, 2), yaw_deg=round(yaw, 1), did=did)
+    return DriveReport(x=round(x, 2), y=round(y, 2), yaw_deg=round(yaw, 1), did=did, **measured)

@@ -49,11 +49,13 @@ class FollowReport:
     mean_distance_m: float | None
     """None if depth was never known."""
     lost_times: int
+    lost_s: float = 0.0
+    """For so much of the time they were out of sight."""
 
     def __str__(self) -> str:
         distance = "" if self.mean_distance_m is None else f" at {self.mean_distance_m:.1f} m on average"
         times = "once" if self.lost_times == 1 else f"{self.lost_times} times"
-        lost = f", lost {times}" if self.lost_times else ""
+        lost = f", lost {times} for {self.lost_s:.0f} s in all" if self.lost_times else ""
         return (
             f"Stopped following {self.description}: the time is over. "
             f"Followed for {self.followed_s:.0f} s{distance}{lost}."
@@ -94,6 +96,7 @@ class Following:
         self._lost_at: float | None = None
         self._frozen = False
         self._lost_times = 0
+        self._lost_s = 0.0
         self._search_side = 1.0
         self._distance_sum, self._distance_count = 0.0, 0
 
@@ -111,7 +114,11 @@ class Following:
                 self._tell_progress(now, command)
         if self._found_at is None:
             raise self._nobody()
-        return self._report(clock.monotonic() - self._found_at)
+        return self._report()
+
+    def followed_s(self) -> float:
+        """Seconds since the person was found, 0 before."""
+        return 0.0 if self._found_at is None else clock.monotonic() - self._found_at
 
     def _look(self, frame: Detection2DArray, now: float) -> None:
         if self._watch.take(frame, now) and (distance := self._distance()) is not None:
@@ -177,6 +184,7 @@ class Following:
             self._found_at = now
             await self._tell(f"Following {self._description}", "found")
         elif self._lost_at is not None:
+            self._lost_s += now - self._lost_at
             self._lost_at = None
             await self._tell(f"Found {self._description} again", "found_again")
 
@@ -246,15 +254,17 @@ class Following:
         return SkillError(f"Nobody who matches {self._description!r} was found, {seen} in sight")
 
     def _ending(self, why: str) -> str:
-        followed = "" if self._found_at is None else f" after {clock.monotonic() - self._found_at:.0f} s"
+        followed = "" if self._found_at is None else f" after {self.followed_s():.0f} s"
         return f"Stopped following {self._description}{followed}: {why}"
 
-    def _report(self, followed_s: float) -> FollowReport:
+    def _report(self) -> FollowReport:
+        lost_s = self._lost_s + (0.0 if self._lost_at is None else clock.monotonic() - self._lost_at)
         mean = self._distance_sum / self._distance_count if self._distance_count else None
         return FollowReport(
             description=self._description,
             reason="timeout",
-            followed_s=round(followed_s, 1),
+            followed_s=round(self.followed_s(), 1),
             mean_distance_m=None if mean is None else round(mean, 2),
             lost_times=self._lost_times,
+            lost_s=round(lost_s, 1),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import cmath
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from dimos_streams import clock
@@ -25,12 +26,25 @@ SPEED_GAIN = 1.5
 TURN_GAIN = 2.0
 FACE_FIRST = 0.6
 """Radians aside, from which on a point is faced before it is driven to."""
+SMALL = 0.2
+"""The share of what was asked for that may be missing or too much, where the tolerance is more than that."""
 LOOK_AHEAD = 0.7
 STIRRED_M = 0.1
 STIRRED_RAD = 0.15
 NEARER_M = 0.1
 SIDESTEP_SPEED = 0.3
 PROGRESS_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What a motion did, by odometry."""
+
+    pose: Pose
+    """Where it ended."""
+    amount: float
+    """Of a straight line the metres ahead, of a turn the radians to the left, of a way to a point the metres that
+    were left."""
 
 
 class Driver(Protocol):
@@ -69,60 +83,72 @@ class Motion:
         """Read no more odometry. Twice is fine."""
         self._module.odom.release(self._reader)
 
-    async def straight(self, distance: float) -> Pose:
-        """Go ahead, or back, on a straight line of so many metres; where that ended."""
+    async def straight(self, distance: float) -> Covered:
+        """Go ahead, or back, on a straight line of so many metres, however few they are."""
+        return await self._straight(distance, min(self._config.tolerance_m, abs(distance) * SMALL))
+
+    async def turn(self, angle: float) -> Covered:
+        """Turn on the spot by so many radians, however few they are, also by more than a full turn."""
+        return await self._turn(angle, min(self._tolerance, abs(angle) * SMALL))
+
+    async def back_to(self, start: Pose) -> Covered:
+        """Go straight back, or ahead, to the height of a pose."""
+        here = await self.here()
+        return await self._straight(here.to_base(start.position).real, self._config.tolerance_m)
+
+    async def face(self, yaw: float) -> Covered:
+        """Turn the short way to a heading."""
+        here = await self.here()
+        return await self._turn(wrapped(yaw - here.yaw), self._tolerance)
+
+    async def here(self) -> Pose:
+        """Where the robot is now."""
+        return await self._next_pose()
+
+    @property
+    def _tolerance(self) -> float:
+        return math.radians(self._config.tolerance_deg)
+
+    async def _straight(self, distance: float, tolerance: float) -> Covered:
         start = await self._next_pose()
         while True:
             done = start.to_base(self._pose.position)
             remaining = distance - done.real
-            if abs(remaining) <= self._config.tolerance_m:
-                return self._pose
+            if abs(remaining) <= tolerance:
+                return Covered(self._pose, done.real)
+            if self._is_stuck():
+                raise SkillError(f"blocked after {done.real:.2f} of {distance:g} m; {self.whereabouts()}")
             speed = clamped(SPEED_GAIN * remaining, self._config.max_speed)
             heading = wrapped(start.yaw - self._pose.yaw)
             # Back to the line as well as along it.
             self._command(complex(speed, -done.imag) * turned(heading), TURN_GAIN * heading)
             self._tell(f"{abs(remaining):.2f} m to go", remaining_m=round(abs(remaining), 2))
             await self._next_pose()
+
+    async def _turn(self, angle: float, tolerance: float) -> Covered:
+        last, done = await self._next_pose(), 0.0
+        while abs(angle - done) > tolerance:
+            to_go = abs(math.degrees(angle - done))
             if self._is_stuck():
-                raise SkillError(f"blocked after {done.real:.2f} of {distance:g} m; {self.whereabouts()}")
-
-    async def back_to(self, start: Pose) -> Pose:
-        """Go straight back, or ahead, to the height of a pose."""
-        here = await self.here()
-        return await self.straight(here.to_base(start.position).real)
-
-    async def face(self, yaw: float) -> Pose:
-        """Turn the short way to a heading."""
-        here = await self.here()
-        return await self.turn(wrapped(yaw - here.yaw))
-
-    async def here(self) -> Pose:
-        """Where the robot is now."""
-        return await self._next_pose()
-
-    async def turn(self, angle: float) -> Pose:
-        """Turn on the spot by so many radians, also by more than a full turn; where that ended."""
-        last, remaining = await self._next_pose(), angle
-        while abs(remaining) > math.radians(self._config.tolerance_deg):
-            self._command(0j, TURN_GAIN * remaining)
-            to_go = abs(math.degrees(remaining))
+                raise SkillError(
+                    f"blocked after {math.degrees(done):.1f} of {math.degrees(angle):g} deg; {self.whereabouts()}"
+                )
+            self._command(0j, TURN_GAIN * (angle - done))
             self._tell(f"{to_go:.0f} deg to turn", remaining_deg=round(to_go, 1))
             pose = await self._next_pose()
-            if self._is_stuck():
-                raise SkillError(f"blocked with {to_go:.0f} deg to turn; {self.whereabouts()}")
-            remaining -= wrapped(pose.yaw - last.yaw)
+            done += wrapped(pose.yaw - last.yaw)
             last = pose
-        return last
+        return Covered(last, done)
 
-    async def go_to(self, goal: complex) -> Pose:
-        """Go to a point of the odom frame, around what a lidar sees, and aside when blocked; where that ended."""
+    async def go_to(self, goal: complex) -> Covered:
+        """Go to a point of the odom frame, around what a lidar sees, and aside when blocked."""
         sidesteps = self._config.sidesteps
         nearest, nearest_at = math.inf, clock.monotonic()
         await self._next_pose()
         while True:
             seen = self._pose.to_base(goal)
             if abs(seen) <= self._config.arrived_m:
-                return self._pose
+                return Covered(self._pose, abs(seen))
             if abs(seen) < nearest - NEARER_M:
                 nearest, nearest_at = abs(seen), clock.monotonic()
             self._head_for(seen)

@@ -16,7 +16,7 @@ from dimos_streams.skill import Call
 from dimos_streams.skills.calls import listed
 from dimos_streams.skills.following import Following
 from dimos_streams.skills.frames import fresh_frames
-from dimos_streams.skills.motion import Motion
+from dimos_streams.skills.motion import Covered, Motion
 from dimos_streams.skills.planar import STOP, Pose, pose_of
 from dimos_streams.skills.sighting import Sighting, sightings_of
 
@@ -55,12 +55,15 @@ class PatrolReport:
     missed: int
     """Way-points that could not be reached."""
     encounters: tuple[Encounter, ...]
+    home_m: float | None = None
+    """How far from its beginning it ended, in metres; None if it was not to return."""
 
     def __str__(self) -> str:
         rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
         missed = f", {self.missed} could not be reached" if self.missed else ""
         met = f"Met {listed([str(each) for each in self.encounters])}" if self.encounters else "Met nobody"
-        return f"Patrolled {rounds}, {self.reached} way-points{missed}. {met}."
+        home = "" if self.home_m is None else f" Ended {self.home_m:.2f} m from where it began."
+        return f"Patrolled {rounds}, {self.reached} way-points{missed}. {met}.{home}"
 
 
 class Patrolling:
@@ -85,9 +88,11 @@ class Patrolling:
                 await self._visit(point, f"way-point {index + 1} of {len(points)}, round {number + 1} of {rounds}")
             if self._reached == before:
                 raise SkillError(f"no way-point can be reached; {self._report(number)}")
+        home_m: float | None = None
         if self._config.return_home:
             await self._go(home, "where the patrol began")
-        return self._report(rounds)
+            home_m = round(abs(self._module.poses.latest().position - home), 2)
+        return self._report(rounds, home_m)
 
     async def _first_pose(self) -> Pose:
         """Where the robot is when the patrol begins."""
@@ -108,7 +113,9 @@ class Patrolling:
         if not await self._go(point, name):
             return
         self._reached += 1
-        await self._tell(f"At {name}", "waypoint", x=point.real, y=point.imag)
+        at = self._module.poses.latest().position
+        text = f"At {name}, {abs(at - point):.2f} m from it"
+        await self._tell(text, "waypoint", x=round(at.real, 2), y=round(at.imag, 2))
         angle = radians(self._config.look_around_deg)
         try:
             await self._in_spite_of_people(lambda motion: motion.turn(angle))
@@ -126,7 +133,7 @@ class Patrolling:
             return False
         return True
 
-    async def _in_spite_of_people(self, move: Callable[[Motion], Coroutine[Any, Any, Pose]]) -> None:
+    async def _in_spite_of_people(self, move: Callable[[Motion], Coroutine[Any, Any, Covered]]) -> None:
         """Make a motion; if somebody appears, attend to them and begin it again.
 
         Raises ``SkillError``, or ``TimeoutError`` if one attempt takes too long.
@@ -144,7 +151,7 @@ class Patrolling:
             if sighting is not None:
                 await self._attend(*sighting)
 
-    async def _until_somebody_appears(self, moving: Coroutine[Any, Any, Pose]) -> tuple[Sighting, int] | None:
+    async def _until_somebody_appears(self, moving: Coroutine[Any, Any, Covered]) -> tuple[Sighting, int] | None:
         """Let a motion go on to its end, or until somebody is noticed."""
         motion = asyncio.ensure_future(moving)
         notice = asyncio.ensure_future(self._lookout.next())
@@ -176,11 +183,11 @@ class Patrolling:
 
     async def _follow(self, label: str) -> tuple[float, str]:
         """Follow somebody for a while; for how long that was, and how it ended."""
-        began = clock.monotonic()
+        following = Following(self._module.as_follower(), self._call, label)
         try:
-            report = await Following(self._module.as_follower(), self._call, label).run(self._follow_s)
+            report = await following.run(self._follow_s)
         except SkillError as error:
-            return round(clock.monotonic() - began, 1), f"{error}."
+            return round(following.followed_s(), 1), f"{error}."
         finally:
             self._module.cmd_vel.publish(STOP)
         return report.followed_s, str(report)
@@ -188,9 +195,13 @@ class Patrolling:
     async def _tell(self, text: str, event: str, **data: Any) -> None:
         await self._call.update(text, event=event, **data)
 
-    def _report(self, rounds: int) -> PatrolReport:
+    def _report(self, rounds: int, home_m: float | None = None) -> PatrolReport:
         return PatrolReport(
-            rounds=rounds, reached=self._reached, missed=self._missed, encounters=tuple(self._encounters)
+            rounds=rounds,
+            reached=self._reached,
+            missed=self._missed,
+            encounters=tuple(self._encounters),
+            home_m=home_m,
         )
 
 

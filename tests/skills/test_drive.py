@@ -26,13 +26,21 @@ def _at(room: Room) -> tuple[float, float, float]:
     return pose.x, pose.y, math.degrees(pose.yaw)
 
 
+def _measured(call: HarnessCall, name: str) -> float:
+    """A value of a call's result."""
+    return float(call.events[-1].data["result"][name])
+
+
 @pytest.mark.parametrize("distance", [1.5, -0.8])
 def test_move(distance: float) -> None:
     async def scenario() -> None:
         async with room_with(Drive, **EMPTY) as room:
             call = await room.harness.call("move", distance_m=distance)
-            assert (await call.answer()).startswith(f"Moved {distance:g} m; now at x ")
+            told = await call.answer()
             await room.until(room.is_still, timeout_s=1.0)
+            moved = _measured(call, "moved_m")
+            assert told.startswith(f"Moved {moved:g} m (asked: {distance:g} m); now at x ")
+            assert moved == pytest.approx(_at(room)[0] + 2.4, abs=0.05)
             assert _at(room) == pytest.approx((-2.4 + distance, -0.9, 0.0), abs=0.08)
             remaining = [event.data["remaining_m"] for event in call.events if event.type == "progress"]
             assert len(remaining) >= 3
@@ -46,21 +54,77 @@ def test_turn(angle: float) -> None:
     async def scenario() -> None:
         async with room_with(Drive, **EMPTY) as room:
             call = await room.harness.call("turn", angle_deg=angle)
-            assert (await call.answer()).startswith(f"Turned {angle:g} deg; now at")
+            told = await call.answer()
             await room.until(room.is_still, timeout_s=1.0)
             x, y, yaw = _at(room)
+            turned = _measured(call, "turned_deg")
+            assert told.startswith(f"Turned {turned:g} deg (asked: {angle:g} deg); now at")
+            assert math.remainder(yaw - turned, 360.0) == pytest.approx(0.0, abs=2.0)
             assert (x, y) == pytest.approx((-2.4, -0.9), abs=0.02)
             assert math.remainder(yaw - angle, 360.0) == pytest.approx(0.0, abs=4.0)
 
     run_virtual(scenario())
 
 
+@pytest.mark.parametrize("angle", [1.0, -0.5, 3.0])
+def test_a_small_turn_is_made_and_measured(angle: float) -> None:
+    """Also where it is less than the tolerance of large ones."""
+
+    async def scenario() -> None:
+        async with room_with(Drive, **EMPTY) as room:
+            call = await room.harness.call("turn", angle_deg=angle)
+            told = await call.answer()
+            await room.until(room.is_still, timeout_s=1.0)
+            assert _at(room)[2] == pytest.approx(angle, abs=0.25 * abs(angle))
+            turned = _measured(call, "turned_deg")
+            assert turned == pytest.approx(_at(room)[2], abs=0.1 * abs(angle))
+            assert f"Turned {turned:g} deg (asked: {angle:g} deg)" in told
+
+    run_virtual(scenario())
+
+
+@pytest.mark.parametrize("distance", [0.03, -0.04])
+def test_a_small_move_is_made_and_measured(distance: float) -> None:
+    async def scenario() -> None:
+        async with room_with(Drive, **EMPTY) as room:
+            call = await room.harness.call("move", distance_m=distance)
+            await call.result()
+            await room.until(room.is_still, timeout_s=1.0)
+            assert _at(room)[0] + 2.4 == pytest.approx(distance, abs=0.25 * abs(distance))
+            assert _measured(call, "moved_m") == pytest.approx(_at(room)[0] + 2.4, abs=0.005)
+
+    run_virtual(scenario())
+
+
+def test_what_does_not_turn_is_not_told_as_turned() -> None:
+    """A robot that stands, whatever it is told."""
+
+    async def scenario() -> None:
+        async with ModuleHarness(Drive, {"blocked_after_s": 1.0}) as harness:
+            harness.module.spawn(_stand(harness), name="stand")
+            for skill, amount in (("turn", {"angle_deg": 1}), ("move", {"distance_m": 0.02})):
+                call = await harness.call(skill, **amount)
+                with pytest.raises(SkillError, match=r"blocked after 0\.0"):
+                    await call.result()
+
+    run_virtual(scenario())
+
+
+async def _stand(harness: ModuleHarness) -> None:
+    while True:
+        harness.feed("odom", odometry())
+        await asyncio.sleep(0.05)
+
+
 def test_go_to() -> None:
     async def scenario() -> None:
         async with room_with(Drive, **EMPTY) as room:
             call = await room.harness.call("go_to", x=-3.5, y=1.0)
-            assert (await call.answer()).startswith("Arrived at (-3.5, 1); now at")
+            told = await call.answer()
+            left = _measured(call, "from_goal_m")
+            assert told.startswith(f"Arrived {left:.2f} m from (-3.5, 1); now at")
             await room.until(room.is_still, timeout_s=1.0)
+            assert left == pytest.approx(math.dist(_at(room)[:2], (-3.5, 1.0)), abs=0.05)
             assert _at(room)[:2] == pytest.approx((-3.5, 1.0), abs=0.15)
 
     run_virtual(scenario())

@@ -82,6 +82,7 @@ def test_ends_with_a_report_when_the_time_is_over() -> None:
                 "followed_s": 5.9,
                 "mean_distance_m": 2.0,
                 "lost_times": 0,
+                "lost_s": 0.0,
             }
             assert (
                 closed.text

@@ -6,6 +6,8 @@ import asyncio
 import math
 from typing import Any
 
+import pytest
+
 from dimos_streams.skills.patrol import Patrol
 from dimos_streams.testing import HarnessCall
 from dimos_streams.tool_stream.event import Outcome
@@ -36,8 +38,12 @@ def test_an_empty_room_is_patrolled() -> None:
                 assert _distance(room, place) < 0.2
             closed = await call.closed(timeout_s=90.0)
             assert closed.outcome is Outcome.COMPLETED
-            assert closed.text == "Patrolled 2 rounds, 4 way-points. Met nobody."
+            assert closed.text.startswith("Patrolled 2 rounds, 4 way-points. Met nobody. Ended 0.")
             assert _distance(room, HOME) < 0.2
+            assert closed.data["result"]["home_m"] == pytest.approx(_distance(room, HOME), abs=0.05)
+            for update in (event for event in call.events if event.data.get("event") == "waypoint"):
+                told = update.data["x"], update.data["y"]
+                assert f"{min(math.dist(told, place) for place in (NORTH, SOUTH)):.2f} m from it" in update.text
             await room.until(room.is_still, timeout_s=2.0)
 
     run_virtual(scenario())
