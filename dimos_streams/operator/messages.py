@@ -361,6 +361,8 @@ class ErrorMessage(_ServerMessage):
     text: str
     errors: dict[str, str] = Field(default_factory=dict)
     """Fields of the command with what is wrong with them."""
+    call_id: str = ""
+    """Of the call that the command began, whose fate can be read by it; empty if it began none."""
 
 
 ServerMessage = Annotated[

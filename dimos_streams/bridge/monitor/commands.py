@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from dimos_streams.bridge.broker import Broker, UnknownCallError
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.bridge.problems import log_internal_error
-from dimos_streams.errors import DimosStreamsError, SkillArgumentError, SkillError, SkillUnavailableError
+from dimos_streams.errors import DimosStreamsError, SkillArgumentError, SkillUnavailableError
 from dimos_streams.operator.agents import UnknownAgentError, agents_among, call_for, choose_agent
 from dimos_streams.operator.messages import AgentCommand, Cancel, Command, Say
 from dimos_streams.operator.schema import COMMANDS
@@ -64,9 +64,10 @@ class Commands:
         ended = await self._broker.wait(call_id, until, self._wait_s)
         view = await self._broker.view(call_id)
         if not ended:
-            raise SkillUnavailableError(f"agent {agent.name!r} has not answered within {self._wait_s:g} s")
+            text = f"agent {agent.name!r} has not answered within {self._wait_s:g} s; call {call_id} goes on"
+            return _error(command.id, "unavailable", text, call_id=call_id)
         if view.outcome not in (None, "completed"):
-            raise SkillError(view.text)
+            return _error(command.id, "refused", view.text, call_id=call_id)
         return _reply(command, call_id, text=view.text, outcome=view.outcome, result=view.result)
 
 
@@ -82,8 +83,10 @@ def _reply(command: Command, call_id: str, *, text: str, outcome: str | None = N
     )
 
 
-def _error(id: str | int | None, problem: Problem, text: str, errors: dict[str, str] | None = None) -> bytes:
-    return message("error", id=id, problem=problem, text=text, errors=errors or {})
+def _error(
+    id: str | int | None, problem: Problem, text: str, errors: dict[str, str] | None = None, call_id: str = ""
+) -> bytes:
+    return message("error", id=id, problem=problem, text=text, errors=errors or {}, call_id=call_id)
 
 
 def _problem(error: DimosStreamsError) -> Problem:

@@ -32,10 +32,30 @@ async def serve(
     """Tell a client what happens and take its commands until either side ends the connection.
 
     A client that takes nothing for ``send_timeout_s`` is cut off. ``abort`` ends a client's connection at once.
+    Commands that have come are carried out, also if the client leaves meanwhile.
     """
     await socket.accept()
+    running: set[asyncio.Task[None]] = set()
+    try:
+        await _converse(socket, monitor, commands, running, send_timeout_s=send_timeout_s, abort=abort)
+        if running:
+            await asyncio.wait(running)
+    finally:
+        for command in running:
+            command.cancel()
+
+
+async def _converse(
+    socket: WebSocket,
+    monitor: Monitor,
+    commands: Commands,
+    running: set[asyncio.Task[None]],
+    *,
+    send_timeout_s: float,
+    abort: Callable[[object], None],
+) -> None:
     with monitor.watch(socket.query_params.get("agent") or None) as watcher:
-        reading = asyncio.create_task(_read(socket, watcher, commands), name="monitor client")
+        reading = asyncio.create_task(_read(socket, watcher, commands, running), name="monitor client")
         try:
             await _write(socket, watcher, send_timeout_s)
         except TimeoutError:
@@ -59,14 +79,15 @@ async def _write(socket: WebSocket, watcher: Watcher, send_timeout_s: float) -> 
         await socket.close(1001)
 
 
-async def _read(socket: WebSocket, watcher: Watcher, commands: Commands) -> None:
+async def _read(socket: WebSocket, watcher: Watcher, commands: Commands, running: set[asyncio.Task[None]]) -> None:
     """Commands are begun in the order in which they come, and do not wait for each other's ends."""
     slots = asyncio.Semaphore(_COMMANDS_AT_A_TIME)
-    async with asyncio.TaskGroup() as running:
-        while (received := await socket.receive())["type"] == "websocket.receive":
-            await slots.acquire()
-            running.create_task(_answer(received.get("text"), watcher, commands, slots))
-        watcher.close()
+    while (received := await socket.receive())["type"] == "websocket.receive":
+        await slots.acquire()
+        task = asyncio.create_task(_answer(received.get("text"), watcher, commands, slots), name="monitor command")
+        running.add(task)
+        task.add_done_callback(running.discard)
+    watcher.close()
 
 
 async def _answer(text: str | None, watcher: Watcher, commands: Commands, slots: asyncio.Semaphore) -> None:

@@ -427,3 +427,42 @@ def test_a_dead_peer_is_noticed_by_its_silence() -> None:
 async def _frame_after_head(reading: asyncio.StreamReader) -> bytes:
     await reading.readuntil(b"\r\n\r\n")
     return await _frame(reading)
+
+
+@pytest.mark.feature("C6")
+def test_a_command_that_has_come_is_carried_out_though_the_console_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with agents("agent", port=0) as (scene, _):
+            may_begin, asked = asyncio.Event(), asyncio.Event()
+            call = scene.broker.call
+
+            async def held_up(*args: Any, **kwargs: Any) -> str:
+                asked.set()
+                await may_begin.wait()
+                return await call(*args, **kwargs)
+
+            async with watching(scene) as console:
+                await until(lambda: console.of("snapshot"))
+                monkeypatch.setattr(scene.broker, "call", held_up)
+                await console.connection.send(json.dumps({"command": "pause"}))
+                await asked.wait()
+            await until(lambda: scene.bridge.monitor.statistics().watchers == 0)
+            may_begin.set()
+            await until(lambda: any(view.skill == "pause" for view in scene.broker.ledger.calls))
+            (paused,) = [view for view in scene.broker.ledger.calls if view.skill == "pause"]
+            await paused.closed.wait()
+            assert paused.outcome == "completed"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.feature("C6")
+def test_an_error_names_the_call_that_it_is_about() -> None:
+    async def scenario() -> None:
+        async with agents("agent", port=0) as (scene, _), watching(scene) as console:
+            refused = await console.ask(command="resume")
+            assert (refused["type"], refused["problem"]) == ("error", "refused")
+            assert (await scene.broker.view(refused["call_id"])).outcome == "failed"
+            assert (await console.ask(command="cancel", call_id="nobody"))["call_id"] == ""
+
+    asyncio.run(scenario())
