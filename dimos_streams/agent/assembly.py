@@ -85,6 +85,8 @@ class ToolCallAssembler:
     def add(self, delta: ToolCallDelta) -> None:
         """Take the next piece."""
         slot = self._slot_for(delta)
+        if slot is not None and _is_repeated(delta, slot):
+            return
         if slot is None:
             slot = _Slot(delta.index, delta.id)
             self._slots.append(slot)
@@ -129,7 +131,7 @@ class ToolCallAssembler:
         if delta.id:
             known = [slot for slot in candidates if slot.id == delta.id]
             if known:
-                return known[-1]
+                return None if _is_another(delta, known[-1]) else known[-1]
         if not candidates:
             return None
         newest = candidates[-1]
@@ -151,6 +153,18 @@ class ToolCallAssembler:
 
     def _continues(self, name: str, piece: str) -> bool:
         return any(offered.startswith(name + piece) for offered in self._offered)
+
+
+def _is_another(delta: ToolCallDelta, slot: _Slot) -> bool:
+    """Whether a piece with the id of a call is a whole call of its own: there are servers with one id for all."""
+    whole = slot.extent.closed and bool(delta.name) and delta.arguments.lstrip().startswith("{")
+    return whole and not _is_repeated(delta, slot)
+
+
+def _is_repeated(delta: ToolCallDelta, slot: _Slot) -> bool:
+    """Whether a piece is a whole call once more."""
+    same = bool(delta.id) and (delta.id, delta.name, delta.arguments) == (slot.id, slot.name, "".join(slot.pieces))
+    return same and slot.extent.closed
 
 
 def _assembled(call: ToolCall, *, complete: bool) -> AssembledCall:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dimos_streams.agent.delegation import SubAgent
 from dimos_streams.agent.gates.settings import GateSettings, Point
@@ -41,6 +41,12 @@ class Limits(BaseModel):
 
     max_consecutive_errors: int = Field(default=_DEFAULTS.max_consecutive_errors, ge=1)
     """Answers one after the other whose calls have all failed."""
+    answer_characters: int = Field(default=_DEFAULTS.answer_characters, ge=1)
+    """Of the text of an answer. An answer that has more, or more of the following, is cut off there."""
+    reasoning_characters: int = Field(default=_DEFAULTS.reasoning_characters, ge=1)
+    """Of what the model thinks before it."""
+    argument_characters: int = Field(default=_DEFAULTS.argument_characters, ge=1)
+    """Of the arguments of all its calls."""
     call_timeout_s: float | None = Field(default=None, gt=0)
     """A call of the model that runs longer is ended."""
     deadline_s: float | None = Field(default=None, gt=0)
@@ -115,6 +121,15 @@ class AgentConfig(GateSettings, ModuleConfig):
     """Operators' words that end everything at once; no model is asked about them."""
     typing_bound_s: float = Field(default=10.0, gt=0)
     """So long the agent waits at most for an operator who is in the middle of a sentence."""
+
+    @model_validator(mode="after")
+    def _cost_needs_a_price(self) -> Self:
+        if self.limits.max_cost is not None and self.model_options.pricing is None:
+            raise ValueError(
+                f"limits.max_cost is {self.limits.max_cost:g}, but no price is known: "
+                "set model_options.pricing, or limits.max_tokens instead"
+            )
+        return self
 
     def loop_settings(self) -> LoopSettings:
         """The loop's bounds. Raises ``UserError`` for a stop condition that can't be imported."""

@@ -18,6 +18,7 @@ from dimos_streams.agent.models.base import (
     ToolResultMessage,
     UserMessage,
 )
+from dimos_streams.agent.shortening import are_words, expendable, halved, is_final
 from dimos_streams.agent.telling import news_head, own_text
 from dimos_streams.operator.messages import AgentEvent
 from dimos_streams.tool_stream.event import ToolEvent
@@ -26,7 +27,8 @@ Role = Literal["operator", "event", "assistant", "tool", "progress", "error", "n
 _SHOWN_TEXT, _SHOWN_CALLS, _SHOWN_ARGUMENTS = 4000, 20, 500
 SILENT = "(nothing to add)"
 """What a model sees of its answer that said nothing."""
-_BEGINNINGS = frozenset({"operator", "event"})
+LEFT_OUT = "What was said before is left out here."
+"""What a model is told, besides its standing orders, of a conversation that was shortened."""
 _ROLES: dict[str, Role] = {
     EventKind.WORDS: "operator",
     EventKind.NEWS: "event",
@@ -36,6 +38,8 @@ _ROLES: dict[str, Role] = {
     EventKind.ERROR: "error",
     EventKind.RETRY: "note",
     EventKind.HOLD: "note",
+    EventKind.SHORTENED: "note",
+    EventKind.FORGOTTEN: "note",
     "approval_created": "note",
 }
 """What the agent's events are in the conversation; other kinds are no part of it."""
@@ -92,8 +96,9 @@ class Entry:
 class Conversation:
     """Entries in order, made of the agent's events: the same events make the same entries.
 
-    The oldest turns go when there are more than ``max_entries``; a turn is never torn apart. Of each call's progress
-    only the newest entry is kept, until the call's next other entry.
+    When there are more than ``max_entries`` the oldest go, and where that is too much for a model the oldest are kept
+    from it, both by the rule of ``shortening``. Of each call's progress only the newest entry is kept, until the
+    call's next other entry.
     """
 
     def __init__(self, system_prompt: str = "", *, max_entries: int = 1000) -> None:
@@ -103,6 +108,9 @@ class Conversation:
         self._messages: list[Message | None] = []
         """What a model sees of each entry."""
         self._progress: dict[str, Entry] = {}
+        self._left_out = False
+        """Whether a model does not see what was said before."""
+        self._dropped = 0
         self._number = 0
         self._changed = asyncio.Event()
 
@@ -120,14 +128,14 @@ class Conversation:
     def awaits_answer(self) -> bool:
         """Whether a model would take what it sees last for something to react to."""
         newest = next((message for message in reversed(self._messages) if message is not None), None)
-        return newest is not None and not _is_final(newest)
+        return newest is not None and not is_final(newest)
 
     @property
     def has_unanswered_words(self) -> bool:
         """Whether an operator has said something since the model's last answer that asked for nothing more."""
         seen = (message for message in reversed(self._messages) if message is not None)
-        since = itertools.takewhile(lambda message: not _is_final(message), seen)
-        return any(isinstance(message, UserMessage) and message.event is None for message in since)
+        since = itertools.takewhile(lambda message: not is_final(message), seen)
+        return any(map(are_words, since))
 
     @property
     def changed(self) -> asyncio.Event:
@@ -135,7 +143,11 @@ class Conversation:
         return self._changed
 
     def apply(self, event: AgentEvent) -> Entry | None:
-        """Write the entry that an event of the agent makes, if it makes one."""
+        """Write the entry that an event of the agent makes, if it makes one; shorten or forget where it says so."""
+        if event.kind == EventKind.SHORTENED:
+            self._shorten()
+        elif event.kind == EventKind.FORGOTTEN:
+            self._forget()
         data, notice = event.data, own_text(event)
         role = "event" if notice else _ROLES.get(event.kind)
         if role is None:
@@ -189,7 +201,8 @@ class Conversation:
 
     def messages(self) -> tuple[Message, ...]:
         """What a model is given."""
-        system = (SystemMessage(self._system_prompt),) if self._system_prompt else ()
+        prompt = "\n\n".join(part for part in (self._system_prompt, LEFT_OUT if self._left_out else "") if part)
+        system = (SystemMessage(prompt),) if prompt else ()
         return (*system, *(message for message in self._messages if message is not None))
 
     def notify(self) -> None:
@@ -197,15 +210,38 @@ class Conversation:
         self._changed.set()
         self._changed = asyncio.Event()
 
+    @property
+    def can_be_shortened(self) -> bool:
+        """Whether a model could be given less of it; an event of the kind ``shortened`` does that."""
+        return halved(self._messages) is not None
+
+    def take_dropped(self) -> int:
+        """How many entries went because there were too many, since this was asked last."""
+        dropped, self._dropped = self._dropped, 0
+        return dropped
+
+    def _shorten(self) -> None:
+        self._messages = halved(self._messages) or self._messages
+        self._left_out = True
+
+    def _forget(self) -> None:
+        """What the model is in the midst of stays: calls without their results are no messages."""
+        newest = len(self._messages)
+        while self.awaits_answer and newest and not is_final(self._messages[newest - 1]):
+            newest -= 1
+        self._messages[:newest] = [None] * newest
+        self._left_out = False
+
     def _trim(self) -> None:
-        excess = len(self._entries) - self._max_entries
-        if excess <= 0:
+        if len(self._entries) <= self._max_entries:
             return
-        for index in range(excess, len(self._entries)):
-            if self._entries[index].role in _BEGINNINGS:
-                del self._entries[:index]
-                del self._messages[:index]
-                return
+        # Room for a while: what a model sees changes with each trim.
+        goal = self._max_entries - self._max_entries // 8
+        gone = expendable(self._messages, len, goal)
+        self._entries = [entry for index, entry in enumerate(self._entries) if index not in gone]
+        self._messages = [message for index, message in enumerate(self._messages) if index not in gone]
+        self._left_out = self._left_out or bool(gone)
+        self._dropped += len(gone)
 
 
 def _own_event(event: AgentEvent, text: str) -> ToolEvent:
@@ -220,11 +256,6 @@ def _own_event(event: AgentEvent, text: str) -> ToolEvent:
         caller=event.agent,
         text=text,
     )
-
-
-def _is_final(message: Message) -> bool:
-    """Whether it is an answer after which nothing of what came before is left to do."""
-    return isinstance(message, AssistantMessage) and not message.tool_calls
 
 
 def _message(entry: Entry) -> Message | None:

@@ -170,6 +170,10 @@ class AgentCore:
         self.model_name, was = spec, self.model_name
         self.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)
 
+    def forget(self) -> None:
+        """Begin a new conversation; what a turn is in the midst of stays, and so does the record."""
+        self.events.emit(EventKind.FORGOTTEN, (), text="The operator has begun a new conversation")
+
     async def run(self, place: int) -> None:
         """Read events from a place on and run the loop, until cancelled."""
         self.inbox = Inbox(self.gateway, self.name, self.calls, place=place)
@@ -235,6 +239,7 @@ class AgentCore:
         if self.resumption is not None:
             for event in self.resumption.events:
                 self._apply(event)
+            self.conversation.take_dropped()  # the agent before has told of them
             self.resumption.events.clear()  # they may be many, and have told what they had to
         self.events.listen(self.record.write)
         self.events.listen(self._on_event)

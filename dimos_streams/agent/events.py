@@ -32,6 +32,8 @@ class EventKind(enum.StrEnum):
     ANSWER = "answer"
     USAGE = "usage"
     RETRY = "retry"
+    SHORTENED = "shortened"
+    FORGOTTEN = "forgotten"
     MODEL_SWITCH = "model_switch"
     CALL_RUN = "call_run"
     CALL_OPEN = "call_open"

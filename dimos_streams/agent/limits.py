@@ -20,6 +20,12 @@ class LoopSettings:
     """For a call's first update or close; after it the model is told that the call goes on."""
     max_consecutive_errors: int = 3
     """Answers one after the other whose calls have all failed."""
+    answer_characters: int = 20_000
+    """Of the text of an answer. An answer that has more, or more of the following, is cut off there."""
+    reasoning_characters: int = 200_000
+    """Of what the model thinks before it."""
+    argument_characters: int = 100_000
+    """Of the arguments of all its calls."""
     call_timeout_s: float | None = None
     """A call of the model that runs longer is ended."""
     deadline_s: float | None = None

@@ -120,6 +120,13 @@ class OperatorSkills(Module):
         return await self._core().loop.undo(count)
 
     @skill(audience="operator")
+    async def forget(self) -> str:
+        """Begin a new conversation: the model sees nothing of what was said and done before, but what it is in the
+        midst of. The record and what can be undone stay."""
+        self._core().forget()
+        return "what was said before is forgotten"
+
+    @skill(audience="operator")
     async def typing(self) -> str:
         """The operator is in the middle of a sentence: news of calls wait until it was said, within a bound."""
         core = self._core()

@@ -48,3 +48,5 @@ class LoopParts:
     robot: Callable[[], RobotState] = RobotState
     confirm_hold: Callable[[], Awaitable[HoldView]] = _no_gate
     """What the velocity gates say of the robot's being held."""
+    told_of_estimates: bool = False
+    """Whether people know that tokens are estimated."""

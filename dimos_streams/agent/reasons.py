@@ -15,6 +15,8 @@ _MEANINGS = {
     "deadline": "it took longer than it may",
     "interrupted": "the operator had words that could not wait",
     "length": "the model's answer was cut off, for it was longer than it may be",
+    "no_calls": "the model ended its answer as if it had asked for calls, but none came",
+    "too_long": "the model's answer was longer than it may be, and was cut off",
     "script_ended": "the scripted model has nothing more to say",
 }
 

@@ -16,11 +16,13 @@ from dimos_streams.agent.gates.base import Hint, Stop, Warn
 from dimos_streams.agent.intake import close
 from dimos_streams.agent.limits import over_budget
 from dimos_streams.agent.missions import Mission, Spent, all_ended, ids
-from dimos_streams.agent.models.base import ModelError, ModelRequest, ToolSchema, Usage
+from dimos_streams.agent.models.base import ContextLengthError, ModelError, ModelRequest, ToolSchema, Usage
 from dimos_streams.agent.parts import LoopParts
 from dimos_streams.agent.states import LoopState, StateMachine
 from dimos_streams.agent.stopping import ExecutedCall, Progress, verdict
 
+MAX_SHORTENINGS = 8
+"""Of the conversation, for one answer."""
 LOOPING = "repetition"
 INTERRUPTED = "interrupted"
 """The operator had words that could not wait."""
@@ -151,9 +153,7 @@ class Turn:
             return answer
         self.text = answer.text or self.text
         if not answer.calls:
-            return Ending(
-                "completed" if answer.finish in ("stop", "tool_calls") else answer.finish, why=answer.why_cut
-            )
+            return _ending_of(answer)
         self._execution = Execution(self, answer.calls)
         return self._must_stop(answer.calls) or await self._execute(answer)
 
@@ -164,16 +164,18 @@ class Turn:
         # A turn begins with what is true now: a module that was away a moment ago may be back.
         await parts.offers.refresh(at_once=self.iteration == 1)
         self.tools = self._offered_tools()
-        request = ModelRequest(parts.results.mask(parts.conversation.messages()), self.tools)
-        self._answering = Answering(self.parts.events.emit, ids(self.missions), self._numbers)
+        if dropped := parts.conversation.take_dropped():
+            text = f"{dropped} of the oldest entries of the conversation were dropped; the record has them"
+            self.emit(EventKind.NOTE, text=text)
         try:
-            answer = await self._answering.receive(parts.model, request)
+            answer = await self._receive()
         except ModelError as error:
             return self._model_failed(str(error))
         except Exception as error:
             _logger.exception("the model has a bug")
             return self._model_failed(f"{type(error).__name__}: {error}")
-        self._count(self._answering.usage)
+        if self._answering is not None:
+            self._count(self._answering.usage)
         self._answering = None
         self.emit(
             EventKind.ANSWER,
@@ -183,6 +185,24 @@ class Turn:
             tool_calls=[call_fields(call.call) for call in answer.calls],
         )
         return answer
+
+    async def _receive(self) -> Answer:
+        """The model's answer to the conversation, which is shortened as often as it is too long for the model.
+
+        Raises ``ModelError``.
+        """
+        parts = self.parts
+        for attempt in itertools.count(1):
+            request = ModelRequest(parts.results.mask(parts.conversation.messages()), self.tools)
+            self._answering = Answering(parts.events.emit, ids(self.missions), self._numbers, parts.settings)
+            try:
+                return await self._answering.receive(parts.model, request)
+            except ContextLengthError as error:
+                if attempt > MAX_SHORTENINGS or not parts.conversation.can_be_shortened:
+                    raise
+                text = "The conversation is too long for the model: half of it is kept from it from now on"
+                self.emit(EventKind.SHORTENED, text=f"{text} ({error})", attempt=attempt)
+        raise AssertionError("endless")
 
     def _model_failed(self, why: str) -> Ending:
         text = f"the model failed: {why}"
@@ -206,7 +226,14 @@ class Turn:
             output_tokens=usage.output_tokens,
             cached_tokens=usage.cached_tokens,
             cost=cost,
+            estimated=usage.estimated,
         )
+        settings = self.parts.settings
+        bounded = settings.max_tokens is not None or settings.max_cost is not None
+        if usage.estimated and bounded and not self.parts.told_of_estimates:
+            self.parts.told_of_estimates = True
+            text = "The model's server tells no usage: tokens are estimated, four characters each, 1000 for a picture"
+            self.emit(EventKind.NOTE, text=text)
 
     def _must_stop(self, asked: tuple[AssembledCall, ...] = ()) -> Ending | None:
         """Whether budgets or conditions end the missions here."""
@@ -273,6 +300,13 @@ class Turn:
         if self._errors < self.parts.settings.max_consecutive_errors:
             return None
         return Ending("consecutive_errors", f"all calls of {self._errors} answers in a row have failed")
+
+
+def _ending_of(answer: Answer) -> Ending:
+    """How a turn ends with an answer that asks for nothing."""
+    if answer.finish == "tool_calls":
+        return Ending("no_calls", "the model ended its answer as if it had asked for calls, but none came")
+    return Ending("completed" if answer.finish == "stop" else answer.finish, why=answer.why_cut)
 
 
 def _why(ending: Ending) -> str:

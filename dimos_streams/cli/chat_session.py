@@ -35,7 +35,7 @@ Whatever you type is said to the agent. Besides:
   /cancel ID    cancel a call; the beginning of its id is enough
   /now TEXT     say it before all that waits, and cut the present answer
   /skills       list the skills
-  /pause, /resume, /step [on|off|once], /abort [rollback]
+  /pause, /resume, /step [on|off|once], /abort [rollback], /forget
                 the operator's control, as the commands of these names
   /approvals    list the calls that wait for approval
   /approve ID [NAME=VALUE]…, /reject ID [REASON]

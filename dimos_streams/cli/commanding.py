@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
     from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 
-CHAT_COMMANDS = frozenset({"pause", "resume", "step", "abort", "approvals", "approve", "reject"})
+CHAT_COMMANDS = frozenset({"pause", "resume", "step", "abort", "forget", "approvals", "approve", "reject"})
 _SHOWN_ARGUMENTS = 80
 
 
@@ -79,7 +79,7 @@ async def decide(
 async def chat_command(gateway: SkillGateway, agent: str, name: str, words: Sequence[str]) -> str:
     """Carry a command out that was typed in a chat with an agent; what to say. Raises ``DimosStreamsError``."""
     match name, list(words):
-        case "pause" | "resume", []:
+        case "pause" | "resume" | "forget", []:
             return await command(gateway, name, {}, agent)
         case "step", [] | ["on"] | ["off"] | ["once"]:
             return await command(gateway, "step", {"mode": words[0] if words else "once"}, agent)

@@ -142,6 +142,16 @@ def _hold(
         raise typer.Exit(1)
 
 
+def forget(
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Begin a new conversation with an agent; its record stays."""
+    _command("forget", {}, agent, url, port, token)
+
+
 def _command(
     name: str, arguments: dict[str, Any], agent: str, url: str | None, port: int | None, token: str | None
 ) -> None:

@@ -423,6 +423,12 @@ class Undo(_Command):
     count: Annotated[int, Field(ge=1)] = 1
 
 
+class Forget(_Command):
+    """Begin a new conversation; the record stays."""
+
+    command: Literal["forget"]
+
+
 class Decide(_Command):
     """Decide on an approval. ``arguments`` replace those that the model asked for."""
 
@@ -458,5 +464,5 @@ class Cancel(Message):
     reason: Text = "cancelled by the operator"
 
 
-AgentCommand = Say | Pause | Resume | Step | Abort | Undo | Decide | Amend | SetSkill
+AgentCommand = Say | Pause | Resume | Step | Abort | Undo | Forget | Decide | Amend | SetSkill
 Command = Annotated[AgentCommand | Cancel, Field(discriminator="command")]

@@ -8,7 +8,7 @@ The skills of an agent module that operators' tools call (all with ``audience="o
     pause(reason="") -> HoldView                             what the velocity gates say of it
     resume() · step(mode="once")                             mode: "on", "off", "once"
     abort(rollback=False, reason="") -> HoldView
-    undo(count=1)
+    undo(count=1) · forget()
     approvals() -> list[ApprovalView]                        those that are pending
     decide(approval, decision, arguments=None, reason="")    decision: "approve", "reject", "delete"
     amend(approval, arguments)

@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dimos_streams.testing.chat_rules import broken_rules
+
 Chunk = Mapping[str, Any] | str
 
 _LARGEST_BODY = 256 * 1024 * 1024
@@ -105,6 +107,8 @@ class RecordedRequest:
     path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
+    raw: bytes = b""
+    """The body as it was sent."""
     abandoned: bool = False
     """Whether the client left before its answer was over."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -114,13 +118,23 @@ class RecordedRequest:
 class ModelServer:
     """Serves scripted replies on 127.0.0.1, one per request of a chat completion; when there are none left, 400.
 
-    ``requests`` are all that came, for as long as the server is kept: it is for tests.
+    ``requests`` are all that came, for as long as the server is kept: it is for tests. Each is held against the rules
+    of the format (``chat_rules``); one that breaks them is answered with 400, and fails the test at the end.
     Use it with ``async with``, or with ``with server.in_thread()`` where there is no event loop.
     """
 
-    def __init__(self, replies: Iterable[Reply] | Callable[[RecordedRequest], Reply] = (), *, port: int = 0) -> None:
-        """``replies`` may be a function of the request. Port 0 is any free one."""
+    def __init__(
+        self,
+        replies: Iterable[Reply] | Callable[[RecordedRequest], Reply] = (),
+        *,
+        port: int = 0,
+        checks: bool = True,
+    ) -> None:
+        """``replies`` may be a function of the request. Port 0 is any free one. Without ``checks`` anything goes."""
         self.requests: list[RecordedRequest] = []
+        self.broken_rules: list[str] = []
+        """What was wrong with requests."""
+        self._checks = checks
         self._choose = replies if callable(replies) else None
         self._replies = [] if callable(replies) else list(replies)
         self._port = port
@@ -155,8 +169,15 @@ class ModelServer:
         await self.start()
         return self
 
-    async def __aexit__(self, *exc_info: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
         await self.stop()
+        if kind is None:
+            self.check()
+
+    def check(self) -> None:
+        """Raises ``AssertionError`` if a request has broken the rules of the format."""
+        if self.broken_rules:
+            raise AssertionError("requests broke the rules of chat completions:\n" + "\n".join(self.broken_rules))
 
     @contextlib.contextmanager
     def in_thread(self) -> Iterator[ModelServer]:
@@ -167,6 +188,7 @@ class ModelServer:
         try:
             asyncio.run_coroutine_threadsafe(self.start(), loop).result(10)
             yield self
+            self.check()
         finally:
             asyncio.run_coroutine_threadsafe(self.stop(), loop).result(10)
             loop.call_soon_threadsafe(loop.stop)
@@ -208,6 +230,10 @@ class ModelServer:
         if not request.path.endswith("/chat/completions"):
             return Reply.error(404, f"there is no {request.path}")
         self.requests.append(request)
+        broken = broken_rules(request.raw) if self._checks else []
+        if broken:
+            self.broken_rules += [f"request {len(self.requests)}: {rule}" for rule in broken]
+            return Reply.error(400, "; ".join(broken))
         if self._choose is not None:
             return self._choose(request)
         if not self._replies:
@@ -226,7 +252,7 @@ async def _read(reader: asyncio.StreamReader) -> RecordedRequest | None:
     length = min(int(headers.get("content-length", "0")), _LARGEST_BODY)
     text = await reader.readexactly(length)
     body = json.loads(text) if text else {}
-    return RecordedRequest(first.split(" ")[1], headers, body)
+    return RecordedRequest(first.split(" ")[1], headers, body, text)
 
 
 async def _answer(writer: asyncio.StreamWriter, reply: Reply) -> bool:

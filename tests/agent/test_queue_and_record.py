@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from dimos_streams.agent.conversation import SILENT, Conversation, Role
+from dimos_streams.agent.conversation import SILENT, Conversation
 from dimos_streams.agent.missions import Mission
 from dimos_streams.agent.models.base import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
 from dimos_streams.agent.queue import CallNews, MessageQueue, OperatorWords, QueueItem
@@ -102,22 +99,6 @@ def test_what_a_model_sees() -> None:
         )
 
     run_virtual(main())
-
-
-ROLES: tuple[Role, ...] = ("operator", "event", "assistant", "tool", "note")
-
-
-@given(st.lists(st.sampled_from(ROLES), max_size=200), st.integers(10, 20))
-def test_the_record_is_bounded_and_turns_are_whole(roles: list[Role], limit: int) -> None:
-    conversation = Conversation(max_entries=limit)
-    for role in roles:
-        conversation.add(role, "x")
-    entries = conversation.entries
-    assert [entry.number for entry in entries] == list(range(len(roles) - len(entries) + 1, len(roles) + 1))
-    if len(entries) < len(roles):
-        assert entries[0].role in ("operator", "event")
-    if len(entries) > limit:  # only where one turn alone is longer
-        assert not any(entry.role in ("operator", "event") for entry in entries[len(entries) - limit :])
 
 
 def test_progress_is_one_entry_per_call() -> None:

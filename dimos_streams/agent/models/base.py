@@ -35,6 +35,10 @@ class ModelError(DimosStreamsError):
         super().__init__(well_formed(message))
 
 
+class ContextLengthError(ModelError):
+    """A request was longer than what the model can look at; a shorter one may succeed."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSchema:
     """A skill as it is offered to a model. ``parameters`` is a JSON Schema of the arguments' object."""
@@ -158,12 +162,15 @@ class Usage:
     output_tokens: int = 0
     cached_tokens: int = 0
     """Those of ``input_tokens`` that the server had seen before."""
+    estimated: bool = False
+    """Whether the server has told none."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.estimated or other.estimated,
         )
 
 

@@ -14,6 +14,7 @@ from dimos_streams.agent.models.base import (
     TextDelta,
     ToolCallDelta,
     ToolResultMessage,
+    Usage,
     UserMessage,
 )
 from dimos_streams.agent.models.commands import COMMANDS, Ambiguous, Misunderstood, Step, parse, resolve, robots_of
@@ -38,6 +39,7 @@ class OfflineModel:
         if steps:
             step, number = steps[0], len(results) + 1
             yield ToolCallDelta(index=0, id=f"call_{number}", name=step.skill, arguments=json.dumps(step.arguments))
+            yield Usage()
             yield Finish("tool_calls")
             return
         comments = [_comment(message.event) for message in heard if message.event is not None]
@@ -47,6 +49,7 @@ class OfflineModel:
         lines = [*comments, *answers, *remarks]
         if lines:
             yield TextDelta("\n".join(lines))
+        yield Usage()
         yield Finish("stop")
 
     async def close(self) -> None:

@@ -7,22 +7,16 @@ import importlib
 import ipaddress
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from dimos_streams import clock
-from dimos_streams.agent.models.base import (
-    Finish,
-    ModelDelta,
-    ModelError,
-    ModelRequest,
-    ToolResultMessage,
-    UserMessage,
-)
-from dimos_streams.agent.models.chat_format import chat_deltas, chat_messages, chat_tools
+from dimos_streams.agent.models.base import ContextLengthError, Finish, ModelDelta, ModelError, ModelRequest
+from dimos_streams.agent.models.chat_format import chat_deltas
+from dimos_streams.agent.models.chat_request import chat_messages, chat_tools
 from dimos_streams.agent.models.options import ModelOptions
-from dimos_streams.agent.models.refusals import Habits, may_pass, retry_after_s
+from dimos_streams.agent.models.refusals import Manners, is_too_long, may_pass, retry_after_s
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import UserError
 
@@ -53,7 +47,7 @@ class OpenAIModel:
         self._client = _client(model, url)
         self._transport_error = _transport_error(self._client)
         self._name = f"model {model!r} at {_shown(url)}"
-        self._habits = Habits(images=self._options.vision is not False)
+        self._manners = Manners(vision=self._options.vision)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
         """See ``Model``."""
@@ -92,7 +86,7 @@ class OpenAIModel:
                 kind = stream.response.headers.get("content-type", "").partition(";")[0].strip()
                 if kind == "application/json":
                     await stream.response.aread()
-                    yield _checked(self._name, stream.response.json())
+                    yield self._whole_answer(_checked(self._name, stream.response.json()))
                     return
                 if kind == "text/html":
                     raise ModelError(f"{self._name} answers with a web page; base URLs mostly end in /v1")
@@ -106,51 +100,65 @@ class OpenAIModel:
             raise ModelError(f"{self._name} sent what is not JSON: {error}", retryable=True) from error
 
     async def _open(self, request: ModelRequest) -> AsyncStream[object]:
-        """Send the request, and again as long as a refusal teaches how to ask."""
+        """Send the request, and again as long as a refusal teaches how to ask, or there is something to try."""
         from openai import APIStatusError, AsyncStream
 
+        unclear: APIStatusError | None = None
+        trials: Iterator[str] = iter(())
         while True:
+            body = self._body(request)
             try:
                 return await self._client.post(
-                    "/chat/completions",
-                    body=self._body(request),
-                    cast_to=object,
-                    stream=True,
-                    stream_cls=AsyncStream[object],
+                    "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object]
                 )
             except APIStatusError as error:
-                lesson = self._lesson(error, request)
-                if not lesson:
+                status, code, said = error.status_code, error.code, _said(error)
+                if is_too_long(status, code, said):
                     raise
-                _logger.warning("%s: %s from now on, because it refused: %s", self._name, lesson, _said(error))
+                if lesson := self._manners.refused(status, said, body):
+                    _logger.warning("%s: %s from now on, because it refused: %s", self._name, lesson, said)
+                    unclear = None
+                    continue
+                if unclear is None:
+                    unclear, trials = error, self._manners.trials(status, code, body)
+                trial = next(trials, "") if status == unclear.status_code else ""
+                if not trial:
+                    raise (unclear if status == unclear.status_code else error) from None
+                _logger.warning("%s refused: %s; it is tried whether it helps if %s", self._name, said, trial)
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
-        options, habits = self._options, self._habits
+        options, habits = self._options, self._manners.habits
         body: dict[str, Any] = {
             "model": self._model,
-            "messages": chat_messages(
-                request.messages,
-                images=habits.images,
-                user_after_tool=habits.user_after_tool,
-                alternate=habits.alternate,
-            ),
+            "messages": chat_messages(request.messages, habits.style),
             "stream": True,
         }
         if request.tools:
             body["tools"] = chat_tools(request.tools)
         if habits.usage:
             body["stream_options"] = {"include_usage": True}
-        if options.temperature is not None:
+        if options.temperature is not None and habits.temperature:
             body["temperature"] = options.temperature
         if options.max_tokens is not None:
             body[habits.tokens_field] = options.max_tokens
         return {**body, **options.extra}
 
-    def _lesson(self, error: APIStatusError, request: ModelRequest) -> str:
-        images_sent = self._options.vision == "auto" and any(
-            message.images for message in request.messages if isinstance(message, UserMessage | ToolResultMessage)
-        )
-        return self._habits.learn(error.status_code, _said(error), images_sent=images_sent)
+    def _whole_answer(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer that came at once. Raises ``ModelError`` for one that only says why there is none."""
+        if answer.get("choices"):
+            return answer
+        told = answer.get("error") or answer.get("detail") or answer.get("message") or answer
+        code = told.get("code") if isinstance(told, Mapping) else None
+        text = told.get("message") if isinstance(told, Mapping) else None
+        raise self._said_no(code, _one_line(text or told))
+
+    def _said_no(self, code: object, said: str) -> ModelError:
+        """The failure that came in an answer; some servers put the status there that came too late for HTTP."""
+        status = code if isinstance(code, int) and 400 <= code < 600 else None
+        if is_too_long(status, code, said):
+            return ContextLengthError(f"{self._name}: {said}", status=status)
+        retryable = may_pass(status) if status else code not in ("insufficient_quota", "invalid_request_error")
+        return ModelError(f"{self._name}: {said}", retryable=retryable, status=status)
 
     def _broken(self, why: BaseException) -> ModelError:
         return ModelError(f"{self._name}: the connection failed: {type(why).__name__}: {why}", retryable=True)
@@ -161,6 +169,9 @@ class OpenAIModel:
         if isinstance(error, APIConnectionError):
             return self._broken(error.__cause__ or error)
         if isinstance(error, APIStatusError):
+            if is_too_long(error.status_code, error.code, _said(error)):
+                text = f"{self._name}: HTTP {error.status_code}: {_said(error)}"
+                return ContextLengthError(text, status=error.status_code)
             hint = " (base URLs mostly end in /v1)" if error.status_code == 404 else ""
             return ModelError(
                 f"{self._name}: HTTP {error.status_code}{hint}: {_said(error)}",
@@ -168,11 +179,7 @@ class OpenAIModel:
                 retry_after_s=retry_after_s(error.response.headers),
                 status=error.status_code,
             )
-        # In the midst of a stream; some servers put the status there that came too late for HTTP.
-        code = error.body.get("code") if isinstance(error.body, Mapping) else None
-        status = code if isinstance(code, int) and 400 <= code < 600 else None
-        retryable = may_pass(status) if status else code not in ("insufficient_quota", "invalid_request_error")
-        return ModelError(f"{self._name}: {_said(error)}", retryable=retryable, status=status)
+        return self._said_no(error.body.get("code") if isinstance(error.body, Mapping) else None, _said(error))
 
 
 def _client(model: str, url: str) -> AsyncOpenAI:
@@ -227,5 +234,8 @@ def _said(error: APIError) -> str:
     """The server's own words."""
     body = error.body
     message = body.get("message") if isinstance(body, Mapping) else None
-    text = str(message or body or error.message)
-    return " ".join(text.split())[:_SHOWN]
+    return _one_line(message or body or error.message)
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())[:_SHOWN]

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import Literal
+from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.agent.models.chat_request import ChatStyle
 
 _MAY_PASS = frozenset({408, 409, 425, 429})
 _SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-_REFUSALS = frozenset({400, 404, 415, 422, 500, 501})
-_ABOUT_IMAGES = re.compile(r"\b(image|images|image_url|vision|mmproj)\b|multi-?modal", re.IGNORECASE)
-_ABOUT_ALTERNATION = re.compile(r"\balternat(?:e|es|ing|ion)\b", re.IGNORECASE)
-_ABOUT_ROLES = re.compile(r"after role ['\"]?tool\b", re.IGNORECASE)
+_REFUSALS = frozenset({400, 404, 413, 415, 422, 500, 501})
+_UNCLEAR = frozenset({400, 422})
+"""With these a server refuses a request for its form, whatever it says."""
+_NO_FORM = frozenset({"content_filter", "invalid_api_key", "model_not_found", *_SPENT})
+_VAIN_TRIALS = 3
+_TOO_LONG = re.compile(
+    r"context[_ -]?(length|size|window)|maximum context|\bn_ctx\b|string_above_max_length"
+    r"|(prompt|input|inputs|request|messages?|conversation)( tokens)? (is|are|was|were) too (long|large)"
+    r"|too many (input |prompt )?tokens|reduce the length|(request entity|payload) too large"
+    r"|(input|prompt|token)s?( token)?( count| length)?\b.{0,60}\bexceed|exceeds? .{0,40}(number of|token|context)",
+    re.IGNORECASE,
+)
 
 
 def may_pass(status: int, code: object = None) -> bool:
     """Whether the same request may succeed later. ``code`` is the server's word for it: spent money stays spent."""
     return (status in _MAY_PASS or status >= 500) and code not in _SPENT
+
+
+def is_too_long(status: int | None, code: object, text: str) -> bool:
+    """Whether a request was refused because it is longer than what the model can look at. ``status`` is None for a
+    failure that came in a stream."""
+    if status == 413 or code in ("context_length_exceeded", "exceed_context_size_error"):
+        return True
+    return (status is None or status in _REFUSALS) and _TOO_LONG.search(text) is not None
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
@@ -40,35 +59,166 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-@dataclass(slots=True)
-class Habits:
-    """How a server wants to be asked; learnt from what it refuses."""
+Body = Mapping[str, Any]
 
-    images: bool = True
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """How a server is asked."""
+
+    style: ChatStyle
     usage: bool = True
     """Whether it is asked for its usage."""
-    tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    user_after_tool: bool = True
-    alternate: bool = False
-    """Whether neighbouring messages of users are joined, whoever speaks in them."""
+    temperature: bool = True
+    tokens_field: str = "max_tokens"
 
-    def learn(self, status: int, text: str, *, images_sent: bool) -> str:
-        """Take a refusal to heart: what is done otherwise from now on; empty if it teaches nothing."""
-        if status not in _REFUSALS:
-            return ""
-        if self.usage and ("stream_options" in text or "include_usage" in text):
-            self.usage = False
-            return "usage is not asked for"
-        if self.tokens_field == "max_tokens" and "max_completion_tokens" in text:
-            self.tokens_field = "max_completion_tokens"
-            return "max_completion_tokens is sent instead of max_tokens"
-        if self.user_after_tool and _ABOUT_ROLES.search(text):
-            self.user_after_tool = False
-            return "an answer is put between results and users"
-        if not self.alternate and _ABOUT_ALTERNATION.search(text):
-            self.alternate = True
-            return "neighbouring messages of users are joined"
-        if self.images and images_sent and _ABOUT_IMAGES.search(text):
-            self.images = False
-            return "images are not sent"
+
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """One thing that servers refuse."""
+
+    about: re.Pattern[str]
+    """What they say of it."""
+    is_in: Callable[[Body], bool]
+    """Whether a request has it."""
+    without: Callable[[Habits], Habits]
+    told: str
+    tried: bool = True
+    """Whether it is left out on trial where a server does not say what it refuses."""
+
+
+def _styled(**changes: Any) -> Callable[[Habits], Habits]:
+    return lambda habits: replace(habits, style=replace(habits.style, **changes))
+
+
+def _messages(body: Body, role: str) -> Iterator[Mapping[str, Any]]:
+    return (message for message in body["messages"] if message["role"] == role)
+
+
+def _calls(body: Body) -> Iterator[Mapping[str, Any]]:
+    return (call for message in _messages(body, "assistant") for call in message.get("tool_calls", ()))
+
+
+def _follows(body: Body, before: str, after: str) -> bool:
+    roles = [message["role"] for message in body["messages"]]
+    return (before, after) in itertools.pairwise(roles)
+
+
+def _has_images(body: Body) -> bool:
+    contents = (message["content"] for message in _messages(body, "user"))
+    return any(part["type"] == "image_url" for content in contents if isinstance(content, list) for part in content)
+
+
+_LESSONS = (
+    _Lesson(
+        re.compile(r"stream_options|include_usage"),
+        lambda body: "stream_options" in body,
+        lambda habits: replace(habits, usage=False),
+        "usage is not asked for",
+    ),
+    _Lesson(
+        re.compile(r"max_completion_tokens"),
+        lambda body: "max_tokens" in body,
+        lambda habits: replace(habits, tokens_field="max_completion_tokens"),
+        "max_completion_tokens is sent instead of max_tokens",
+        tried=False,
+    ),
+    _Lesson(
+        re.compile(r"\btemperature\b", re.IGNORECASE),
+        lambda body: "temperature" in body,
+        lambda habits: replace(habits, temperature=False),
+        "no temperature is sent",
+        tried=False,
+    ),
+    _Lesson(
+        re.compile(r"after role ['\"]?tool\b", re.IGNORECASE),
+        lambda body: _follows(body, "tool", "user"),
+        _styled(user_after_tool=False),
+        "an answer is put between results and users",
+    ),
+    _Lesson(
+        re.compile(r"\balternat(?:e|es|ing|ion)\b", re.IGNORECASE),
+        lambda body: _follows(body, "user", "user"),
+        _styled(alternate=True),
+        "neighbouring messages of users are joined",
+    ),
+    _Lesson(
+        re.compile(r"\balternat(?:e|es|ing|ion)\b", re.IGNORECASE),
+        lambda body: _follows(body, "tool", "user"),
+        _styled(user_after_tool=False),
+        "an answer is put between results and users",
+        tried=False,
+    ),
+    _Lesson(
+        re.compile(r"\bids?\b.*(a-z|alphanumeric|length|characters)|tool_call_id", re.IGNORECASE),
+        lambda body: any(not re.fullmatch(r"[a-zA-Z0-9]{9}", call["id"]) for call in _calls(body)),
+        _styled(short_ids=True),
+        "ids of calls are nine letters and digits",
+    ),
+    _Lesson(
+        re.compile(r"single tool|one tool|parallel|multiple tool|several tool", re.IGNORECASE),
+        lambda body: any(len(message.get("tool_calls", ())) > 1 for message in _messages(body, "assistant")),
+        _styled(parallel_calls=False),
+        "each call of an answer is sent as an answer of its own",
+    ),
+    _Lesson(
+        re.compile(r"content\b.*\b(null|none|string|required|missing)|\b(null|none)\b.*content", re.IGNORECASE),
+        lambda body: any(message["content"] is None for message in _messages(body, "assistant")),
+        _styled(null_content=False),
+        "an answer without words has an empty text",
+    ),
+    _Lesson(
+        re.compile(r"extra_content|extra (inputs|fields)|extra_forbidden|additional propert|unknown field", re.I),
+        lambda body: any("extra_content" in call for call in _calls(body)),
+        _styled(signatures=False),
+        "signatures of calls are not sent back",
+    ),
+    _Lesson(
+        re.compile(r"system (role|message|prompt|instruction)|role.{0,12}\bsystem\b", re.IGNORECASE),
+        lambda body: any(_messages(body, "system")),
+        _styled(system=False),
+        "standing orders are sent as a user's message",
+    ),
+    _Lesson(
+        re.compile(r"\b(image|images|image_url|vision|mmproj)\b|multi-?modal", re.IGNORECASE),
+        _has_images,
+        _styled(images=False),
+        "images are not sent",
+    ),
+)
+
+
+class Manners:
+    """Learns from a server's refusals how it wants to be asked.
+
+    Where a refusal says what it is about, that is left out from then on. Where it doesn't, what the request has of
+    the things that servers are known to refuse is left out on trial, one after the other, and stays so if that helps;
+    what has not helped three times is not tried again. Images that a blueprint insists on are always sent.
+    """
+
+    def __init__(self, *, vision: bool | str = "auto") -> None:
+        self.habits = Habits(style=ChatStyle(images=vision is not False))
+        self._lessons = [lesson for lesson in _LESSONS if vision == "auto" or lesson.is_in is not _has_images]
+        self._vain: Counter[str] = Counter()
+
+    def refused(self, status: int, text: str, body: Body) -> str:
+        """What is done otherwise from now on because a request was refused, empty if that teaches nothing."""
+        if status in _REFUSALS:
+            for lesson in self._lessons:
+                if lesson.about.search(text) and lesson.is_in(body):
+                    self.habits = lesson.without(self.habits)
+                    return lesson.told
         return ""
+
+    def trials(self, status: int, code: object, body: Body) -> Iterator[str]:
+        """One thing after the other that is left out on trial: ask again while there are some. The habits are what
+        they were when they have come to an end; who is answered before stops asking for more."""
+        if status not in _UNCLEAR or code in _NO_FORM:
+            return
+        before = self.habits
+        for lesson in self._lessons:
+            if lesson.tried and self._vain[lesson.told] < _VAIN_TRIALS and lesson.is_in(body):
+                self.habits = lesson.without(before)
+                yield lesson.told
+                self._vain[lesson.told] += 1
+        self.habits = before

@@ -50,6 +50,7 @@ function controlsView(name, agent, live) {
     control("Step mode", "stepping", agent.mode !== "stepping", "Let calls begin one by one"),
     control("Step", "step", agent.mode === "stepping" && agent.waiting_calls.length > 0, "Let the oldest call go"),
     control("Undo", "undo", agent.state === "idle", "Take back the newest call"),
+    control("Forget", "forget", true, "Begin a new conversation; the record stays"),
     control("Abort", "abort", busy, "End all missions and their calls", "danger"),
     control("Abort and roll back", "rollback", busy, "End them and take back what they have done", "danger"));
 }

@@ -39,6 +39,7 @@ class Dashboard {
     stepping: (it) => this.#ask({ command: "step", agent: it.dataset.agent, mode: "on" }),
     step: (it) => this.#ask({ command: "step", agent: it.dataset.agent, mode: "once" }),
     undo: (it) => this.#ask({ command: "undo", agent: it.dataset.agent, count: 1 }),
+    forget: (it) => this.#ask({ command: "forget", agent: it.dataset.agent }),
     abort: (it) => this.#ask({ command: "abort", agent: it.dataset.agent, rollback: false }),
     rollback: (it) => this.#ask({ command: "abort", agent: it.dataset.agent, rollback: true }),
     cancel: (it) => this.#ask({ command: "cancel", call_id: it.dataset.id }),

@@ -85,6 +85,18 @@ GOLDEN: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str, dict[str, Any
         [d(0, "a", "move", '{"x": 1}'), d(1, "a", "stop", "{}")],
         [("a", "move", {"x": 1}), ("new1", "stop", {})],
     ),
+    "one id for all, whole calls by index 0": (
+        [d(0, "a", "move", '{"x": 1}'), d(0, "a", "stop", "{}"), d(0, "a", "move", '{"x": 2}')],
+        [("a", "move", {"x": 1}), ("new1", "stop", {}), ("new2", "move", {"x": 2})],
+    ),
+    "one id for all, whole calls without index": (
+        [d(None, "a", "move", '{"x": 1}'), d(None, "a", "move", '{"x": 2}')],
+        [("a", "move", {"x": 1}), ("new1", "move", {"x": 2})],
+    ),
+    "a whole call that comes twice": (
+        [d(0, "a", "move", '{"x": 1}'), d(0, "a", "move", '{"x": 1}'), d(0, "a", "move", "")],
+        [("a", "move", {"x": 1})],
+    ),
     "empty ids": ([d(0, "", "move", "{}"), d(1, "", "stop", "{}")], [("new1", "move", {}), ("new2", "stop", {})]),
     "indexes out of order and with holes": (
         [d(3, "a", "move", "{}"), d(1, "b", "stop", "{}")],
@@ -180,6 +192,19 @@ ARGUMENTS = st.dictionaries(
 )
 
 
+@pytest.mark.feature("B1")
+def test_half_a_character_in_pieces_of_a_call() -> None:
+    pieces = [
+        d(0, "a\ud83d", "mo\ud83d"),
+        d(0, None, "", '{"x": "\ud83d'),
+        d(0, None, "", "\ude00 \\ud83"),
+        d(0, None, "", 'd"}'),
+    ]
+    (call,) = assemble(*pieces)
+    assert (call.call.id, call.call.name, call.arguments) == ("a\ufffd", "mo\ufffd", {"x": "😀 \ufffd"})
+    assert json.loads(call.call.arguments) == call.arguments
+
+
 @settings(max_examples=50, deadline=None)
 @given(ARGUMENTS, st.data())
 def test_every_cut_of_arguments_is_truncated_and_not_malformed(
@@ -202,6 +227,7 @@ def test_every_cut_of_arguments_is_truncated_and_not_malformed(
         '"{}"',
         "{'x': 1}",
         '{"x": NaN}',
+        '{"x": 1e999}',
         '{"x": 1,}',
         "move(1)",
         '{"x":' + "[" * 9999,

@@ -17,7 +17,7 @@ from dimos_streams.agent.models.base import (
     ToolResultMessage,
     UserMessage,
 )
-from dimos_streams.agent.models.chat_format import chat_messages
+from dimos_streams.agent.models.chat_request import ChatStyle, chat_messages
 from dimos_streams.agent.models.framing import RULES, Block, block, parse_blocks
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
@@ -48,7 +48,7 @@ def contents(*messages: Message, alternate: bool = False) -> list[tuple[str, lis
     """Each message but the system's and the model's, read back."""
     return [
         (sent["role"], parse_blocks(_text(sent["content"])))
-        for sent in chat_messages(messages, alternate=alternate)
+        for sent in chat_messages(messages, ChatStyle(alternate=alternate))
         if sent["role"] in ("user", "tool")
     ]
 

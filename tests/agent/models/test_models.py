@@ -142,7 +142,7 @@ def test_it_names_only_what_is_offered() -> None:
     text = text_of(answer(OfflineModel(), UserMessage("move 1"), offered=("turn",)))
     assert text == "No skill 'move' is offered at the moment."
     assert text_of(answer(OfflineModel(), UserMessage("stop"), offered=("move",))) == "There is nothing to stop."
-    (call, _) = answer(OfflineModel(), UserMessage("stop"), offered=("move", "list_calls", "cancel_call"))
+    (call, _, _) = answer(OfflineModel(), UserMessage("stop"), offered=("move", "list_calls", "cancel_call"))
     assert isinstance(call, ToolCallDelta)
     assert call.name == "cancel_call"
 
@@ -169,7 +169,7 @@ TWO_ROBOTS = tuple(f"{robot}_{skill}" for robot in ("robot1", "robot2") for skil
     ],
 )
 def test_robots_by_name(words: str, offered: tuple[str, ...], skill: str, arguments: dict[str, Any]) -> None:
-    delta, finish = answer(OfflineModel(), UserMessage(words), offered=offered)
+    delta, _, finish = answer(OfflineModel(), UserMessage(words), offered=offered)
     assert isinstance(delta, ToolCallDelta)
     assert (delta.name, json.loads(delta.arguments)) == (skill, arguments)
     assert finish == Finish("tool_calls")

@@ -129,7 +129,8 @@ def test_a_request() -> None:
         "model": "m",
         "messages": [
             {"role": "system", "content": f"You control a robot.\n\n{RULES}"},
-            {"role": "user", "content": f"{block('operator', 'move 1')}\n\n{block('operator', 'and 2')}"},
+            {"role": "user", "content": block("operator", "move 1")},
+            {"role": "user", "content": block("operator", "and 2")},
             {"role": "assistant", "content": None, "tool_calls": [{"extra_content": {"x": 1}, **call}]},
             {"role": "tool", "tool_call_id": "a", "content": MOVED},
             {"role": "assistant", "content": "Moved."},
@@ -228,10 +229,10 @@ def test_it_learns_how_a_server_wants_to_be_asked() -> None:
     assert [message["role"] for message in requests[3].body["messages"]] == [
         *("system", "user", "assistant", "tool", "tool", "assistant", "user", "user"),
     ]
-    # What it can't learn from, it passes on, and asks no more.
-    got, requests = served([Reply.error(400, "stream_options")] * 3)
+    # What it can't learn from, it passes on, when it has tried what there is to try.
+    got, requests = served([Reply.error(400, "stream_options")] * 4)
     assert isinstance(got[0], ModelError)
-    assert len(requests) == 2
+    assert len(requests) == 3
 
 
 @pytest.mark.feature("D7")

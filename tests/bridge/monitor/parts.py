@@ -135,6 +135,11 @@ class ToyAgent(Module):
         return self._note("undo", count=count)
 
     @skill(audience="operator")
+    async def forget(self) -> str:
+        """Begin a new conversation."""
+        return self._note("forget")
+
+    @skill(audience="operator")
     async def approvals(self) -> list[ApprovalView]:
         """Pending approvals."""
         return [self.approval] if self.approval is not None else []

@@ -1,0 +1,224 @@
+"""OpenAI's chat completions: requests out of our messages, in the style that a server takes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dimos_streams.agent.models.base import (
+    AssistantMessage,
+    ImagePart,
+    Message,
+    Speaker,
+    SystemMessage,
+    ToolCall,
+    ToolResultMessage,
+    ToolSchema,
+    UserMessage,
+)
+from dimos_streams.agent.models.framing import RULES, block, result_blocks, user_block
+from dimos_streams.text import parse_json
+
+_NO_PARAMETERS = {"type": "object", "properties": {}}
+_SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
+_NOTED = "(noted)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatStyle:
+    """What of the format a server takes. Most take all."""
+
+    images: bool = True
+    user_after_tool: bool = True
+    """Otherwise an answer that says nothing comes between results and users."""
+    alternate: bool = False
+    """Whether neighbouring messages of users are joined, whoever speaks in them."""
+    short_ids: bool = False
+    """Whether ids of calls have to be nine letters and digits."""
+    system: bool = True
+    """Otherwise standing orders come as a user's message."""
+    parallel_calls: bool = True
+    """Otherwise each call of an answer is an answer of its own, with its result behind it."""
+    null_content: bool = True
+    """Otherwise an answer without words has an empty text."""
+    signatures: bool = True
+    """Whether calls have the further fields that came with them."""
+
+
+def chat_tools(tools: Sequence[ToolSchema]) -> list[dict[str, Any]]:
+    """The tools of a request."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": dict(tool.parameters) or _NO_PARAMETERS,
+            },
+        }
+        for tool in tools
+    ]
+
+
+def chat_messages(messages: Iterable[Message], style: ChatStyle | None = None) -> list[dict[str, Any]]:
+    """The messages of a request, each text in its block (``framing``).
+
+    Only a user's message may carry images, and the results of one answer must not be torn apart: so images of
+    results follow the last of them. Neighbouring messages of one speaker become one, but for an operator's.
+    """
+    style = style or ChatStyle()
+    built = _Built(style)
+    given = list(messages)
+    if not any(isinstance(message, SystemMessage) for message in given):
+        given.insert(0, SystemMessage(""))
+    pictures: list[dict[str, Any]] = []
+    for message in given:
+        if pictures and not isinstance(message, ToolResultMessage):
+            built.add_user("data", pictures)
+            pictures = []
+        if isinstance(message, SystemMessage):
+            built.add_system("\n\n".join(part for part in (message.text, RULES) if part))
+        elif isinstance(message, UserMessage):
+            told = message if style.images else replace(message, text=_told(message.text, message.images))
+            built.add_user(message.speaker, [_text_part(user_block(told)), *_images(message.images, style)])
+        elif isinstance(message, AssistantMessage):
+            built.add_answer(message)
+        else:
+            told_result = message if style.images else replace(message, text=_told(message.text, message.images))
+            built.add_result(message.tool_call_id, result_blocks(told_result))
+            if style.images and message.images:
+                pictures += [_text_part(_source_of_pictures(message)), *_images(message.images, style)]
+    if pictures:
+        built.add_user("data", pictures)
+    return built.finished()
+
+
+class _Built:
+    """Messages as they are sent, while they are put together."""
+
+    def __init__(self, style: ChatStyle) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self._style = style
+        self._speaker: Speaker | None = None
+        self._ids = _Ids(short=style.short_ids)
+        self._apart: dict[str, dict[str, Any]] = {}
+        """Calls, by their ids as they are sent, that wait for their results."""
+
+    def add_system(self, text: str) -> None:
+        role = "system" if self._style.system else "user"
+        self.messages.append({"role": role, "content": [_text_part(text)]})
+
+    def add_user(self, speaker: Speaker, parts: list[dict[str, Any]]) -> None:
+        """Words of operators are joined with nobody else's, nor with other words, but where a server insists."""
+        last = self.messages[-1]["role"] if self.messages else ""
+        joins = speaker == self._speaker and speaker != "operator"
+        if last == "user" and (joins or self._style.alternate):
+            self.messages[-1]["content"] += parts
+        else:
+            if last == "tool" and not self._style.user_after_tool:
+                self.messages.append({"role": "assistant", "content": _NOTED})
+            self.messages.append({"role": "user", "content": list(parts)})
+        self._speaker = speaker
+
+    def add_answer(self, message: AssistantMessage) -> None:
+        calls = [self._call(call) for call in message.tool_calls]
+        if not calls:
+            self.messages.append({"role": "assistant", "content": message.text or _NOTED})
+            return
+        content = message.text or (None if self._style.null_content else "")
+        if self._style.parallel_calls or len(calls) == 1:
+            self.messages.append({"role": "assistant", "content": content, "tool_calls": calls})
+            return
+        nothing = None if self._style.null_content else ""
+        for call, said in zip(calls, itertools.chain([content], itertools.repeat(nothing)), strict=False):
+            self._apart[call["id"]] = {"role": "assistant", "content": said, "tool_calls": [call]}
+
+    def add_result(self, tool_call_id: str, content: str) -> None:
+        id = self._ids.of(tool_call_id)
+        if id in self._apart:
+            self.messages.append(self._apart.pop(id))
+        self.messages.append({"role": "tool", "tool_call_id": id, "content": content})
+
+    def finished(self) -> list[dict[str, Any]]:
+        """Content that is text only is sent as text, which every server takes."""
+        for entry in self.messages:
+            if isinstance(entry["content"], list) and all(part["type"] == "text" for part in entry["content"]):
+                entry["content"] = "\n\n".join(part["text"] for part in entry["content"])
+        return self.messages
+
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        """A call of the past. Servers refuse a whole conversation for one name or arguments that are damaged."""
+        name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "unknown"
+        arguments = call.arguments if _is_object(call.arguments) else "{}"
+        return {
+            **((call.extra or {}) if self._style.signatures else {}),
+            "id": self._ids.new(call.id),
+            "type": "function",
+            "function": {"name": name, "arguments": arguments},
+        }
+
+
+class _Ids:
+    """Ids of calls as they are sent: each once in a conversation, though servers begin to count anew in each answer.
+
+    The same conversation has the same ids, however it goes on.
+    """
+
+    def __init__(self, *, short: bool) -> None:
+        self._short = short
+        self._taken: set[str] = set()
+        self._newest: dict[str, str] = {}
+
+    def new(self, given: str) -> str:
+        """The id of a further call that was given this one."""
+        names = itertools.chain([given], (f"{given}.{number}" for number in itertools.count(2)))
+        id = next(id for id in map(self._form, names) if id not in self._taken)
+        self._taken.add(id)
+        self._newest[given] = id
+        return id
+
+    def of(self, given: str) -> str:
+        """The id of the newest call that was given this one."""
+        return self._newest.get(given, given)
+
+    def _form(self, id: str) -> str:
+        if not self._short or _SHORT_ID.fullmatch(id):
+            return id
+        return hashlib.sha256(id.encode()).hexdigest()[:9]
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _images(given: Sequence[ImagePart], style: ChatStyle) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "image_url",
+            "image_url": {"url": f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"},
+        }
+        for image in given
+        if style.images
+    ]
+
+
+def _source_of_pictures(message: ToolResultMessage) -> str:
+    call = message.event.call_id if message.event else ""
+    text = f"Pictures of the result of {message.name} ({message.tool_call_id}):"
+    return block("data", text, skill=message.name, call=call, event="pictures")
+
+
+def _told(text: str, given: Sequence[ImagePart]) -> str:
+    return f"{text}\n(Images that you can't see: {len(given)}.)" if given else text
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(parse_json(text), dict)
+    except ValueError:
+        return False
