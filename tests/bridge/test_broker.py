@@ -535,3 +535,22 @@ def test_runs_are_the_same_in_virtual_time() -> None:
             await closed(world.broker, call_id)
 
     assert run_virtual(run()) == run_virtual(run())
+
+
+def test_a_closed_call_is_known_for_as_long_as_the_journal_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dimos_streams.bridge.ledger._KEPT_CLOSED", 1)
+
+    async def check() -> None:
+        async with scene() as world:
+            broker = world.broker
+            ids = []
+            for value in range(3):
+                ids.append(await broker.call("at_once", {"value": value}, caller="a", idempotency_key=f"k{value}"))
+                await closed(broker, ids[-1])
+            assert [view.call_id for view in await broker.calls()] == ids[-1:]
+            assert (await broker.view(ids[0])).result == 0
+            assert await broker.call("at_once", {"value": 0}, caller="a", idempotency_key="k0") == ids[0]
+            assert await broker.wait(ids[0], "close", 1.0)
+            await broker.cancel(ids[0], "too late")
+
+    run_virtual(check())
