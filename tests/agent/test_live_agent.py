@@ -181,7 +181,9 @@ async def steps_let_one_call_go(world: World) -> None:
 
 async def an_abort_ends_and_takes_back(world: World) -> None:
     """B5, B6"""
-    said = await world.say("abort", Reply.calls(call("move", by=1), call("move", by=2), call("follow", whom="her")))
+    said = await world.say(
+        "there and back", Reply.calls(call("move", by=1), call("move", by=2), call("follow", whom="her"))
+    )
     await until(lambda: any(e.text == "following her" for e in world.mission.events))
     await world.operator("abort", rollback=True)
     assert await world.over(said) == "aborted"
