@@ -191,7 +191,7 @@ class Tending:
             return f"module {call.module!r} is not known" if now - heard > silence_s else ""
         if min(module.age_s, now - heard) > silence_s:
             return f"module {call.module!r} is {module.health}"
-        if call.instance and module.instance != call.instance:
+        if call.instance and self._directory.superseded(call.module, call.instance):
             return f"module {call.module!r} was started again while the call ran"
         if module.age_s <= self._patience.silence_s < now - heard:
             return f"module {call.module!r} does not know the call any more"

@@ -11,10 +11,12 @@ from contextlib import AbstractAsyncContextManager
 from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import Bus, create_bus
+from dimos_streams.bus.url import transport_of
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import Module, Services
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
 from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import context_for, plan_modules
 from dimos_streams.skill import skills_of
@@ -69,6 +71,7 @@ class InProcessRun:
 
         Raises ``UserError`` or ``ModuleFailedError``; what had started is stopped then.
         """
+        await self._refuse_neighbours()
         for bus in dict.fromkeys((self._real_bus, self.bus)):
             await bus.open()
         self._state = "starting"
@@ -109,6 +112,17 @@ class InProcessRun:
         names = tuple(module.name for module in self._host.modules)
         state = "ready" if self._state == "ready" else "stopped"
         return [ProcessView(label=_PROCESS, modules=names, pid=os.getpid(), state=state, restarts=0)]  # type: ignore[arg-type]
+
+    async def _refuse_neighbours(self) -> None:
+        """Raises ``UserError`` if a module of this run runs already on a bus that leaves the process."""
+        if transport_of(self._options.bus_url) != "udpm":
+            return
+        neighbours = Neighbours(create_bus(self._options.bus_url), list(self._blueprint.modules))
+        try:
+            await neighbours.open()
+            await neighbours.refuse()
+        finally:
+            await neighbours.close()
 
     async def _until_listed(self) -> None:
         """Wait until the bridge knows all skills, so that they can be called at once."""

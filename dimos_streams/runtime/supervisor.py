@@ -10,10 +10,12 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
 from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, Spokesman
+from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan, plan_modules, plan_processes
 from dimos_streams.runtime.process import Report, SupervisedProcess, describe_exit, start_forkserver
@@ -68,19 +70,22 @@ class Supervisor:
         self._stopping = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._spokesman = Spokesman(options.bus_url)
+        self._neighbours = Neighbours(create_bus(options.bus_url), list(blueprint.modules))
 
     async def start(self) -> None:
         """Start all processes and wait until every module is ready.
 
-        Raises ``BusError`` if there is no route to the bus, ``UserError`` or ``ModuleFailedError`` with the first
-        failure; what had started is stopped then.
+        Raises ``BusError`` if there is no route to the bus, ``UserError`` if a module of the blueprint runs already,
+        ``UserError`` or ``ModuleFailedError`` with the first failure; what had started is stopped then.
         """
         self._failed = asyncio.get_running_loop().create_future()
         if self._options.run_dir is not None:
             (self._options.run_dir / "logs").mkdir(exist_ok=True)
         check_route(self._options.bus_url)
-        start_forkserver()
         try:
+            await self._neighbours.open()
+            start_forkserver()
+            await self._neighbours.refuse()
             for slot in self._slots:
                 await self._start_process(slot)
             async with asyncio.timeout(START_BOUND_S):
@@ -99,6 +104,7 @@ class Supervisor:
             await self.stop()
             raise
         self._spawn(self._watch(), "watch")
+        self._spawn(self._meet(), "meet")
 
     async def wait(self) -> None:
         """Wait until the run fails. Raises ``ModuleFailedError`` or ``UserError`` then."""
@@ -117,6 +123,7 @@ class Supervisor:
                 self._tell("stopped", slot)
             slot.state = "stopped"
         await self._spokesman.close()
+        await self._neighbours.close()
         if self._failed is not None and self._failed.done() and not self._failed.cancelled():
             self._failed.exception()  # it has been told, or nobody waits for it any more
 
@@ -146,6 +153,14 @@ class Supervisor:
             lambda code: self._on_exit(slot, code),
         )
         await slot.process.start()
+
+    async def _meet(self) -> None:
+        """End this run if an elder one began at the same time."""
+        met = await self._neighbours.meet(lambda: [process.pid for process in self.processes()])
+        await self._neighbours.close()
+        assert self._failed is not None
+        if met and not self._failed.done():
+            self._failed.set_exception(UserError(met))
 
     async def _watch(self) -> None:
         """Look after processes that fall silent."""

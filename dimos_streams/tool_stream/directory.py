@@ -19,6 +19,7 @@ from dimos_streams.module import MAX_STATE
 from dimos_streams.skill import SkillInfo
 from dimos_streams.text import well_formed_json
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name, json_object
+from dimos_streams.tool_stream.instances import Instance, Instances, listed
 
 HEARTBEAT_S = 0.25
 ALIVE_S = 1.5
@@ -26,6 +27,7 @@ ALIVE_S = 1.5
 _WORD_S = 1.5
 """How long somebody else's word about a module holds."""
 _MAX_HEALTH = 200
+_MAX_CONTRADICTION = 500
 _MAX_PROBLEM = 500
 _DESCRIBE_EVERY_S = 0.2
 _MAX_MODULES = 1000
@@ -49,6 +51,15 @@ class ModuleView:
     skills: tuple[SkillInfo, ...]
     state: Mapping[str, Any] = field(default_factory=dict)
     """What it says of its own state, by topics; as of its last heartbeat."""
+    host: str = ""
+    started_utime: int = 0
+    rivals: tuple[Instance, ...] = ()
+    """Instances that run beside each other under its name, eldest first; empty as long as there is one."""
+
+    @property
+    def current(self) -> Instance:
+        """The start of it of which the rest is told."""
+        return Instance(self.started_utime, self.instance, self.pid, self.host)
 
     @property
     def alive(self) -> bool:
@@ -64,6 +75,7 @@ class _Entry:
     skills: tuple[SkillInfo, ...] = ()
     state_json: str = ""
     state: Mapping[str, Any] = field(default_factory=dict)
+    instances: Instances = field(default_factory=Instances)
     word: str = ""
     """What somebody else said of its health, and when."""
     told: float = float("-inf")
@@ -113,6 +125,11 @@ class ModuleDirectory:
         entry = self._entries.get(name)
         return None if entry is None else self._view(name, entry)
 
+    def superseded(self, name: str, instance: str) -> bool:
+        """Whether an instance of a module has fallen silent and another one has taken its place."""
+        entry = self._entries.get(name)
+        return entry is not None and entry.instances.superseded(instance, clock.monotonic())
+
     def skills(self) -> list[tuple[ModuleView, SkillInfo]]:
         """All skills with their modules, in the order of modules' names, then of definition."""
         return [(module, info) for module in self.modules() for info in module.skills]
@@ -132,7 +149,21 @@ class ModuleDirectory:
             health = entry.word
         else:
             health = status.health[:_MAX_HEALTH] if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
-        return ModuleView(name, status.instance, status.pid, health, age, entry.skills, entry.state)
+        rivals = tuple(entry.instances.side_by_side(now, ALIVE_S))
+        if rivals:
+            health = f"{len(rivals)} instances run under this name: {listed(rivals)}"[:_MAX_CONTRADICTION]
+        return ModuleView(
+            name,
+            status.instance,
+            status.pid,
+            health,
+            age,
+            entry.skills,
+            entry.state,
+            host=status.host,
+            started_utime=status.started_utime,
+            rivals=rivals,
+        )
 
     def _on_message(self, channel: str, data: bytes) -> None:
         try:
@@ -150,15 +181,22 @@ class ModuleDirectory:
         if status.module not in self._entries and len(self._entries) >= _MAX_MODULES:
             _log.warning("more than %d modules; heartbeat of %r ignored", _MAX_MODULES, status.module)
             return
-        entry = self._entries.setdefault(status.module, _Entry(status, clock.monotonic()))
-        entry.status, entry.heard = status, clock.monotonic()
+        now = clock.monotonic()
+        entry = self._entries.setdefault(status.module, _Entry(status, now))
+        entry.instances.heard(status, now)
+        rivals = entry.instances.side_by_side(now, ALIVE_S)
+        if not rivals or rivals[0].id == status.instance:  # of several the eldest counts, lest it all flaps
+            self._take(entry, status, skills, now)
+        for listener in tuple(self._listeners):
+            listener(status)
+
+    def _take(self, entry: _Entry, status: ModuleStatus, skills: tuple[SkillInfo, ...] | None, now: float) -> None:
+        entry.status, entry.heard = status, now
         if skills is not None:
             entry.skills, entry.skills_version = skills, status.skills_version
         elif entry.skills_version != status.skills_version:
             self._ask_for_skills()
         self._take_state(entry, status.state_json)
-        for listener in tuple(self._listeners):
-            listener(status)
 
     def _take_state(self, entry: _Entry, text: str) -> None:
         """What can't be read says nothing; the rest of the heartbeat counts all the same."""

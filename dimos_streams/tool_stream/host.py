@@ -75,13 +75,16 @@ class SkillHost:
         self._subscriptions: list[Subscription] = []
         self._heart: asyncio.Task[None] | None = None
         self._instance = ""
-        self._pid = 0
+        self._pid, self._host, self._started_utime = 0, "", 0
+        self._rival = ""
 
     def start(self) -> None:
         """Begin to take calls. The bus must be open."""
         # Virtual runs must not depend on the process they happen in.
         self._pid = 0 if clock.is_virtual() else os.getpid()
-        self._instance = f"{clock.utime():x}-{self._pid:x}"
+        self._host = "" if clock.is_virtual() else os.uname().nodename
+        self._started_utime = clock.utime()
+        self._instance = f"{self._started_utime:x}-{self._pid:x}"
         self.publisher.start()
         self.directory.start()
         self._subscriptions = [
@@ -139,6 +142,7 @@ class SkillHost:
         """A heartbeat every ``HEARTBEAT_S``, and twice more in between where it seems to be lost."""
         while True:
             due = list(self._modules)
+            self._tell_of_rivals()
             for pause in (HEARTBEAT_RETRY_S, HEARTBEAT_RETRY_S, HEARTBEAT_S - 2 * HEARTBEAT_RETRY_S):
                 sent = clock.monotonic()
                 for name in due:
@@ -148,6 +152,15 @@ class SkillHost:
                 for hosted in list(self._modules.values()):
                     hosted.loss.look(hosted.calls)
                 due = [name for name in due if not self.publisher.answered(name, sent)]
+
+    def _tell_of_rivals(self) -> None:
+        """Log once of each other instance that runs beside a module of this process; readers see it as its health."""
+        for name in self._modules:
+            view = self.directory.module(name)
+            for rival in view.rivals if view is not None else ():
+                if rival.id not in (self._instance, self._rival):
+                    self._rival = rival.id
+                    _logger.error("module %r runs beside another of this name: %s", name, rival)
 
     def _send_status(self, name: str, *, with_skills: bool = False) -> None:
         hosted = self._modules[name]
@@ -162,6 +175,8 @@ class SkillHost:
             module=name,
             instance=self._instance,
             pid=self._pid,
+            host=self._host,
+            started_utime=self._started_utime,
             health=health,
             skills_version=hosted.skills_version,
             skills_json=hosted.skills_json if with_skills else "",

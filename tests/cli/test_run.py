@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.machine import ROVER, Machine, read_until
+from tests.cli.machine import ROVER, Machine, free_port, read_until
 
 
 def run_of(machine: Machine, *more: str) -> list[str]:
@@ -92,6 +92,25 @@ def test_ctrl_c_at_any_moment_leaves_nothing(machine: Machine, line: str) -> Non
     assert "Traceback" not in rest
     assert machine.leaves_nothing()
     assert machine("status", "--json").json == []
+
+
+@pytest.mark.live
+@pytest.mark.feature("F5")
+@pytest.mark.parametrize("way", ["live", "in-process"])
+def test_a_second_run_on_one_bus_is_refused_in_one_line(machine: Machine, way: str) -> None:
+    with machine.started(*run_of(machine)) as process:
+        read_until(process, "http://")
+        began = machine("status", "--json").json[0]
+        more = ["--in-process"] if way == "in-process" else []
+        second = machine("run", ROVER, "--port", str(free_port()), *more)
+        assert second.code == 2
+        (line,) = [line for line in second.err.splitlines() if "runs already" in line]
+        assert f"runs already on {machine.bus}" in line
+        assert any(f"pid {each['pid']} on " in line for each in began["processes"])
+        assert "Traceback" not in second.err
+        done = machine("call", "move", "--arg", "distance_m=0.1")
+        assert done.code == 0, "the first one is as it was"
+        assert machine("stop", "rover").code == 0
 
 
 @pytest.mark.live

@@ -170,3 +170,59 @@ def test_no_orphan_when_the_parent_dies(number: signal.Signals, bus_url: str, tm
         parent.send_signal(number)
         parent.wait(15)
     asyncio.run(until(lambda: all(process_start(pid) is None for pid in pids)))
+
+
+@pytest.mark.feature("F5")
+def test_a_second_run_of_the_same_modules_is_refused(bus_url: str, tmp_path: Path) -> None:
+    """It names who is there, and starts nothing; once the first has ended it may run."""
+    directories = [tmp_path / name for name in ("first", "second")]
+    for directory in directories:
+        directory.mkdir()
+    begun: list[RunEvent] = []
+
+    async def main() -> None:
+        first = Supervisor(pair(), RunOptions(bus_url=bus_url, run_dir=directories[0]))
+        second = Supervisor(pair(), RunOptions(bus_url=bus_url, run_dir=directories[1]), begun.append)
+        other = Supervisor(pair().namespaced("other"), RunOptions(bus_url=bus_url, run_dir=directories[1]))
+        await first.start()
+        try:
+            pids = {view.label: view.pid for view in first.processes()}
+            with pytest.raises(UserError) as refused:
+                await second.start()
+            assert begun == []
+            text = str(refused.value)
+            assert text.startswith(f"module 'listener' runs already on {bus_url} (and 1 more of this blueprint)")
+            assert f"pid {pids['listener']} on {os.uname().nodename} since 20" in text
+            await other.start()
+            await other.stop()
+        finally:
+            await first.stop()
+        again = Supervisor(pair(), RunOptions(bus_url=bus_url, run_dir=directories[1]))
+        await again.start()
+        await again.stop()
+
+    asyncio.run(main())
+
+
+def test_of_two_runs_that_start_together_the_elder_stays(bus_url: str, tmp_path: Path) -> None:
+    async def run(name: str) -> str:
+        (tmp_path / name).mkdir()
+        supervisor = Supervisor(pair(), RunOptions(bus_url=bus_url, run_dir=tmp_path / name))
+        try:
+            await supervisor.start()
+            async with asyncio.timeout(4.0):
+                await supervisor.wait()
+        except TimeoutError:
+            return "stayed"
+        except UserError as error:
+            return str(error)
+        finally:
+            await supervisor.stop()
+        raise AssertionError("a run that waits has neither failed nor gone on")
+
+    async def main() -> list[str]:
+        return list(await asyncio.gather(run("one"), run("two")))
+
+    results = asyncio.run(main())
+    assert results.count("stayed") == 1, results
+    assert any("runs already on" in result for result in results)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from dimos_streams import module
 from dimos_streams.bridge.tending import Patience
-from dimos_streams.tool_stream import directory, host, loss, publisher, receiver, receivers
+from dimos_streams.runtime import neighbours
+from dimos_streams.tool_stream import directory, host, instances, loss, publisher, receiver, receivers
 from dimos_streams.tool_stream.publisher import PublisherLimits
 
 _PAGE = Path(__file__).parents[2] / "docs" / "tool-streams.md"
@@ -31,6 +32,9 @@ def test_timers_and_bounds() -> None:
         "PublisherLimits.closed_calls": f"{limits.closed_calls},",
         "directory.HEARTBEAT_S": f"every {directory.HEARTBEAT_S:g} s",
         "host.HEARTBEAT_RETRY_S": f"{host.HEARTBEAT_RETRY_S:g} s,",
+        "neighbours.LISTEN_S": f"{neighbours.LISTEN_S:g} s; {neighbours.LEAVES_WITHIN_S:g} s if",
+        "instances.SIDE_BY_SIDE_S": f"{instances.SIDE_BY_SIDE_S:g} s",
+        "instances.SUPERSEDED_S": f"{instances.SUPERSEDED_S:g} s",
         "module.LOSS_BOUND_S": f"{module.LOSS_BOUND_S:g} s",
         "loss.ENDS_WITHIN_S": f"{loss.ENDS_WITHIN_S:g} s",
         "Patience.continue_s": f"{Patience().continue_s:g} s",

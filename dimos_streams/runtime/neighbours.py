@@ -1,0 +1,77 @@
+"""Refuses to run what runs already: modules are told apart by their names, and a bus has one of each."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Collection, Iterable
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus
+from dimos_streams.errors import UserError
+from dimos_streams.tool_stream.directory import ModuleDirectory, ModuleView
+from dimos_streams.tool_stream.instances import Instance
+
+LISTEN_S = 0.4
+"""Longer than the pause between two heartbeats; and whoever is there is asked."""
+_SILENT_S = 0.6
+"""Who has not been heard for so long has gone."""
+LEAVES_WITHIN_S = 2.5
+"""A run that is just ending is waited for."""
+_TOGETHER_S = 3.0
+"""Runs that were started at the same time have found each other by then."""
+
+
+class Neighbours:
+    """Listens on a bus, which it opens and closes, for modules of the same names as a run's own."""
+
+    def __init__(self, bus: Bus, names: Collection[str]) -> None:
+        self._bus = bus
+        self._names = names
+        self._directory = ModuleDirectory(bus)
+        self._began = 0.0
+
+    async def open(self) -> None:
+        """Begin to listen, and ask who is there. Raises ``BusError``."""
+        await self._bus.open()
+        self._began = clock.monotonic()
+        self._directory.start()
+
+    async def close(self) -> None:
+        """Listen no more. Twice is fine."""
+        self._directory.stop()
+        await self._bus.close()
+
+    async def refuse(self) -> None:
+        """To be called before anything of the run begins. Raises ``UserError`` if a module of it runs already."""
+        await asyncio.sleep(max(0.05, self._began + LISTEN_S - clock.monotonic()))  # what has come is read first
+        deadline = self._began + LEAVES_WITHIN_S
+        while present := [view for view in self._views() if view.age_s <= _SILENT_S]:
+            if clock.monotonic() >= deadline:
+                raise UserError(self._told({view.name: view.current for view in present}))
+            await asyncio.sleep(0.05)
+
+    async def meet(self, own_pids: Callable[[], Iterable[int | None]]) -> str:
+        """Why the run must end whose modules have all begun: an elder one began meanwhile. Empty if none did."""
+        end = clock.monotonic() + _TOGETHER_S
+        while clock.monotonic() < end:
+            await asyncio.sleep(0.1)
+            pids, host = set(own_pids()), os.uname().nodename
+            met = [(view.name, each) for view in self._views() for each in view.rivals]
+            ours = [each for _, each in met if each.host == host and each.pid in pids]
+            others = {name: each for name, each in reversed(met) if each not in ours}
+            if ours and others and min(others.values()) < min(ours):
+                return self._told(others)
+        return ""
+
+    def _views(self) -> list[ModuleView]:
+        views = (self._directory.module(name) for name in self._names)
+        return [view for view in views if view is not None]
+
+    def _told(self, present: dict[str, Instance]) -> str:
+        name, instance = min(present.items(), key=lambda item: item[0])
+        more = f" (and {len(present) - 1} more of this blueprint)" if len(present) > 1 else ""
+        return (
+            f"module {name!r} runs already on {self._bus.url}{more}: {instance}; end that run (`dimos-streams stop`),"
+            " or give this one another --bus or namespace"
+        )

@@ -1,0 +1,122 @@
+"""Two instances of one module on a bus, and one after another, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.module import Bridge
+from dimos_streams.bus import create_bus
+from dimos_streams.module import Module
+from dimos_streams.skill import Call, skill
+from dimos_streams.testing import CrashablePart, Faults
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.gateway import CallView
+from tests.helpers import run_virtual
+
+
+class Walker(Module):
+    """Walks."""
+
+    @skill(motion=True)
+    async def walk(self, call: Call, seconds: float) -> str:
+        """Walk."""
+        await call.update("walking")
+        await asyncio.sleep(seconds)
+        return "there"
+
+
+Scenario = Callable[[Broker, CrashablePart, CrashablePart], Awaitable[None]]
+
+
+def with_two(scenario: Scenario, faults: Faults | None = None) -> None:
+    """A bridge, a walker that runs, and another that may be started."""
+
+    async def main() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        bridge = CrashablePart(bus, lambda context: [Bridge({"http": False}, name="bridge", context=context)])
+        parts = [
+            CrashablePart(bus, lambda context: [Walker(name="walker", context=context)], faults=faults, seed=seed)
+            for seed in (1, 2)
+        ]
+        await bridge.start()
+        await parts[0].start()
+        await asyncio.sleep(1.0)
+        module = bridge.module("bridge")
+        assert isinstance(module, Bridge)
+        try:
+            await scenario(module.broker, *parts)
+        finally:
+            for part in (*parts, bridge):
+                await part.stop()
+            await bus.close()
+
+    run_virtual(main())
+
+
+async def closed(broker: Broker, call_id: str) -> CallView:
+    assert await broker.wait(call_id, "close", 60.0)
+    return await broker.view(call_id)
+
+
+def health(broker: Broker) -> str:
+    view = broker.directory.module("walker")
+    assert view is not None
+    return view.health
+
+
+@pytest.mark.feature("F5")
+@pytest.mark.parametrize("loss", [0.0, 0.2])
+def test_a_second_instance_loses_no_call(loss: float, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(broker: Broker, first: CrashablePart, second: CrashablePart) -> None:
+        elder = broker.directory.module("walker")
+        call_id = await broker.call("walk", {"seconds": 12.0}, caller="test")
+        await broker.wait(call_id, "answer", 5.0)
+        await second.start()
+        await asyncio.sleep(2.0)
+        assert health(broker).startswith("2 instances run under this name: pid 0 on an unknown host since 2020-09-13")
+        now = broker.directory.module("walker")
+        assert elder is not None
+        assert now is not None
+        assert now.instance == elder.instance, "what is told of the module does not flap"
+        assert now.rivals[0].id == elder.instance
+        assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
+        await second.stop()
+        await asyncio.sleep(2.0)
+        assert health(broker) == "ok"
+
+    with caplog.at_level(logging.ERROR):
+        with_two(scenario, Faults(loss=loss))
+    told = [record.getMessage() for record in caplog.records if "runs beside another" in record.getMessage()]
+    assert len(told) == 2, "each of the two says it, once"
+
+
+@pytest.mark.feature("F5")
+def test_a_restart_is_no_second_instance() -> None:
+    """Also where a few messages of the dead one are still on their way."""
+
+    async def scenario(broker: Broker, first: CrashablePart, second: CrashablePart) -> None:
+        call_id = await broker.call("walk", {"seconds": 60.0}, caller="test")
+        await broker.wait(call_id, "answer", 5.0)
+        await asyncio.sleep(0.7)
+        died = clock.monotonic()
+        first.crash()
+        await asyncio.sleep(0.1)
+        await first.start()
+        await asyncio.sleep(0.05)
+        again = await broker.call("walk", {"seconds": 0.5}, caller="test")
+        view = await closed(broker, call_id)
+        assert clock.monotonic() - died <= 1.5
+        assert (view.outcome, view.text) == (Outcome.LOST, "module 'walker' was started again while the call ran")
+        assert (await closed(broker, again)).outcome is Outcome.COMPLETED
+        for _ in range(30):
+            await asyncio.sleep(0.1)
+            assert health(broker) == "ok"
+
+    with_two(scenario, Faults(delay_s=(0.0, 0.2)))
