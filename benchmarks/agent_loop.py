@@ -109,7 +109,7 @@ def world(model: BusyModel, folder: Path | None, more: dict[str, tuple[Any, Body
     for number in range(SKILLS - len(more)):
         described = {"description": f"Does thing {number}. " * 5, "parameters": _PARAMETERS}
         bodies[f"skill_{number}"] = (offered(f"skill_{number}").model_copy(update=described), _skill)
-    config["repetition"] = {"warn_at": None, "hint_at": None, "stop_at": None}
+    config["repetition"] = {"warn_at": None, "hint_at": None, "stop_at": None, "mission_stop_at": None}
     return Rig(ForgetfulBridge(bodies), model, config, record_dir=folder)  # type: ignore[arg-type]
 
 

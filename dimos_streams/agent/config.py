@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from dimos_streams.agent.bounds import Auto, bounds_of, settled
 from dimos_streams.agent.delegation import SubAgent
 from dimos_streams.agent.gates.settings import GateSettings, Point
 from dimos_streams.agent.limits import LoopSettings
@@ -35,7 +37,7 @@ class Goal(BaseModel):
 
 
 class Limits(BaseModel):
-    """How far the agent may go. None is no bound."""
+    """How far the agent may go. None is no bound, ``auto`` what suits the model (``bounds``)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,10 +51,17 @@ class Limits(BaseModel):
     """Of the arguments of all its calls."""
     call_timeout_s: float | None = Field(default=None, gt=0)
     """A call of the model that runs longer is ended."""
-    deadline_s: float | None = Field(default=None, gt=0)
+    deadline_s: Annotated[float, Field(gt=0)] | Auto | None = "auto"
     """A mission that takes longer is ended, its calls with it."""
-    max_tokens: int | None = Field(default=None, ge=1)
+    max_tokens: Annotated[int, Field(ge=1)] | Auto | None = "auto"
     """Of a mission with its sub-missions, in both directions."""
+    calls_per_answer: Annotated[int, Field(ge=1)] | Auto | None = "auto"
+    """Further calls of an answer are not run, and the model is told."""
+    actions: Annotated[int, Field(ge=1)] | Auto | None = "auto"
+    """Answers in a mission that ask for calls, at once, without a word of the operator. A mission that uses them up
+    is ended, its calls with it."""
+    actions_per_hour: float = Field(default=_DEFAULTS.actions_per_hour, gt=0)
+    """So many of them grow back."""
     max_cost: float | None = Field(default=None, gt=0)
     """The same, in the currency of the prices."""
     max_depth: int = Field(default=_DEFAULTS.max_depth, ge=0)
@@ -131,11 +140,20 @@ class AgentConfig(GateSettings, ModuleConfig):
             )
         return self
 
-    def loop_settings(self) -> LoopSettings:
-        """The loop's bounds. Raises ``UserError`` for a stop condition that can't be imported."""
+    def free_motions(self, model: str) -> int | None:
+        """Motions without a plan, while that model is asked."""
+        return self.plan.free(bounds_of(model))
+
+    def loop_settings(self, model: str = "") -> LoopSettings:
+        """The loop's bounds for a model, by default the config's.
+
+        Raises ``UserError`` for a stop condition that can't be imported.
+        """
+        bounds = asdict(bounds_of(model or self.model))
+        limits = {name: settled(value, bounds.get(name)) for name, value in self.limits.model_dump().items()}
         return LoopSettings(
             max_iterations=self.max_iterations,
             answer_timeout_s=self.answer_timeout_s,
             stop_conditions=self.stop_when.all(),
-            **self.limits.model_dump(),
+            **limits,
         )

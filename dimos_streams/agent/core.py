@@ -44,6 +44,7 @@ from dimos_streams.agent.repetition import RepetitionGuard
 from dimos_streams.agent.results import ResultPipeline, ResultStore
 from dimos_streams.agent.resuming import Resumption, read_resumption, spent_of
 from dimos_streams.agent.reviews import Reviews
+from dimos_streams.agent.runaway import RunawayGuard
 from dimos_streams.agent.states import LoopState
 from dimos_streams.agent.stop_words import StopWords
 from dimos_streams.agent.stopping import RobotState
@@ -168,6 +169,7 @@ class AgentCore:
         """Ask another model from the next answer on. Raises ``UserError``."""
         self.loop.parts.model = self._make_model(spec)
         self.model_name, was = spec, self.model_name
+        self.loop.parts.settings = self.config.loop_settings(spec)
         self.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)
 
     def forget(self) -> None:
@@ -261,6 +263,7 @@ class AgentCore:
                 approvals=self.approvals,
                 plans=self.plans,
                 rejections=self.rejections,
+                motions=self._free_motions,
                 pose=self._pose,
                 permit=self.control.permit,
             ),
@@ -268,6 +271,7 @@ class AgentCore:
             may_begin=lambda: self.control.may_begin_turn() and not self.foreground.busy,
             results=ResultPipeline(self.results, config.results, self._pictures),
             new_repetition=partial(RepetitionGuard, config.repetition),
+            new_guard=lambda: self._new_guard(),
             settings=settings,
             cost=pricing.cost if pricing is not None else _no_price,
             robot=self._robot,
@@ -280,13 +284,22 @@ class AgentCore:
 
     def _tools(self) -> list[LocalTool]:
         """What the model is offered besides skills; each only where it makes sense."""
-        restricted = self.config.plan.motions is not None or bool(self.config.zones)
         return [
             *call_tools(lambda: self.calls.open, self.calls.cancel, always=self.config.call_tools_always),
             read_result_tool(self.results),
-            *plan_tools(self.plans, offered=lambda: restricted),
+            *plan_tools(self.plans, offered=self._needs_plans),
             ask_operator_tool(self.foreground),
         ]
+
+    def _free_motions(self) -> int | None:
+        return self.config.free_motions(self.model_name)
+
+    def _new_guard(self) -> RunawayGuard:
+        settings = self.loop.parts.settings
+        return RunawayGuard(self.config.repetition, settings.actions, settings.actions_per_hour)
+
+    def _needs_plans(self) -> bool:
+        return self._free_motions() is not None or bool(self.config.zones)
 
     def _make_loop(self, parts: LoopParts, name: str) -> AgentLoop:
         return AgentLoop(parts, self.journal, name=f"{self.name}/{name}")

@@ -50,6 +50,8 @@ class Execution:
         self._turn = turn
         self._parts = turn.parts
         self._calls = calls
+        most = turn.parts.settings.calls_per_answer
+        self._surplus = frozenset(call.call.id for call in calls[most:]) if most is not None else frozenset()
         self._begun: dict[str, OpenCall] = {}
         self._unanswered = {call.call.id: call for call in calls}
         self._in_motion: OpenCall | None = None
@@ -123,6 +125,10 @@ class Execution:
         if self._in_motion is not None:
             moving = self._in_motion
             text = f"not run: {moving.skill} (call {moving.call_id}), asked for before it, has not answered yet"
+            return CallResult(text, is_error=True, charged=False)
+        if assembled.call.id in self._surplus:
+            most = self._parts.settings.calls_per_answer
+            text = f"not run: an answer may ask for {most} calls at most; ask for others when these are done"
             return CallResult(text, is_error=True, charged=False)
         if assembled.call.name in self._parts.tools:
             return await self._run_tool(assembled)

@@ -36,6 +36,12 @@ class LoopSettings:
     """The same, in US dollars."""
     max_depth: int = 3
     """Sub-missions within each other."""
+    calls_per_answer: int | None = None
+    """Further calls of an answer are not run."""
+    actions: int | None = None
+    """Answers in a mission that ask for calls, at once; see ``runaway``."""
+    actions_per_hour: float = 600.0
+    """So many grow back."""
     parallel_calls: int = 4
     """Sensing calls at once."""
     abort_bound_s: float = 2.0

@@ -13,9 +13,9 @@ from dimos_streams import clock
 from dimos_streams.agent.aborting import Abort, AbortReport, Undo
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.intake import Intake
-from dimos_streams.agent.missions import Mission, ids
+from dimos_streams.agent.missions import Mission, ids, with_parents
 from dimos_streams.agent.parts import LoopParts
-from dimos_streams.agent.queue import CallNews, QueueItem
+from dimos_streams.agent.queue import CallNews, OperatorWords, QueueItem
 from dimos_streams.agent.states import LoopState, StateMachine
 from dimos_streams.agent.turn import INTERRUPTED, Ending, Turn
 from dimos_streams.agent.undo import Undoing, UndoJournal, Undone
@@ -141,8 +141,7 @@ class AgentLoop:
         if self._turn is not None:
             self._turn.interrupt("aborted", abort.reason)
         for mission in abort.missions:
-            if mission.end("aborted"):
-                mission.why = abort.reason
+            mission.end("aborted", abort.reason)
         if self._undoing is not None:
             self._undoing.cancel()
         self.wake()
@@ -167,6 +166,9 @@ class AgentLoop:
         """Take messages into the record and, unless all are progress, let the model react to them."""
         missions = tuple({mission.id: mission for item in items for mission in item.missions}.values())
         wants_turn = any(item.wants_turn for item in items)
+        if any(isinstance(item, OperatorWords) and item.speaker == "operator" for item in items):
+            for mission in with_parents(missions):
+                mission.guard = None
         try:
             self._intake.record(items)
             if wants_turn:
@@ -187,7 +189,7 @@ class AgentLoop:
             self._turn = None
         if ending.ends_missions:
             for mission in missions:
-                mission.end(ending.reason)
+                mission.end(ending.reason, ending.note or ending.why)
             if not missions:  # nobody's calls: they were there before this agent
                 self.parts.calls.end_soon(
                     self.parts.calls.open, ending.reason, bound_s=self.parts.settings.abort_bound_s

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dimos_streams import clock
+
+if TYPE_CHECKING:
+    from dimos_streams.agent.runaway import RunawayGuard
 
 _UNFINISHED = 20
 
@@ -70,6 +74,8 @@ class Mission:
         """The newest of its calls that were given up, with what holds the robot: for people."""
         self._on_over = on_over
         self._on_end = on_end
+        self.guard: RunawayGuard | None = None
+        """Watches it over its turns; the first turn makes it."""
         self._held = 0
         self._parts: set[Mission] = set()
 
@@ -94,15 +100,18 @@ class Mission:
                 self.parent._parts.discard(self)
                 self.parent.release()
 
-    def end(self, reason: str) -> bool:
-        """End it early, and the sub-missions it has; False if that was so already, then the first reason stays."""
+    def end(self, reason: str, why: str = "") -> bool:
+        """End it early, and the sub-missions it has; False if that was so already, then the first reason stays.
+
+        ``why`` says more of it to people.
+        """
         if self.ended:
             return False
         self.ended = reason
-        self.reason, self.why = reason, ""
+        self.reason, self.why = reason, why
         self._on_end(self)
         for part in tuple(self._parts):
-            part.end(reason)
+            part.end(reason, why)
         return True
 
     def leave(self, unfinished: str) -> None:
@@ -126,3 +135,19 @@ def ids(missions: Iterable[Mission]) -> tuple[str, ...]:
 def all_ended(missions: Sequence[Mission]) -> bool:
     """Whether there are missions and each was ended early."""
     return bool(missions) and all(mission.ended for mission in missions)
+
+
+def roots(missions: Iterable[str]) -> tuple[str, ...]:
+    """The ids of the missions that these are, or are part of; a sub-mission's id begins with its parent's."""
+    return tuple(dict.fromkeys(mission.partition("/")[0] for mission in missions))
+
+
+def with_parents(missions: Iterable[Mission]) -> list[Mission]:
+    """Missions and those that they are part of, each once."""
+    found: dict[Mission, None] = {}
+    for mission in missions:
+        each: Mission | None = mission
+        while each is not None:
+            found[each] = None
+            each = each.parent
+    return list(found)

@@ -15,6 +15,7 @@ from dimos_streams.agent.models.base import Model, Usage
 from dimos_streams.agent.offers import Offers
 from dimos_streams.agent.open_call import Deliver
 from dimos_streams.agent.queue import MessageQueue
+from dimos_streams.agent.runaway import RunawayGuard
 from dimos_streams.agent.stopping import RobotState
 from dimos_streams.operator.messages import HoldView
 
@@ -39,6 +40,10 @@ class LoopParts:
     tools: Tools
     results: Results
     new_repetition: Callable[[], Repetition]
+    new_guard: Callable[[], RunawayGuard]
+    """For each mission."""
+    unowned: RunawayGuard | None = None
+    """Of turns that are no mission's; the first of them makes it."""
     deliver: Deliver | None = None
     """Who gets the news of the calls that this loop begins; None for the agent's queue."""
     may_begin: Callable[[], bool] = lambda: True

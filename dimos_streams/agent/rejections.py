@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from dimos_streams.agent.canonical import canonical
+from dimos_streams.agent.missions import roots
 from dimos_streams.agent.plans import SUBMIT_PLAN
 from dimos_streams.operator.messages import AgentEvent
 
@@ -44,13 +45,13 @@ class Rejections:
     def why(self, skill: str, arguments: Mapping[str, Any], missions: Iterable[str]) -> str | None:
         """The reason for which a call was rejected, perhaps none; None if it was not."""
         key = skill, canonical(arguments)
-        for root in _roots(missions):
+        for root in roots(missions):
             if root in self._reasons and key in self._reasons[root]:
                 return self._reasons[root][key]
         return None
 
     def _reject(self, keys: Iterable[_Key], missions: Iterable[str], reason: str) -> None:
-        for root in _roots(missions):
+        for root in roots(missions):
             calls = self._reasons.setdefault(root, OrderedDict())
             calls.update((key, reason) for key in sorted(keys))
             _bound(calls, _CALLS)
@@ -59,7 +60,7 @@ class Rejections:
 
     def _allow(self, keys: Iterable[_Key], missions: Iterable[str]) -> None:
         wanted = tuple(keys)
-        for root in _roots(missions):
+        for root in roots(missions):
             for key in wanted:
                 self._reasons.get(root, OrderedDict()).pop(key, None)
 
@@ -70,11 +71,6 @@ def _keys(view: Mapping[str, Any]) -> Iterable[_Key]:
     if view["skill"] == SUBMIT_PLAN:
         for step in view["arguments"].get("steps", ()):
             yield step["skill"], canonical(step.get("arguments", {}))
-
-
-def _roots(missions: Iterable[str]) -> tuple[str, ...]:
-    """The missions that these are, or are part of; ids of sub-missions begin with their parent's."""
-    return tuple(dict.fromkeys(mission.partition("/")[0] for mission in missions))
 
 
 def _bound(table: OrderedDict[Any, Any], size: int) -> None:

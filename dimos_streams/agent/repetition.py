@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dimos_streams import clock
 from dimos_streams.agent.canonical import canonical, shown
 from dimos_streams.agent.gates.base import Alarm, Hint, Stop, Warn
 
@@ -28,17 +30,26 @@ class RepetitionSettings(BaseModel):
     """The model is told, too."""
     stop_at: int | None = Field(default=9, ge=2)
     """The turn ends, before the calls run."""
+    mission_stop_at: int | None = Field(default=18, ge=2)
+    """The same over all turns of a mission: it ends, and its calls with it, if so many come ``mission_within_s``."""
+    mission_within_s: float = Field(default=100.0, gt=0)
+    """Slower repetition is the world's pace: going from here to there and back for hours is a patrol."""
+
+    def of_mission(self) -> RepetitionSettings:
+        """Of the guard of a mission: nothing but its end."""
+        return RepetitionSettings(warn_at=None, hint_at=None, stop_at=self.mission_stop_at)
 
 
 class RepetitionGuard:
-    """Compares each batch of calls with those before it; one guard watches one turn.
+    """Compares each batch of calls with those before it; one guard watches one turn, or a mission.
 
     Repeated is a batch that equals the one before (the order of arguments, and of calls, is irrelevant), or a cycle
     of two to four batches, A-B-A-B. Batches of nothing but polling skills don't count, neither for nor against; in
     other batches polling calls are looked past. Any other change of an argument begins anew.
     """
 
-    def __init__(self, settings: RepetitionSettings | None = None) -> None:
+    def __init__(self, settings: RepetitionSettings | None = None, *, within_s: float = math.inf) -> None:
+        """Batches that are older than ``within_s`` are forgotten."""
         settings = settings or RepetitionSettings()
         at: dict[Action, int | None] = {
             "warn": settings.warn_at,
@@ -46,7 +57,10 @@ class RepetitionGuard:
             "stop": settings.stop_at,
         }
         self._at = {action: times for action, times in at.items() if times is not None}
-        self._history: deque[_Batch] = deque(maxlen=MAX_PERIOD * (max(self._at.values(), default=1) + 1))
+        size = MAX_PERIOD * (max(self._at.values(), default=1) + 1)
+        self._history: deque[_Batch] = deque(maxlen=size)
+        self._times: deque[float] = deque(maxlen=size)
+        self._within_s = within_s
 
     def observe(
         self, batch: Sequence[tuple[str, Mapping[str, Any]]], exempt: frozenset[str] = frozenset()
@@ -56,6 +70,10 @@ class RepetitionGuard:
         if not counted:
             return None
         self._history.append(tuple(sorted((skill, canonical(arguments)) for skill, arguments in counted)))
+        self._times.append(clock.monotonic())
+        while self._times[0] < self._times[-1] - self._within_s:
+            self._times.popleft()
+            self._history.popleft()
         period, times = self._repeated()
         action = self._action(times)
         if action is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,10 @@ from dimos_streams.agent.executing import CallResult, Execution
 from dimos_streams.agent.gates.base import Hint, Stop, Warn
 from dimos_streams.agent.intake import close
 from dimos_streams.agent.limits import over_budget
-from dimos_streams.agent.missions import Mission, Spent, all_ended, ids
+from dimos_streams.agent.missions import Mission, Spent, all_ended, ids, with_parents
 from dimos_streams.agent.models.base import ContextLengthError, ModelError, ModelRequest, ToolSchema, Usage
 from dimos_streams.agent.parts import LoopParts
+from dimos_streams.agent.runaway import RunawayGuard
 from dimos_streams.agent.states import LoopState, StateMachine
 from dimos_streams.agent.stopping import ExecutedCall, Progress, verdict
 
@@ -276,12 +278,30 @@ class Turn:
         batch = [(call.call.name, call.arguments) for call in answer.calls if call.damage is None]
         exempt = frozenset(name for name, skill in self.parts.offers.offered.items() if skill.polling)
         exempt |= self.parts.tools.polling()
+        if batch and (ending := self._runs_away(batch, exempt)):
+            return ending
         alarm = self._repetition.observe(batch, exempt) if batch else None
         if isinstance(alarm, Stop):
             return Ending(LOOPING, alarm.text)
         if isinstance(alarm, Warn | Hint):
             self.emit(EventKind.NOTE, text=alarm.text)
         return alarm.text if isinstance(alarm, Hint) else ""
+
+    def _runs_away(self, batch: Sequence[tuple[str, Mapping[str, Any]]], exempt: frozenset[str]) -> Ending | None:
+        """Whether a mission of the turn, or one that it is part of, goes on and on by itself."""
+        found = [guard.observe(batch, exempt) for guard in self._guards()]
+        reason = next((each for each in found if each is not None), None)
+        return Ending(reason[0], reason[1], ends_missions=True) if reason else None
+
+    def _guards(self) -> list[RunawayGuard]:
+        guards: list[RunawayGuard] = []
+        for mission in with_parents(self.missions):
+            mission.guard = mission.guard or self.parts.new_guard()
+            guards.append(mission.guard)
+        if not guards:
+            self.parts.unowned = self.parts.unowned or self.parts.new_guard()
+            guards.append(self.parts.unowned)
+        return guards
 
     def _note_executed(self, answer: Answer, results: list[CallResult]) -> None:
         self._batch_size = len(results)

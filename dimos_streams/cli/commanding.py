@@ -40,6 +40,14 @@ async def hold(gateway: SkillGateway, name: str, arguments: Mapping[str, Any], a
     return closed.text, view.confirmed
 
 
+async def _held(gateway: SkillGateway, name: str, arguments: Mapping[str, Any], agent: str) -> str:
+    """``hold`` where nothing but the text is of interest. Raises ``SkillError`` if not all gates confirm it."""
+    text, confirmed = await hold(gateway, name, arguments, agent)
+    if not confirmed:
+        raise SkillError(text)
+    return text
+
+
 async def pending(gateway: SkillGateway, agent: str = "") -> list[ApprovalView]:
     """The calls that wait for a decision, of one agent or of all."""
     offered = await gateway.skills()
@@ -79,12 +87,14 @@ async def decide(
 async def chat_command(gateway: SkillGateway, agent: str, name: str, words: Sequence[str]) -> str:
     """Carry a command out that was typed in a chat with an agent; what to say. Raises ``DimosStreamsError``."""
     match name, list(words):
-        case "pause" | "resume" | "forget", []:
+        case "pause", []:
+            return await _held(gateway, name, {}, agent)
+        case "resume" | "forget", []:
             return await command(gateway, name, {}, agent)
         case "step", [] | ["on"] | ["off"] | ["once"]:
             return await command(gateway, "step", {"mode": words[0] if words else "once"}, agent)
         case "abort", [] | ["rollback"]:
-            return await command(gateway, "abort", {"rollback": bool(words)}, agent)
+            return await _held(gateway, name, {"rollback": bool(words)}, agent)
         case "approvals", []:
             rows = [approval_row(view) for view in await pending(gateway, agent)]
             return "\n".join(table_lines(rows)) if rows else "nothing waits for approval"

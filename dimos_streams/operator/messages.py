@@ -386,6 +386,8 @@ class Say(_Command):
 
     command: Literal["say"]
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+    now: bool = False
+    """Cut the present answer of the model, and let the words be the next that it hears."""
 
 
 class Pause(_Command):

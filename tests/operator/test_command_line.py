@@ -126,6 +126,10 @@ def test_the_same_in_a_chat(console: Console) -> None:
             for line in ("pause", "step on", "abort rollback", "approvals", "approve a1 steps=2", "approvals"):
                 name, *words = line.split()
                 told.append(await chat_command(gateway, "say", name, words))
+            agent.held = ()
+            for unheld in ("pause", "abort"):
+                with pytest.raises(SkillError, match=f"{unheld} is done"):
+                    await chat_command(gateway, "say", unheld, [])
             for wrong in ("step twice", "approve", "pause now"):
                 name, *words = wrong.split()
                 with pytest.raises(SkillError, match="/help"):

@@ -75,10 +75,12 @@ def build_chain(
     approvals: ApprovalBook,
     plans: PlanBook,
     rejections: Rejections,
+    motions: Callable[[], int | None] | None = None,
     pose: Callable[[], RobotPose | None] = lambda: None,
     permit: Callable[[CallRequest], Awaitable[None]] | None = None,
 ) -> GateChain:
-    """The chain of an agent. ``permit`` is ``Control.permit``. Raises ``UserError`` for a user's gate that can't be.
+    """The chain of an agent. ``motions`` without a plan are those of a language model by default. ``permit`` is
+    ``Control.permit``. Raises ``UserError`` for a user's gate that can't be.
 
     The order has reasons. What costs nothing comes first. Nobody is asked about arguments that do not fit. Users'
     gates see them before plans are compared, so a gate that changes arguments can't lead around a plan. The
@@ -92,7 +94,7 @@ def build_chain(
         gates += [*(load_gate(name) for name in settings.gates), ArgumentsGate()]
     gates += [
         RejectedGate(rejections),
-        PlanGate(plans, Zones(settings.zones), motions=settings.plan.motions, pose=pose),
+        PlanGate(plans, Zones(settings.zones), motions=motions or settings.plan.free, pose=pose),
         ApprovalGate(approvals, settings.approval.rules),
     ]
     if permit is not None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dimos_streams.agent.canonical import shown
 from dimos_streams.agent.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.gates.zones import RobotPose, Zones
+from dimos_streams.agent.missions import roots
 from dimos_streams.agent.plans import PlanBook, Step
 
 _MISSIONS = 1000
@@ -29,7 +30,7 @@ class PlanGate:
         plans: PlanBook,
         zones: Zones,
         *,
-        motions: int | None = 2,
+        motions: Callable[[], int | None] = lambda: 2,
         pose: Callable[[], RobotPose | None] = lambda: None,
     ) -> None:
         """``motions`` without a plan, None for any number. ``pose`` is the robot's now, None while unknown."""
@@ -50,8 +51,9 @@ class PlanGate:
         zone = self._zones.entered(arguments, self._pose())
         if zone:
             return self._refuse(request, f"it would enter the restricted zone {zone!r}")
-        if self._motions is not None and self._count(request.missions) >= self._motions:
-            return self._refuse(request, f"{self._motions} motions of this mission have begun without a plan")
+        free = self._motions()
+        if free is not None and self._count(request.missions) >= free:
+            return self._refuse(request, f"{free} motions of this mission have begun without a plan")
         self._charge(request.missions, 1)
         return Allow(arguments, request.on_duplicate, give_back=lambda: self._charge(request.missions, -1))
 
@@ -61,10 +63,10 @@ class PlanGate:
         return Refuse(text, charged=False)
 
     def _count(self, missions: tuple[str, ...]) -> int:
-        return max((self._begun.get(mission, 0) for mission in missions or ("",)), default=0)
+        return max((self._begun.get(mission, 0) for mission in roots(missions) or ("",)), default=0)
 
     def _charge(self, missions: tuple[str, ...], motions: int) -> None:
-        for mission in missions or ("",):
+        for mission in roots(missions) or ("",):
             self._begun[mission] = max(0, self._begun.get(mission, 0) + motions)
             self._begun.move_to_end(mission)
         while len(self._begun) > _MISSIONS:

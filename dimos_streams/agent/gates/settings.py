@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from dimos_streams.agent.bounds import LANGUAGE_MODEL, Auto, Bounds, settled
 from dimos_streams.skill import OnDuplicate
 
 Point = tuple[float, float]
@@ -61,10 +62,15 @@ class ApprovalSettings(_Settings):
 class PlanSettings(_Settings):
     """Of the plan gate."""
 
-    motions: int | None = Field(default=2, ge=0)
-    """So many motions may begin in one mission without an approved plan; None for any number."""
+    motions: Annotated[int, Field(ge=0)] | Auto | None = "auto"
+    """So many motions may begin in one mission without an approved plan; None for any number, ``auto`` for what suits
+    the model: two for language models."""
     valid_s: float = Field(default=3600.0, gt=0)
     """How long an approval holds."""
+
+    def free(self, bounds: Bounds = LANGUAGE_MODEL) -> int | None:
+        """Motions without a plan, for a model of that kind."""
+        return settled(self.motions, bounds.motions)
 
 
 class GateSettings(_Settings):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 from pydantic_core import to_json
+from starlette.types import Send
 
 from dimos_streams.bridge.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Incoming, error
-from dimos_streams.bridge.mcp.server import VERSIONS, McpServer
+from dimos_streams.bridge.mcp.server import VERSIONS, McpServer, Messages
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
 from dimos_streams.text import parse_json
 
@@ -43,14 +46,19 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
             await server.notice(found, message)
             return Response(status_code=202)
         if server.wants_progress(message):
-            return _stream(server.follow(found, message))
+            return _Stream(server.follow(found, message))
         answer = await server.answer(found, message)
         return _json(answer) if answer is not None else Response(status_code=202)
 
     @app.get("/mcp", response_model=None)
     async def get(request: Request) -> Response:
         found = _session(server, request, None)
-        return found if isinstance(found, Response) else _stream(server.unasked(found))
+        if isinstance(found, Response):
+            return found
+        refused = server.why_not_listen(found)
+        if refused:
+            return _refusal(503, INVALID_REQUEST, refused, headers={"Retry-After": "5"})
+        return _Stream(server.unasked(found))
 
     @app.delete("/mcp", response_model=None)
     async def delete(request: Request) -> Response:
@@ -74,15 +82,27 @@ def _session(server: McpServer, request: Request, id: str | int | None) -> Sessi
     )
 
 
-def _stream(messages: AsyncIterator[dict[str, Any] | None]) -> Response:
-    async def frames() -> AsyncIterator[bytes]:
+class _Stream(StreamingResponse):
+    """A stream whose messages end with it, and not when they are collected some time later."""
+
+    def __init__(self, messages: Messages) -> None:
+        self._frames = _frames(messages)
+        super().__init__(self._frames, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+    async def stream_response(self, send: Send) -> None:
+        async with contextlib.aclosing(self._frames):
+            await super().stream_response(send)
+
+
+async def _frames(messages: Messages) -> AsyncGenerator[bytes, None]:
+    async with contextlib.aclosing(messages):
         async for message in messages:
             if message is None:
                 yield b": ping\n\n"
             else:
                 yield b"event: message\ndata: %b\n\n" % to_json(message, inf_nan_mode="null")
-
-    return StreamingResponse(frames(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+            # That a connection is gone is known in the loop's next turn, and others have theirs.
+            await asyncio.sleep(0)
 
 
 def _json(content: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:

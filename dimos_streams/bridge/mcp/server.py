@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -22,10 +22,12 @@ from dimos_streams.bridge.mcp.messages import (
     result,
 )
 from dimos_streams.bridge.mcp.results import call_result, content
-from dimos_streams.bridge.mcp.sessions import Request, Session, Sessions
+from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_STREAMS, Request, Session, Sessions
 from dimos_streams.bridge.mcp.tools import OWN_TOOLS, Tools
 from dimos_streams.bridge.problems import log_internal_error
 from dimos_streams.errors import SkillError
+
+Messages = AsyncGenerator[dict[str, Any] | None, None]
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
 """Of the protocol, newest first."""
@@ -44,6 +46,8 @@ class McpServer:
 
     def __init__(self, broker: Broker, hub: Hub) -> None:
         self.sessions = Sessions()
+        self._streams = 0
+        """Open ``GET`` streams of all sessions."""
         self._broker = broker
         self._hub = hub
         self._tools = Tools(broker, hub)
@@ -83,7 +87,7 @@ class McpServer:
         """Whether a request is to be answered by ``follow``."""
         return _calls_a_skill(request) and request.progress_token is not None
 
-    async def follow(self, session: Session, request: Incoming) -> AsyncIterator[dict[str, Any] | None]:
+    async def follow(self, session: Session, request: Incoming) -> Messages:
         """A call of a skill: its progress, if the client wants to hear of it, and the response at the call's answer.
         There is none if the client has cancelled the request."""
         try:
@@ -94,8 +98,9 @@ class McpServer:
                 begun.call_id = await self._tools.begin(session, name, arguments)
                 if begun.cancelled:
                     await self._broker.cancel(begun.call_id, begun.cancelled)
-                async for message in self._until_answered(begun, request.progress_token):
-                    yield message
+                async with contextlib.aclosing(self._until_answered(begun, request.progress_token)) as told:
+                    async for message in told:
+                        yield message
                 if not begun.cancelled:
                     begun.answered = True
                     yield result(request.id, call_result(await self._broker.view(begun.call_id), begun.cursor))
@@ -106,7 +111,7 @@ class McpServer:
         except Exception as problem:
             yield _internal_error(request, problem)
 
-    async def _until_answered(self, begun: Request, token: str | int | None) -> AsyncIterator[dict[str, Any] | None]:
+    async def _until_answered(self, begun: Request, token: str | int | None) -> Messages:
         """Progress, and pauses, up to the first update or the close, or until time is up."""
         deadline = clock.monotonic() + ANSWER_WITHIN_S
         told = 0
@@ -127,11 +132,21 @@ class McpServer:
                             "notifications/progress", progressToken=token, progress=told, message=event.text
                         )
 
-    async def unasked(self, session: Session) -> AsyncIterator[dict[str, Any] | None]:
+    def why_not_listen(self, session: Session) -> str:
+        """Why a session may open no further ``GET`` stream; empty if it may."""
+        if session.streams >= MAX_STREAMS:
+            return f"this session has {MAX_STREAMS} streams open already, which is as many as it may; end one"
+        if self._streams >= MAX_ALL_STREAMS:
+            return f"{MAX_ALL_STREAMS} streams are open already, which is as many as there may be; try again later"
+        return ""
+
+    async def unasked(self, session: Session) -> Messages:
         """What a client hears without having asked: that the tools are not those any more that it knows."""
         since = clock.monotonic()
-        with session.stream():
-            while not self._hub.closed:
+        if self.why_not_listen(session):
+            return  # others that came in the same moment were first
+        with session.stream(), self._stream():
+            while session in self.sessions and not self._hub.closed:
                 names = await self._tools.names()
                 if names != session.tools:
                     session.tools, since = names, clock.monotonic()
@@ -140,6 +155,14 @@ class McpServer:
                     since = clock.monotonic()
                     yield None
                 await asyncio.sleep(_LOOK_S)
+
+    @contextlib.contextmanager
+    def _stream(self) -> Iterator[None]:
+        self._streams += 1
+        try:
+            yield
+        finally:
+            self._streams -= 1
 
     async def notice(self, session: Session, message: Incoming) -> None:
         """Take a notification; ``cancelled`` ends the call that the request has begun."""

@@ -16,6 +16,10 @@ from dimos_streams.tool_stream.event import MAX_NAME
 MAX_SESSIONS = 256
 MAX_REQUESTS = 256
 """Of one session that wait for calls; and as many whose clients have left without an answer."""
+MAX_STREAMS = 2
+"""``GET`` streams of one session; a client that has lost one opens the next before the bridge has noticed."""
+MAX_ALL_STREAMS = 64
+"""``GET`` streams of all sessions."""
 
 
 class SessionsBusyError(DimosStreamsError):
@@ -118,6 +122,9 @@ class Sessions:
     def end(self, id: str) -> None:
         """Forget a session. Its calls go on."""
         self._sessions.pop(id, None)
+
+    def __contains__(self, session: Session) -> bool:
+        return self._sessions.get(session.id) is session
 
     def __len__(self) -> int:
         return len(self._sessions)

@@ -13,6 +13,9 @@ from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.socket import serve
 from dimos_streams.operator.schema import schema
 
+MAX_WATCHERS = 64
+"""At a time; each may have a megabyte that waits for it."""
+
 
 def mount_monitor(
     app: FastAPI, monitor: Monitor, broker: Broker, *, send_timeout_s: float, abort: Callable[[object], None]
@@ -26,4 +29,8 @@ def mount_monitor(
 
     @app.websocket("/monitor")
     async def watch(socket: WebSocket) -> None:
+        if monitor.statistics().watchers >= MAX_WATCHERS:
+            await socket.accept()
+            await socket.close(1013, f"{MAX_WATCHERS} watch already")
+            return
         await serve(socket, monitor, commands, send_timeout_s=send_timeout_s, abort=abort)

@@ -75,6 +75,8 @@ async def _write(socket: WebSocket, watcher: Watcher, send_timeout_s: float) -> 
             break
         async with asyncio.timeout(send_timeout_s):
             await socket.send_text(numbered(seq, told))
+        # That a connection is gone is known in the loop's next turn, and others have theirs.
+        await asyncio.sleep(0)
     with contextlib.suppress(RuntimeError):  # the client has closed it
         await socket.close(1001)
 

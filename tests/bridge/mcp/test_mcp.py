@@ -12,6 +12,7 @@ import requests
 from mcp import Client, MCPError
 from mcp_types import CallToolResult, TextContent
 
+from dimos_streams.bridge.mcp import server
 from dimos_streams.bridge.mcp.results import skill_tool
 from dimos_streams.bridge.monitor.commands import CALLER
 from dimos_streams.module import RunContext, Services
@@ -253,3 +254,30 @@ def test_the_transport_by_hand() -> None:
         assert bridge.post("/mcp", ping, headers=session).status_code == 404
         foreign = bridge.post("/mcp", INITIALIZE, headers={"Origin": "http://evil.example"})
         assert foreign.status_code == 403
+
+
+@pytest.mark.feature("A3")
+def test_the_streams_of_clients_that_listen_are_bounded_and_end_with_their_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "MAX_ALL_STREAMS", 3)
+    with served() as bridge, contextlib.ExitStack() as stack:
+
+        def begin() -> dict[str, str]:
+            hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+            return {"Mcp-Session-Id": bridge.post("/mcp", hello).headers["Mcp-Session-Id"]}
+
+        def listen(session: dict[str, str]) -> requests.Response:
+            return stack.enter_context(bridge.get("/mcp", headers=session, stream=True))
+
+        one, two = begin(), begin()
+        streams = [listen(one), listen(one)]
+        refused = listen(one)
+        assert refused.status_code == 503
+        assert "this session has 2 streams open already" in refused.json()["error"]["message"]
+        streams.append(listen(two))
+        assert [stream.status_code for stream in streams] == [200] * 3
+        assert "3 streams are open already" in listen(two).json()["error"]["message"]
+        assert requests.delete(f"{bridge.url}/mcp", headers=one, timeout=10).status_code == 204
+        assert [stream.content for stream in streams[:2]] == [b"", b""], "they have ended"
+        assert listen(two).status_code == 200

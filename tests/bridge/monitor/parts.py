@@ -100,7 +100,7 @@ class ToyAgent(Module):
             del self.reports[call.id]
 
     @skill(audience="operator")
-    async def say(self, call: Call, text: str) -> str:
+    async def say(self, call: Call, text: str, now: bool = False) -> str:
         """Say something."""
         await call.update(f"heard {text}")
         self.conversation.append(ConversationEntry(number=len(self.conversation) + 1, role="operator", text=text))

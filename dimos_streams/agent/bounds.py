@@ -1,0 +1,40 @@
+"""Bounds that depend on the kind of the model, where a blueprint leaves them to it (``auto``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeVar
+
+Auto: TypeAlias = Literal["auto"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """None is no bound."""
+
+    motions: int | None = None
+    """Motions of a mission without an approved plan."""
+    calls_per_answer: int | None = None
+    actions: int | None = None
+    """Answers in a mission that ask for calls, at once; see ``runaway``."""
+    deadline_s: float | None = None
+    """Of a mission."""
+    max_tokens: int | None = None
+    """Of a mission."""
+
+
+WORD_BY_WORD = Bounds()
+"""The offline model does what the operator says, and nothing on its own account."""
+LANGUAGE_MODEL = Bounds(motions=2, calls_per_answer=8, actions=100, deadline_s=8 * 3600.0, max_tokens=5_000_000)
+"""A shift of patrolling fits; a model that has lost its way is ended in seconds or by its bill."""
+
+
+def bounds_of(model: str) -> Bounds:
+    """What holds for a model of that name; whatever is not known to be harmless counts as a language model."""
+    return WORD_BY_WORD if model == "offline" else LANGUAGE_MODEL
+
+
+def settled(value: T | Auto, default: T) -> T:
+    """A setting, or the default of the model's kind."""
+    return default if isinstance(value, str) else value

@@ -1,0 +1,157 @@
+"""A mission whose model goes on by itself ends; one that goes at the world's pace lives."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Any
+
+import pytest
+
+from dimos_streams.agent.bounds import LANGUAGE_MODEL
+from dimos_streams.agent.config import AgentConfig
+from dimos_streams.agent.models.base import ModelRequest, ToolResultMessage
+from dimos_streams.agent.repetition import RepetitionSettings
+from dimos_streams.agent.runaway import RunawayGuard
+from dimos_streams.blueprint.load import resolve
+from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, offered, says
+from tests.agent.loop.skills import World
+from tests.helpers import run_virtual
+
+
+class Restless:
+    """A model that answers the end of each call with the next call, for ever; each turn is a short one."""
+
+    def __init__(self, *calls: tuple[str, dict[str, Any]]) -> None:
+        self._calls = itertools.cycle(calls)
+
+    def __call__(self, request: ModelRequest) -> Answer:
+        waits = isinstance(request.messages[-1], ToolResultMessage)
+        return says("I wait") if waits else asks(next(self._calls))
+
+
+def pursuing(lasts_s: float) -> tuple[World, list[float]]:
+    """A world whose ``follow`` answers at once, and ends after a while."""
+    world, begun = World(), []
+
+    async def follow(call: Any) -> str:
+        begun.append(asyncio.get_running_loop().time())
+        call.tell("update", "following")
+        await asyncio.sleep(lasts_s)
+        return "she has left"
+
+    world.bridge.bodies["follow"] = (offered("follow"), follow)
+    return world, begun
+
+
+@pytest.mark.feature("D4", "D2")
+@pytest.mark.parametrize(
+    ("calls", "reason", "at_most"),
+    [
+        ([("follow", {})], "repetition", 18),
+        ([("follow", {"who": "a"}), ("follow", {"who": "b"})], "repetition", 36),
+        ([("follow", {"n": n}) for n in range(1000)], "max_actions", 101),
+    ],
+    ids=["the same", "to and fro", "ever new"],
+)
+def test_a_model_that_answers_each_end_with_a_new_call_is_ended(
+    calls: list[tuple[str, dict[str, Any]]], reason: str, at_most: int
+) -> None:
+    async def main() -> None:
+        world, begun = pursuing(0.1)
+        limits = {"actions": LANGUAGE_MODEL.actions}
+        async with world.with_model(FunctionModel(Restless(*calls)), limits=limits) as rig:
+            mission = await rig.over(await rig.say("go"), 60)
+            assert mission.reason == reason
+            assert len(begun) <= at_most
+            assert not rig.core.calls.open
+            assert "the mission was ended" in mission.why or "too fast" in mission.why
+            # New words are a new mission.
+            await rig.say("go on")
+            count = len(begun)
+            await asyncio.sleep(1)
+            assert len(begun) > count
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("D4")
+def test_a_patrol_of_hours_lives() -> None:
+    async def main() -> None:
+        world, begun = pursuing(8.0)
+        calls = [("follow", {"who": "a"}), ("follow", {"who": "b"})]
+        async with world.with_model(FunctionModel(Restless(*calls)), limits={"actions": 100}) as rig:
+            rig.model.keep = False
+            mission = await rig.say("patrol")
+            await asyncio.sleep(4 * 3600)
+            assert not mission.over
+            assert len(begun) > 1700
+
+    run_virtual(main())
+
+
+def test_polling_does_not_count_and_words_begin_anew() -> None:
+    async def main() -> None:
+        guard = RunawayGuard(RepetitionSettings(), 3, 3600)
+        looks: list[tuple[str, dict[str, Any]]] = [("look", {})]
+        assert [guard.observe(looks, frozenset({"look"})) for _ in range(50)] == [None] * 50
+        numbers = itertools.count()
+        walks = [guard.observe([("walk", {"n": next(numbers)})]) for _ in range(4)]
+        assert [each and each[0] for each in walks] == [None, None, None, "max_actions"]
+        await asyncio.sleep(2)
+        assert guard.observe([("walk", {"n": -1})]) is None
+        guard.reset()
+        assert [guard.observe([("walk", {"n": next(numbers)})]) for _ in range(3)] == [None] * 3
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("D2")
+def test_surplus_calls_of_an_answer_are_not_run() -> None:
+    async def main() -> None:
+        world = World()
+        answers = iter([asks(*[("drop", {"n": n}) for n in range(50)]), says("ok")])
+        async with world.with_model(FunctionModel(lambda _: next(answers)), limits={"calls_per_answer": 8}) as rig:
+            mission = await rig.over(await rig.say("go"))
+            assert mission.reason == "completed"
+            results = rig.data("result")
+            assert len(results) == 50
+            assert [result["is_error"] for result in results] == [False] * 8 + [True] * 42
+            assert "an answer may ask for 8 calls at most" in results[8]["text"]
+            assert world.log == ["drop"] * 8
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B8", "D2")
+def test_bounds_suit_the_model_also_one_that_is_set_later(tmp_path: Any) -> None:
+    async def main() -> None:
+        (tmp_path / "s.json").write_text('{"turns": []}')
+        rig = Rig(World().bridge, FunctionModel(lambda _: says("")))
+        core = rig.core
+        assert core.loop.parts.settings.deadline_s is None
+        assert "create_plan" not in {tool.name for tool in core.loop.parts.tools.schemas()}
+        core.use_model(f"scripted:{tmp_path}/s.json")
+        settings = core.loop.parts.settings
+        assert (settings.calls_per_answer, settings.actions, settings.deadline_s) == (8, 100, 28800)
+        assert "create_plan" in {tool.name for tool in core.loop.parts.tools.schemas()}
+        core.use_model("offline")
+        assert core.loop.parts.settings.max_tokens is None
+
+    run_virtual(main())
+    own = AgentConfig(model="openai:m", limits={"deadline_s": None, "max_tokens": 7})  # type: ignore[arg-type]
+    assert own.loop_settings().deadline_s is None
+    assert own.loop_settings().max_tokens == 7
+    assert own.free_motions("openai:m") == 2
+
+
+@pytest.mark.feature("B8", "D2")
+@pytest.mark.parametrize("name", ["agent-openai", "follow-person", "two-robots"])
+def test_stock_blueprints_bound_a_language_model(name: str) -> None:
+    for spec in resolve(name).modules.values():
+        if "agent.module" not in spec.type:
+            continue
+        config = AgentConfig.model_validate({**spec.config, "model": "openai:m"})
+        settings = config.loop_settings()
+        assert config.free_motions("openai:m") == LANGUAGE_MODEL.motions
+        assert None not in (settings.calls_per_answer, settings.actions, settings.deadline_s, settings.max_tokens)

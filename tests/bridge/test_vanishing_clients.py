@@ -1,0 +1,110 @@
+"""Clients whose connections break while there is much to send to them: nobody writes on, and nothing is logged."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import Callable
+
+import pytest
+
+from dimos_streams.bridge.monitor import routes
+from dimos_streams.bridge.monitor.view import message
+from tests.bridge.parts import event
+from tests.bridge.serving import Served, served
+from tests.bridge.test_http import until
+
+UPGRADE = (
+    "GET /monitor HTTP/1.1",
+    "Upgrade: websocket",
+    "Connection: Upgrade",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+)
+CLIENTS = 5
+MESSAGES = 500
+
+
+def connected(bridge: Served, *lines: str, body: str = "") -> socket.socket:
+    """A connection whose request is being answered."""
+    connection = socket.create_connection(("127.0.0.1", bridge.port), timeout=10)
+    length = [f"Content-Length: {len(body)}"] if body else []
+    request = (lines[0], f"Host: 127.0.0.1:{bridge.port}", *lines[1:], *length, "", "")
+    connection.sendall("\r\n".join(request).encode() + body.encode())
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += connection.recv(1)
+    assert head.startswith((b"HTTP/1.1 101", b"HTTP/1.1 200"))
+    return connection
+
+
+def vanish(bridge: Served, connections: list[socket.socket], then: Callable[[], None]) -> None:
+    """Break connections so that the next write to each fails, and let something happen before the bridge can know."""
+
+    async def at_once() -> None:
+        for connection in connections:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+        then()
+
+    bridge.run(at_once())
+
+
+def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "asyncio"]
+
+
+def publish(bridge: Served, call_id: str, size: int) -> None:
+    events = [event(seq, call_id=call_id, text="x" * size) for seq in range(100, 100 + MESSAGES)]
+    bridge.broker.ledger.take(events)
+
+
+def test_watchers(caplog: pytest.LogCaptureFixture) -> None:
+    with served() as bridge:
+        monitor = bridge.scene.bridge.monitor
+        connections = [connected(bridge, *UPGRADE) for _ in range(CLIENTS)]
+        until(lambda: monitor.statistics().watchers == CLIENTS)
+
+        def tell() -> None:
+            for watcher in monitor._watchers:
+                for _ in range(MESSAGES):
+                    watcher.offer(message("event", text="x"))
+
+        vanish(bridge, connections, tell)
+        until(lambda: monitor.statistics().watchers == 0)
+    assert complaints(caplog) == []
+
+
+def test_watchers_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "MAX_WATCHERS", 1)
+    with served() as bridge, connected(bridge, *UPGRADE) as first, connected(bridge, *UPGRADE) as second:
+        until(lambda: bridge.scene.bridge.monitor.statistics().watchers == 1)
+        assert b"1 watch already" in second.recv(4096)
+        assert first.recv(4096)
+
+
+def test_event_streams(caplog: pytest.LogCaptureFixture) -> None:
+    with served() as bridge:
+        call_id = bridge.call("follow", wait="answer", description="ann")["call_id"]
+        connections = [connected(bridge, "GET /tool_streams HTTP/1.1") for _ in range(CLIENTS)]
+        until(lambda: bridge.scene.bridge.hub.statistics().readers == CLIENTS)
+        vanish(bridge, connections, lambda: publish(bridge, call_id, 10_000))
+        until(lambda: bridge.scene.bridge.hub.statistics().readers == 0)
+    assert complaints(caplog) == []
+
+
+def test_mcp_clients(caplog: pytest.LogCaptureFixture) -> None:
+    with served() as bridge:
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+        session = bridge.post("/mcp", hello).headers["Mcp-Session-Id"]
+        asked = {"name": "patrol", "arguments": {}, "_meta": {"progressToken": 1}}
+        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}
+        kinds = ("Content-Type: application/json", f"Mcp-Session-Id: {session}")
+        connection = connected(bridge, "POST /mcp HTTP/1.1", *kinds, body=json.dumps(call))
+        until(lambda: any(each.skill == "patrol" for each in bridge.broker.ledger.calls.open))
+        (open_call,) = bridge.broker.ledger.calls.open
+        until(lambda: open_call.state == "open" and bridge.scene.bridge.hub.statistics().readers == 1)
+        vanish(bridge, [connection], lambda: publish(bridge, open_call.call_id, 100))
+        until(lambda: bridge.scene.bridge.hub.statistics().readers == 0)
+    assert complaints(caplog) == []
