@@ -16,20 +16,20 @@ from tests.cli.machine import REPOSITORY, ROVER, Machine
 DOC = REPOSITORY / "docs" / "command-line.md"
 BAD_KEY = Reply.error(401, "Incorrect API key provided")
 REPLIES = {
-    "bad key": BAD_KEY,
-    "long": Reply.raw(
+    "use the bad key": BAD_KEY,
+    "say it at length": Reply.raw(
         {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "I would"}, "finish_reason": None}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]},
     ),
-    "cut": Reply.say("I would drive").but(cut_after=2),
-    "fine": Reply.say("Done."),
+    "break off there": Reply.say("I would drive").but(cut_after=2),
+    "all is fine": Reply.say("Done."),
 }
 
 
 def answer(request: RecordedRequest) -> Reply:
     """As the newest words of the operator want it."""
     words = [str(message["content"]) for message in request.body["messages"] if message["role"] == "user"][-1]
-    return REPLIES[words.splitlines()[-1]]
+    return next(reply for said, reply in REPLIES.items() if said in words)
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +59,15 @@ def test_the_documented_codes_are_those_that_the_help_tells() -> None:
     assert dict(rows) == MEANINGS
 
 
+@pytest.mark.feature("B9")
 @pytest.mark.live
 @pytest.mark.parametrize(
     ("words", "reason", "why"),
-    [("bad key", "error", "401: Incorrect API key provided"), ("long", "length", "longer than"), ("cut", "cut", "")],
+    [
+        ("use the bad key", "error", "401: Incorrect API key provided"),
+        ("say it at length", "length", "longer than"),
+        ("break off there", "cut", ""),
+    ],
 )
 def test_say_fails_with_the_reason(talking: Machine, words: str, reason: str, why: str) -> None:
     said = talking("say", words, "--wait", "close")
@@ -75,9 +80,9 @@ def test_say_fails_with_the_reason(talking: Machine, words: str, reason: str, wh
 
 @pytest.mark.live
 def test_a_pipe_fails_if_anything_that_was_said_did(talking: Machine) -> None:
-    assert talking("chat", stdin="fine\n").code == 0
-    assert talking("chat", stdin="bad key\nfine\n").code == 1
-    assert talking("chat", stdin="/approve nonsense\nfine\n").code == 1
+    assert talking("chat", stdin="all is fine\n").code == 0
+    assert talking("chat", stdin="use the bad key\nall is fine\n").code == 1
+    assert talking("chat", stdin="/approve nonsense\nall is fine\n").code == 1
 
 
 @pytest.mark.live
@@ -86,10 +91,10 @@ def test_a_pipe_fails_if_anything_that_was_said_did(talking: Machine) -> None:
 )
 def test_a_job_with_a_bad_key_fails(machine: Machine, model: ModelServer, more: list[str]) -> None:
     run = ["run", ROVER, "--in-process", "--port", str(machine.port), *asking(model), "--json"]
-    result = machine(*run, "--say", "bad key", *more, OPENAI_API_KEY="k")
+    result = machine(*run, "--say", "use the bad key", *more, OPENAI_API_KEY="k")
     assert (result.code, result.err) == (1, "")
     (mission,) = result.json_lines[-1]["missions"]
-    assert (mission["words"], mission["outcome"], mission["reason"]) == ("bad key", "failed", "error")
+    assert (mission["words"], mission["outcome"], mission["reason"]) == ("use the bad key", "failed", "error")
     assert "Incorrect API key provided" in mission["text"]
 
 

@@ -366,6 +366,7 @@ class Truck(Module):
         raise SkillError("the ramp is up", result=self.load)
 
 
+@pytest.mark.feature("E9")
 @pytest.mark.parametrize(("load", "told"), [({"parcels": 2}, {"parcels": 2}), (None, None), ("x" * 1_000_000, None)])
 def test_a_failed_call_tells_what_there_is_of_a_result(load: Any, told: Any) -> None:
     async def scenario() -> None:

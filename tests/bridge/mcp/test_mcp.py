@@ -122,7 +122,7 @@ def test_a_token_changes_nothing_but_progress_until_the_answer_and_giving_up_can
     asyncio.run(scenario())
 
 
-@pytest.mark.feature("F8")
+@pytest.mark.feature("E9", "F8")
 def test_errors_and_what_is_not_for_everyone() -> None:
     async def scenario() -> None:
         async with connected() as (made, client):
