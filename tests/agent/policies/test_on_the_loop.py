@@ -36,7 +36,7 @@ def test_a_blocked_motion_is_told_the_way_out_and_takes_it() -> None:
             [("walk", {"distance_m": 1}), ("check_plan", {"plan": "plan-1"})],
             "done",
         )
-        async with robot_stage(brain) as (made, robot):
+        async with robot_stage(brain, plan={"motions": 2}) as (made, robot):
             said = await made.say("walk far")
             pending = await decide(made, "approve")
             assert (pending["skill"], pending["reason"]) == ("submit_plan", "a plan")
