@@ -39,6 +39,13 @@ def test_a_call_for_scripts(rover: Machine) -> None:
     assert events[-1]["data"] == {"outcome": "completed", "result": "Moved 0.1 m fast"}
 
 
+def test_a_caller_says_what_a_cut_link_means(rover: Machine) -> None:
+    """Over the command and the bridge's HTTP, to where every reader of calls sees it."""
+    assert rover("call", "move", "--arg", "distance_m=0.1", "--on-loss", "continue").code == 0
+    assert rover("call", "move", "--arg", "distance_m=0.1").code == 0
+    assert [call["on_loss"] for call in rover("calls", "--json").json[-2:]] == ["continue", "stop"]
+
+
 def test_a_failed_call_fails(rover: Machine) -> None:
     result = rover("call", "stumble")
     assert result.code == 1
@@ -54,6 +61,7 @@ def test_a_failed_call_fails(rover: Machine) -> None:
         (["move", "--arg", "distance_m"], "NAME=VALUE"),
         (["move", "--args-json", "{"], "not JSON"),
         (["move", "--args-json", "[]"], "not a JSON object"),
+        (["move", "--on-loss", "perhaps"], "'stop', 'continue'"),
     ],
 )
 def test_a_wrong_call_is_one_line(rover: Machine, arguments: list[str], words: str) -> None:
