@@ -29,7 +29,7 @@ _UNSENT = 16 * 1024
 _EVENTS = 16
 """Parsed for one connection at a time."""
 _CONNECTIONS = 16
-"""That have their turn in one turn of the loop."""
+"""That have their turn in one turn of the loop: as many on which something came, and as many that waited."""
 
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 
@@ -39,6 +39,8 @@ class Connections:
 
     def __init__(self) -> None:
         self._waiting: deque[BoundedProtocol] = deque()
+        self._parsed = 0
+        """Connections that had a turn in this turn of the loop because something came."""
         self._backed_up: dict[BoundedProtocol, None] = {}
         self.cut = 0
         """Connections that were ended for what they cost."""
@@ -55,6 +57,13 @@ class Connections:
             newest.transport.close()
         else:
             victim.transport.abort()
+
+    def admit(self, connection: BoundedProtocol) -> bool:
+        """Whether a connection on which something came may parse it now. Else it waits for its turn."""
+        if self._parsed == 0:
+            connection.loop.call_soon(self._begin_turn)
+        self._parsed += 1
+        return self._parsed <= _CONNECTIONS
 
     def wait(self, connection: BoundedProtocol) -> None:
         """Let a connection go on parsing when its turn comes."""
@@ -78,6 +87,9 @@ class Connections:
     def forget(self, connection: BoundedProtocol) -> None:
         """A client has taken what there was, or is gone."""
         self._backed_up.pop(connection, None)
+
+    def _begin_turn(self) -> None:
+        self._parsed = 0
 
     def _next_turn(self, loop: asyncio.AbstractEventLoop) -> None:
         turns = [self._waiting.popleft() for _ in range(min(len(self._waiting), _CONNECTIONS))]
@@ -125,8 +137,12 @@ class BoundedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
         self._unread += data
-        if not self.flow.held:
+        if self.flow.held:
+            return
+        if self._shared.admit(self):
             self.handle_events()
+        else:
+            self._wait()
 
     def handle_events(self) -> None:
         """Parse what has come, as far as one turn of the loop has room for; the rest when its turn comes."""
@@ -137,8 +153,7 @@ class BoundedProtocol(H11Protocol):
             del self._unread[:MAX_HEAD]
             super().handle_events()
         if self.conn.allowance == 0 and not self.flow.held:
-            self.flow.hold()
-            self._shared.wait(self)
+            self._wait()
 
     def go_on(self) -> None:
         """For ``Connections``: it is this one's turn."""
@@ -168,6 +183,10 @@ class BoundedProtocol(H11Protocol):
     def on_response_complete(self) -> None:
         self.idle_from = clock.monotonic()
         super().on_response_complete()
+
+    def _wait(self) -> None:
+        self.flow.hold()
+        self._shared.wait(self)
 
     def _wants_more(self) -> bool:
         return self.conn.allowance > 0 and self.conn.needs_data and self._is_own()

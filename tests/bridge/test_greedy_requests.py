@@ -204,3 +204,18 @@ async def unsent(bridge: Served) -> int:
     await asyncio.sleep(0)
     connections = running(bridge).server_state.connections
     return sum(each.transport.get_write_buffer_size() for each in connections)
+
+
+def test_requests_that_come_all_at_once_are_begun_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served() as bridge, contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(connect(bridge)) for _ in range(200)]
+        until(lambda: len(running(bridge).server_state.connections) == 200)
+        parsed = Parsed(bridge, monkeypatch)
+
+        async def ask() -> None:
+            for connection in connections:
+                connection.sendall(head(bridge, "GET /skills", "Connection: close"))
+
+        bridge.run(ask())
+        assert [answer(connection)[:12] for connection in connections] == [b"HTTP/1.1 200"] * 200
+        assert parsed.most <= 2 * http_protocol._CONNECTIONS * 4
