@@ -391,3 +391,17 @@ def test_a_gate_that_fails_lets_nothing_pass() -> None:
 def test_a_gate_that_can_not_be_loaded_is_named(reference: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
         load_gate(reference)
+
+
+@pytest.mark.feature("B8")
+def test_a_sub_mission_has_no_free_motions_of_its_own() -> None:
+    async def main() -> None:
+        stage = Stage(plan={"motions": 2})
+        skill = offered("move", parameters=MOVE, motion=True)
+        verdicts = [
+            await stage.chain.review(request(skill, (mission,), distance_m=number))
+            for number, mission in enumerate(("m1", "m1/1", "m1/2", "m1"))
+        ]
+        assert [isinstance(verdict, Allow) for verdict in verdicts] == [True, True, False, False]
+
+    run_virtual(main())
