@@ -35,13 +35,13 @@ async def serve(
     Commands that have come are carried out, also if the client leaves meanwhile.
     """
     await socket.accept()
-    running: set[asyncio.Task[None]] = set()
+    running: dict[asyncio.Task[None], None] = {}
     try:
         await _converse(socket, monitor, commands, running, send_timeout_s=send_timeout_s, abort=abort)
         if running:
             await asyncio.wait(running)
     finally:
-        for command in running:
+        for command in list(running):
             command.cancel()
 
 
@@ -49,7 +49,7 @@ async def _converse(
     socket: WebSocket,
     monitor: Monitor,
     commands: Commands,
-    running: set[asyncio.Task[None]],
+    running: dict[asyncio.Task[None], None],
     *,
     send_timeout_s: float,
     abort: Callable[[object], None],
@@ -81,14 +81,16 @@ async def _write(socket: WebSocket, watcher: Watcher, send_timeout_s: float) -> 
         await socket.close(1001)
 
 
-async def _read(socket: WebSocket, watcher: Watcher, commands: Commands, running: set[asyncio.Task[None]]) -> None:
+async def _read(
+    socket: WebSocket, watcher: Watcher, commands: Commands, running: dict[asyncio.Task[None], None]
+) -> None:
     """Commands are begun in the order in which they come, and do not wait for each other's ends."""
     slots = asyncio.Semaphore(_COMMANDS_AT_A_TIME)
     while (received := await socket.receive())["type"] == "websocket.receive":
         await slots.acquire()
         task = asyncio.create_task(_answer(received.get("text"), watcher, commands, slots), name="monitor command")
-        running.add(task)
-        task.add_done_callback(running.discard)
+        running[task] = None
+        task.add_done_callback(running.pop)
     watcher.close()
 
 
