@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
-from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.skill import Call
 from dimos_streams.skills.calls import listed
-from dimos_streams.skills.frames import fresh_frames
+from dimos_streams.skills.frames import Frame, fresh_frames
 from dimos_streams.skills.planar import STOP, twist
 from dimos_streams.skills.pursuit import Gains, Limits, approach, face
 from dimos_streams.skills.sighting import Lens
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from dimos_streams.messages.geometry_msgs import Twist
     from dimos_streams.messages.nav_msgs import Odometry
     from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
+    from dimos_streams.messages.vision_msgs import Detection2DArray
     from dimos_streams.skills.follow_person import FollowPersonConfig
     from dimos_streams.skills.planar import PoseHistory
     from dimos_streams.streams import In, Out
@@ -120,7 +120,7 @@ class Following:
         """Seconds since the person was found, 0 before."""
         return 0.0 if self._found_at is None else clock.monotonic() - self._found_at
 
-    def _look(self, frame: Detection2DArray, now: float) -> None:
+    def _look(self, frame: Frame, now: float) -> None:
         if self._watch.take(frame, now) and (distance := self._distance()) is not None:
             self._distance_sum += distance
             self._distance_count += 1
@@ -194,7 +194,7 @@ class Following:
         if sighting.point is None or target is None:
             return 0j, face(self._last_bearing(), self._gains, self._limits)
         pose, distance = self._module.poses.latest(), self._config.distance_m
-        velocity, turn = approach(target, clock.utime() / 1e6, pose, distance, self._gains, self._limits)
+        velocity, turn = approach(target, self._watch.target_time(now), pose, distance, self._gains, self._limits)
         # Who is out of sight is followed more and more slowly.
         certainty = 1.0 - self._watch.unseen_s(now) / self._config.lost_after_s
         return self._around_obstacles(velocity * max(0.0, min(1.0, 1.3 * certainty))), turn

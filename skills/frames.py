@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.messages.time import utime_of
+from dimos_streams.messages.timeline import Timeline
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.streams import In
 
 
-async def fresh_frames(
-    detections: In[Detection2DArray], patience_s: float
-) -> AsyncGenerator[Detection2DArray | None, None]:
-    """Each frame from now on whose stamp is newer than those before; None after every ``patience_s`` without one.
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What one picture shows."""
 
-    A camera that is frozen may repeat its last picture: such frames count for nothing. Does not end by itself.
+    message: Detection2DArray
+    stamp: int
+    """By the clock of its source, µs."""
+    instant: int
+    """The same where that clock was never set, see ``Timeline``."""
+    arrived: float
+    """On the loop's clock, seconds."""
+
+
+async def fresh_frames(
+    detections: In[Detection2DArray], patience_s: float, timeline: Timeline | None = None
+) -> AsyncGenerator[Frame | None, None]:
+    """Each frame from now on that is newer than those before; None after every ``patience_s`` without one.
+
+    A camera that is frozen may repeat its last picture: such frames count for nothing, nor do those whose stamps
+    can't be. ``timeline`` is of what came before. Does not end by itself.
     """
+    timeline = timeline or Timeline("detections")
     reader = detections.reader()
-    newest, deadline = 0, clock.monotonic() + patience_s
+    deadline = clock.monotonic() + patience_s
     try:
         while True:
             try:
@@ -29,9 +46,10 @@ async def fresh_frames(
                 deadline = clock.monotonic() + patience_s
                 yield None
                 continue
-            stamp = utime_of(message.header)
-            if stamp > newest:
-                newest, deadline = stamp, clock.monotonic() + patience_s
-                yield message
+            stamp, arrived = utime_of(message.header), clock.monotonic()
+            instant = timeline.take(stamp, arrived)
+            if instant is not None:
+                deadline = arrived + patience_s
+                yield Frame(message, stamp, instant, arrived)
     finally:
         detections.release(reader)

@@ -134,7 +134,7 @@ class LookOut(Module):
                     frozen, streaks = True, {}
                     continue
                 frozen = False
-                candidates = _candidates(sightings_of(frame), wanted, confidence)
+                candidates = _candidates(sightings_of(frame.message), wanted, confidence)
                 streaks = {candidate.key: streaks.get(candidate.key, 0) + 1 for candidate in candidates}
                 for candidate in candidates:
                     if streaks[candidate.key] >= self.config.confirm_frames:

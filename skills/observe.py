@@ -17,12 +17,13 @@ from dimos_streams.messages.image import JPEG, array_from_image, image_from_arra
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.time import utime_of
+from dimos_streams.messages.timeline import Timeline
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import skill
 from dimos_streams.skills.calls import listed
-from dimos_streams.skills.frames import fresh_frames
-from dimos_streams.skills.planar import pose_of
+from dimos_streams.skills.frames import Frame, fresh_frames
+from dimos_streams.skills.planar import PoseHistory, pose_of
 from dimos_streams.skills.sighting import Lens, Sighting, sightings_of
 from dimos_streams.streams import In
 
@@ -66,7 +67,7 @@ class Observation:
     """What is seen at one instant."""
 
     utime: int
-    """When the picture was taken, µs since the Unix epoch."""
+    """When the picture was taken, by the clock of the camera: µs since the Unix epoch, if that clock is right."""
     things: tuple[SeenThing, ...]
     """The nearest first."""
     robot: RobotPose | None
@@ -86,6 +87,11 @@ class Observe(Module):
     odom: In[Odometry] = In(required=False)
     camera_info: In[CameraInfo] = In(required=False)
 
+    async def start(self) -> None:
+        """Listen to the odometry."""
+        self.poses = PoseHistory()
+        self.odom.on_message(self.poses.add)
+
     @skill(parallel_safe=True, read_only=True, polling=True)
     async def observe(self) -> Observation:
         """Look, and tell who and what is in view now: how they look, how far away, and in which direction."""
@@ -93,28 +99,43 @@ class Observe(Module):
             frame = await self._fresh_frame()
             picture = await self._keep_picture()
         lens = Lens.of(self.camera_info.latest)
-        things = [_seen(sighting, lens) for sighting in sightings_of(frame)]
+        things = [_seen(sighting, lens) for sighting in sightings_of(frame.message)]
         odometry = self.odom.latest
         return Observation(
-            utime=utime_of(frame.header),
+            utime=frame.stamp,
             things=tuple(sorted(things, key=lambda thing: thing.distance_m or math.inf)),
             robot=None if odometry is None else _robot_pose(odometry),
             picture=picture,
         )
 
-    async def _fresh_frame(self) -> Detection2DArray:
+    async def _fresh_frame(self) -> Frame:
         """The first frame taken after now, else the newest that comes within the bound. Raises ``SkillError``."""
-        called, wait_s, newest = clock.utime(), self.config.wait_s, None
+        called, wait_s, newest = clock.monotonic(), self.config.wait_s, None
+        timeline = self._timeline_so_far()
+        begun = timeline.now(called)
         # When the time is over, a picture from before the call is better than none: the detector is slow.
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait_s), aclosing(fresh_frames(self.detections, wait_s)) as frames:
+            async with asyncio.timeout(wait_s), aclosing(fresh_frames(self.detections, wait_s, timeline)) as frames:
                 async for frame in frames:
                     newest = frame or newest
-                    if frame is not None and utime_of(frame.header) >= called:
+                    if frame is not None and self._is_taken_since(called, begun, frame):
                         break
         if newest is None:
             raise SkillError(f"I can't see: the detector has sent no new frame for {wait_s:g} s")
         return newest
+
+    def _timeline_so_far(self) -> Timeline:
+        timeline, latest, age = Timeline("detections"), self.detections.latest, self.detections.age()
+        if latest is not None and age is not None:
+            timeline.take(utime_of(latest.header), clock.monotonic() - age)
+        return timeline
+
+    def _is_taken_since(self, called: float, begun: int | None, frame: Frame) -> bool:
+        """``begun`` is the detector's instant of the call, None if nothing had come from it."""
+        age_us = self.poses.age_us(frame.stamp, frame.arrived)
+        if age_us is not None:
+            return age_us <= round((frame.arrived - called) * 1e6)
+        return begun is not None and frame.instant >= begun
 
     async def _keep_picture(self) -> str | None:
         directory = self.context.run_dir

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
-from dimos_streams.messages.time import utime_of
 from dimos_streams.skill import Call
 from dimos_streams.skills.calls import listed
 from dimos_streams.skills.following import Following
-from dimos_streams.skills.frames import fresh_frames
+from dimos_streams.skills.frames import Frame, fresh_frames
 from dimos_streams.skills.motion import Covered, Motion
 from dimos_streams.skills.planar import STOP, Pose, pose_of
 from dimos_streams.skills.sighting import Sighting, sightings_of
@@ -143,15 +142,15 @@ class Patrolling:
             motion = Motion(self._module.as_driver(), self._call)
             try:
                 async with asyncio.timeout(self._config.leg_timeout_s):
-                    sighting = await self._until_somebody_appears(move(motion))
+                    noticed = await self._until_somebody_appears(move(motion))
             finally:
                 motion.close()
                 self._module.cmd_vel.publish(STOP)
-            met = sighting is not None
-            if sighting is not None:
-                await self._attend(*sighting)
+            met = noticed is not None
+            if noticed is not None:
+                await self._attend(noticed)
 
-    async def _until_somebody_appears(self, moving: Coroutine[Any, Any, Covered]) -> tuple[Sighting, int] | None:
+    async def _until_somebody_appears(self, moving: Coroutine[Any, Any, Covered]) -> _Noticed | None:
         """Let a motion go on to its end, or until somebody is noticed."""
         motion = asyncio.ensure_future(moving)
         notice = asyncio.ensure_future(self._lookout.next())
@@ -166,9 +165,9 @@ class Patrolling:
             notice.cancel()
             await asyncio.gather(motion, notice, return_exceptions=True)
 
-    async def _attend(self, sighting: Sighting, utime: int) -> None:
+    async def _attend(self, noticed: _Noticed) -> None:
         """Tell of somebody, follow them for a while, and report how that ended."""
-        place = None if sighting.point is None else self._module.poses.at(utime).from_base(sighting.point)
+        sighting, utime, place = noticed.sighting, noticed.utime, noticed.place
         x, y = (None, None) if place is None else (round(place.real, 2), round(place.imag, 2))
         where = "" if place is None else f" at ({x:.1f}, {y:.1f})"
         await self._tell(f"Saw {sighting.label}{where}", "seen", label=sighting.label, x=x, y=y)
@@ -205,6 +204,17 @@ class Patrolling:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Noticed:
+    """Somebody whom the guard has just seen."""
+
+    sighting: Sighting
+    utime: int
+    """When that was, by this machine's clock."""
+    place: complex | None
+    """Where they were, in the odom frame."""
+
+
 class _Lookout:
     """Notices people who fit, but for those who were met a short while ago."""
 
@@ -218,18 +228,26 @@ class _Lookout:
         """Leave somebody alone who has just been met."""
         self._left_alone[label] = clock.monotonic() + self._config.again_after_s
 
-    async def next(self) -> tuple[Sighting, int]:
-        """The next one who shows for enough frames in a row, and when. Says so if frames stop coming."""
+    async def next(self) -> _Noticed:
+        """The next one who shows for enough frames in a row. Says so if frames stop coming."""
         streaks: dict[tuple[str, str], int] = {}
         async with aclosing(fresh_frames(self._module.detections, self._config.frozen_after_s)) as frames:
             async for frame in frames:
                 await self._tell_of_blindness(frame is None)
-                seen = [] if frame is None else [each for each in sightings_of(frame) if self._is_wanted(each)]
+                seen = [] if frame is None else self._wanted_in(frame)
                 streaks = {key: streaks.get(key, 0) + 1 for key in ((each.label, each.id) for each in seen)}
                 for each in seen:
                     if frame is not None and streaks[each.label, each.id] >= self._config.confirm_frames:
-                        return each, utime_of(frame.header)
+                        return self._noticed(each, frame)
         raise AssertionError("frames never end")
+
+    def _noticed(self, sighting: Sighting, frame: Frame) -> _Noticed:
+        poses, point = self._module.poses, sighting.point
+        place = None if point is None else poses.at(frame.stamp, frame.arrived).from_base(point)
+        return _Noticed(sighting, clock.utime() - (poses.age_us(frame.stamp, clock.monotonic()) or 0), place)
+
+    def _wanted_in(self, frame: Frame) -> list[Sighting]:
+        return [each for each in sightings_of(frame.message) if self._is_wanted(each)]
 
     def _is_wanted(self, sighting: Sighting) -> bool:
         if clock.monotonic() < self._left_alone.get(sighting.label, 0.0):

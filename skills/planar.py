@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections import deque
 from dataclasses import dataclass
 
+from dimos_streams import clock
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.time import utime_of
+from dimos_streams.messages.timeline import History
 
 STOP = Twist()
 """The command to stand still."""
@@ -68,20 +69,26 @@ def twist(velocity: complex, turn: float) -> Twist:
 class PoseHistory:
     """The robot's poses of the last seconds, so that what was measured a moment ago can be placed."""
 
-    def __init__(self, capacity: int = 64) -> None:
-        self._poses: deque[tuple[int, Pose]] = deque(maxlen=capacity)
+    def __init__(self) -> None:
+        self._poses: History[Pose] = History("odometry")
 
     def add(self, odometry: Odometry) -> None:
-        """Take the newest odometry, if it is sound."""
+        """Take odometry that has just come, if it is sound."""
         pose = pose_of(odometry)
         if pose is not None:
-            self._poses.append((utime_of(odometry.header), pose))
+            self._poses.add(utime_of(odometry.header), clock.monotonic(), pose)
 
-    def at(self, utime: int) -> Pose:
-        """The pose nearest in time; the origin while there is none, so that the robot's frame is the still one."""
-        nearest = min(self._poses, key=lambda stamped: abs(stamped[0] - utime), default=(0, Pose()))
-        return nearest[1]
+    def at(self, stamp: int, arrived: float) -> Pose:
+        """The pose when something was measured whose stamp, and whose arrival on the loop's clock, are given.
+
+        The origin while there is none, so that the robot's frame is the still one.
+        """
+        return self._poses.at(stamp, arrived) or Pose()
+
+    def age_us(self, stamp: int, now: float) -> int | None:
+        """How long ago something with that stamp was measured, by odometry's clock; None if it has another clock."""
+        return self._poses.age_us(stamp, now)
 
     def latest(self) -> Pose:
         """The newest pose; the origin while there is none."""
-        return self._poses[-1][1] if self._poses else Pose()
+        return self._poses.latest or Pose()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dimos_streams.messages.time import utime_of
-from dimos_streams.messages.vision_msgs import Detection2DArray
+from dimos_streams.skills.frames import Frame
 from dimos_streams.skills.planar import PoseHistory
 from dimos_streams.skills.pursuit import Target
 from dimos_streams.skills.sighting import Sighting, sightings_of
@@ -16,7 +15,8 @@ class Watch:
     """Finds the person who matches a description in one frame after another.
 
     Once found, the person is known by the track's id. Another track that matches takes over if it is where the
-    person should be, or anywhere after ``let_go``. Times are the loop's, in seconds.
+    person should be, or anywhere after ``let_go``. Times are the loop's, in seconds, but for those of the target:
+    they are the detector's instants.
     """
 
     def __init__(self, description: str, poses: PoseHistory, now: float) -> None:
@@ -31,7 +31,7 @@ class Watch:
         """What the latest frame shows besides."""
         self._description, self._poses = description, poses
         self._anybody = True
-        self._stamp = 0
+        self._frame: Frame | None = None
 
     def unseen_s(self, now: float) -> float:
         """For how long the person has not been seen, or nobody who matches."""
@@ -45,28 +45,35 @@ class Watch:
         """For how long no new frame has come."""
         return now - self.fresh_at
 
+    def target_time(self, now: float) -> float:
+        """The time of the target: the newest frame's and what has passed since it was taken."""
+        if self._frame is None:
+            return 0.0
+        age_us = self._poses.age_us(self._frame.stamp, self._frame.arrived) or 0
+        return (self._frame.instant + age_us + round((now - self._frame.arrived) * 1e6)) / 1e6
+
     def grant_time(self, now: float) -> None:
         """Begin to wait for the person anew, after a time in which nothing could be seen."""
         self.seen_at = now
 
-    def take(self, frame: Detection2DArray, now: float) -> bool:
+    def take(self, frame: Frame, now: float) -> bool:
         """Look at a frame, which must be newer than those before; whether it shows the person."""
-        self._stamp, self.fresh_at = utime_of(frame.header), now
-        seen = sightings_of(frame)
-        chosen = self._choose(seen)
+        self._frame, self.fresh_at = frame, now
+        seen = sightings_of(frame.message)
+        chosen = self._choose(frame, seen)
         self.others = [sighting.label for sighting in seen if sighting is not chosen]
         if chosen is None:
             return False
-        self._follow_up(chosen, now)
+        self._follow_up(frame, chosen, now)
         return True
 
-    def _choose(self, seen: list[Sighting]) -> Sighting | None:
+    def _choose(self, frame: Frame, seen: list[Sighting]) -> Sighting | None:
         known = self.sighting.id if self.sighting else ""
         for sighting in seen:
             if known and sighting.id == known:
                 return sighting
         matches = [(sighting, sighting.match(self._description)) for sighting in seen]
-        expected = self._expected()
+        expected = self._expected(frame)
         fitting = [
             (-match.fit, _apart(sighting, expected or 0j), -match.score, sighting)
             for sighting, match in matches
@@ -74,19 +81,20 @@ class Watch:
         ]
         return min(fitting, key=lambda candidate: candidate[:3])[3] if fitting else None
 
-    def _expected(self) -> complex | None:
+    def _expected(self, frame: Frame) -> complex | None:
         """Where in base_link another track must be to be the same person; None for anywhere."""
         if self.target is None or self._anybody:
             return None
-        return self._poses.at(self._stamp).to_base(self.target.expected(self._stamp / 1e6))
+        pose = self._poses.at(frame.stamp, frame.arrived)
+        return pose.to_base(self.target.expected(frame.instant / 1e6))
 
-    def _follow_up(self, sighting: Sighting, now: float) -> None:
+    def _follow_up(self, frame: Frame, sighting: Sighting, now: float) -> None:
         if sighting.point is not None:
-            point = self._poses.at(self._stamp).from_base(sighting.point)
+            point = self._poses.at(frame.stamp, frame.arrived).from_base(sighting.point)
             if self.target is None or self._anybody:
-                self.target = Target(point, self._stamp / 1e6)
+                self.target = Target(point, frame.instant / 1e6)
             else:
-                self.target.add(point, self._stamp / 1e6)
+                self.target.add(point, frame.instant / 1e6)
         self.sighting, self.seen_at, self._anybody = sighting, now, False
 
 

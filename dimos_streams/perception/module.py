@@ -17,6 +17,7 @@ from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import utime_of
+from dimos_streams.messages.timeline import Timeline
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.perception.config import DetectorConfig
@@ -26,7 +27,7 @@ from dimos_streams.perception.wanted import Wanted
 from dimos_streams.streams import In, Out
 
 if TYPE_CHECKING:
-    from dimos_streams.perception.pipeline import Pipeline
+    from dimos_streams.perception.pipeline import Pipeline, Shot
 
 M = TypeVar("M", bound=Message)
 
@@ -50,6 +51,8 @@ class DetectorStatistics:
     """Complete frames that a newer one overtook."""
     incomplete: int
     """Instants of which an image never came."""
+    misstamped: int
+    """Complete frames with a stamp that can't be."""
 
 
 class PersonDetector(Module):
@@ -80,7 +83,8 @@ class PersonDetector(Module):
         super().__init__(config, name=name, context=context)
         self._pipeline: Pipeline | None = None
         self._pairing: Pairing[Image] = Pairing([])
-        self._images: Newest[dict[str, Image]] = Newest()
+        self._shots: Newest[Shot] = Newest()
+        self._timeline = Timeline("the camera")
         self._wanted = Wanted()
         self._published_frames = self._failed_frames = 0
         self._limited = LimitedLog(self.log)
@@ -107,9 +111,9 @@ class PersonDetector(Module):
         """Judges the newest frame, again and again."""
         assert self._pipeline is not None
         while True:
-            images = await self._images.take()
+            shot = await self._shots.take()
             began = clock.monotonic()
-            await self._look(self._pipeline, images)
+            await self._look(self._pipeline, shot)
             await asyncio.sleep(max(0.0, self.config.period_s - (clock.monotonic() - began)))
 
     async def stop(self) -> None:
@@ -120,13 +124,23 @@ class PersonDetector(Module):
     def statistics(self) -> DetectorStatistics:
         """What has become of the frames so far."""
         return DetectorStatistics(
-            self._published_frames, self._failed_frames, self._images.skipped, self._pairing.incomplete
+            self._published_frames,
+            self._failed_frames,
+            self._shots.skipped,
+            self._pairing.incomplete,
+            self._timeline.ignored,
         )
 
     def _on_image(self, part: str, image: Image) -> None:
-        complete = self._pairing.add(part, utime_of(image.header), image)
-        if complete is not None:
-            self._images.put(complete)
+        from dimos_streams.perception.pipeline import Shot
+
+        stamp, now = utime_of(image.header), clock.monotonic()
+        complete = self._pairing.add(part, stamp, image)
+        if complete is None:
+            return
+        instant = self._timeline.take(stamp, now)
+        if instant is not None:
+            self._shots.put(Shot(complete, instant, now))
 
     def _tolerant(self, handle: Callable[[M], None]) -> Callable[[M], None]:
         """A handler that logs damaged messages, once a second at most, and leaves them out."""
@@ -139,12 +153,12 @@ class PersonDetector(Module):
 
         return handler
 
-    async def _look(self, pipeline: Pipeline, images: Mapping[str, Image]) -> None:
+    async def _look(self, pipeline: Pipeline, shot: Shot) -> None:
         """Publishes what one frame shows, unless it can't be judged."""
         from dimos_streams.perception.detector import DetectorError
 
         try:
-            frame = pipeline.frame(images, self.camera_info.latest)
+            frame = pipeline.frame(shot.images, self.camera_info.latest)
             if frame is None:
                 return
             if self.config.backend == "segmentation":
@@ -158,7 +172,7 @@ class PersonDetector(Module):
             self._count_failure(error)
             self._limited.exception("a frame was left out")
         else:
-            self.detections.publish(pipeline.message(frame, found))
+            self.detections.publish(pipeline.message(shot, frame, found))
             self._published_frames += 1
             self.health = "ok"
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from dimos_streams import clock
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header, utime_of
+from dimos_streams.messages.timeline import History
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.perception import wire
 from dimos_streams.perception.config import DetectorConfig, tracking_of
@@ -22,7 +24,16 @@ from dimos_streams.perception.segmentation import SegmentationDetector
 from dimos_streams.perception.tracking import Tracker
 from dimos_streams.perception.vlm import VlmDetector
 
-_POSES = 64
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """The images of one instant, by their topics' names."""
+
+    images: Mapping[str, Image]
+    instant: int
+    """Of the camera's time, µs; see ``Timeline``."""
+    arrived: float
+    """On the loop's clock, seconds."""
 
 
 def make_detector(config: DetectorConfig) -> Detector:
@@ -45,7 +56,7 @@ class Pipeline:
         self._tracker = Tracker(tracking_of(config))
         self._mounts = MountFinder(config.base_frame)
         self._labels: dict[int, str] | None = None
-        self._poses: deque[tuple[int, PlanarPose]] = deque(maxlen=_POSES)
+        self._poses: History[PlanarPose] = History("odometry")
 
     def learn_labels(self, message: String) -> None:
         """What the instances are called. Raises MessageError, and keeps what it knew, for damaged ones."""
@@ -53,7 +64,7 @@ class Pipeline:
 
     def learn_pose(self, message: Odometry) -> None:
         """Where the robot is. Raises MessageError for a pose that is no place."""
-        self._poses.append((utime_of(message.header), wire.pose_from(message)))
+        self._poses.add(utime_of(message.header), clock.monotonic(), wire.pose_from(message))
 
     def learn_frames(self, message: TFMessage) -> None:
         """Where the camera is on the robot."""
@@ -88,9 +99,10 @@ class Pipeline:
         found = self._detector.detect(frame, wanted)
         return [detection for detection in found if detection.score >= self._config.min_score]
 
-    def message(self, frame: Frame, found: Sequence[Detection]) -> Detection2DArray:
-        """The detections with their identities."""
-        tracked = self._tracker.update(found, frame.utime, self._pose_at(frame.utime))
+    def message(self, shot: Shot, frame: Frame, found: Sequence[Detection]) -> Detection2DArray:
+        """The detections with their identities, stamped as the images are."""
+        pose = self._poses.at(frame.utime, shot.arrived)
+        tracked = self._tracker.update(found, shot.instant, pose)
         return wire.detections_message(header(self._config.base_frame, frame.utime), tracked)
 
     def close(self) -> None:
@@ -104,8 +116,3 @@ class Pipeline:
         except ValueError as error:
             raise MessageError("tf", TFMessage.msg_name, str(error)) from error
         return found or Mount.forward(at.x, at.y, at.z, at.pitch)
-
-    def _pose_at(self, utime: int) -> PlanarPose | None:
-        """The robot's pose nearest in time, None before the first."""
-        near = min(self._poses, key=lambda stamped: abs(stamped[0] - utime), default=None)
-        return None if near is None else near[1]

@@ -225,6 +225,26 @@ def test_without_depth_and_odometry_it_still_sees() -> None:
     run_virtual(scenario())
 
 
+@pytest.mark.parametrize("off", [400 * 86_400_000_000, -1_000_000])
+def test_identities_outlast_wrong_stamps_and_a_clock_that_is_set(off: int) -> None:
+    async def scenario() -> None:
+        detector = PersonDetector()
+        async with ModuleHarness(detector, unwired=UNSEEN) as harness:
+            heard, pictures = harness.sent("detections"), Pictures(harness, utime=500_000_000)
+            pictures.describe()
+            for step in range(20):
+                # One picture has a wrong stamp, and from the tenth on the clock is another.
+                pictures.utime += off if step in (4, 10) else -off if step == 5 else 0
+                pictures.take()
+                await asyncio.sleep(0.1)
+            assert len(heard) == 20 - 1 - 2
+            assert detector.statistics().misstamped == 3
+            assert {detection.id for message in heard for detection in message.detections} == {"1"}
+            assert utime_of(heard[-1].header) == pictures.utime
+
+    run_virtual(scenario())
+
+
 def test_damaged_input_is_counted_and_logged_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         detector = PersonDetector()
@@ -234,7 +254,7 @@ def test_damaged_input_is_counted_and_logged_once_a_second(caplog: pytest.LogCap
             for text in ("", "[]", "{", '{"a": "b"}', '{"1": 5}'):
                 harness.feed("instance_labels", String(data=text))
             for step in range(20):
-                stamp = header("camera_optical", step)
+                stamp = header("camera_optical", pictures.utime + step)
                 harness.feed("instances", Image(header=stamp, width=9, height=9, step=9, encoding="mono8"))
                 harness.feed("depth_image", Image(header=stamp))
                 await asyncio.sleep(0.01)

@@ -49,17 +49,28 @@ class Seen:
         )
 
 
+@dataclass
+class StampClock:
+    """The clock of another machine."""
+
+    off_us: int = 0
+    """By how much it is ahead of this one's."""
+
+    def utime(self) -> int:
+        return clock.utime() + self.off_us
+
+
 def frame(*seen: Seen, utime: int | None = None) -> Detection2DArray:
     """What one picture shows; taken now, if nothing else is said."""
     stamp = header("base_link", clock.utime() if utime is None else utime)
     return Detection2DArray(header=stamp, detections=[one.message() for one in seen])
 
 
-def odometry(x: float = 0.0, y: float = 0.0, yaw: float = 0.0) -> Odometry:
-    """The robot's pose now."""
+def odometry(x: float = 0.0, y: float = 0.0, yaw: float = 0.0, utime: int | None = None) -> Odometry:
+    """The robot's pose; now, if nothing else is said."""
     turn = Quaternion(z=math.sin(yaw / 2), w=math.cos(yaw / 2))
     pose = PoseWithCovariance(pose=Pose(position=Point(x=x, y=y), orientation=turn))
-    return Odometry(header=header("odom", clock.utime()), pose=pose)
+    return Odometry(header=header("odom", clock.utime() if utime is None else utime), pose=pose)
 
 
 @dataclass
@@ -70,12 +81,13 @@ class Camera:
     view: Sequence[Seen] = ()
     state: Literal["live", "repeating", "silent"] = "live"
     """A camera is frozen when it repeats its last picture, or sends none."""
+    clock: StampClock = field(default_factory=StampClock)
     _stamp: int = field(default=0, init=False)
 
     async def run(self) -> None:
         while True:
             if self.state == "live":
-                self._stamp = clock.utime()
+                self._stamp = self.clock.utime()
             if self.state != "silent":
                 self.harness.feed("detections", frame(*self.view, utime=self._stamp))
             await asyncio.sleep(FRAME_S)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import cmath
 import importlib
 import math
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.skills.planar import Pose, PoseHistory, turned, wrapped
 from dimos_streams.skills.pursuit import Gains, Limits, Target, approach
 from dimos_streams.skills.sighting import sightings_of
@@ -31,10 +33,9 @@ def test_what_was_seen_is_placed_by_the_pose_of_that_instant() -> None:
         poses = PoseHistory()
         assert poses.latest() == Pose()
         for x in range(5):
-            message = odometry(float(x))
-            message.header.stamp.sec = x
-            poses.add(message)
-        assert poses.at(2_100_000).position == 2
+            await asyncio.sleep(1.0)
+            poses.add(odometry(float(x), utime=x * 1_000_000))
+        assert poses.at(2_100_000, clock.monotonic()).position == 2
         assert poses.latest().position == 4
 
     run_virtual(scenario())

@@ -1,0 +1,139 @@
+"""The time of a source by the stamps of its messages, whatever its clock shows and whenever that is set.
+
+Clocks of several machines differ, by days where nobody sets them. So the stamps of a source are compared with each
+other, and with the time that has passed here meanwhile; never with the clock of this machine. Free of I/O; times of
+the loop are handed in, in seconds. Stamps and instants are whole µs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from dimos_streams.limited_log import LimitedLog
+
+T = TypeVar("T")
+
+SLACK_US = 1_000_000
+"""By how much a message may have been faster on its way than the one before it, besides the time between the two: who
+works on one picture after another can be no longer late than that."""
+CONFIRMING = 3
+"""So many messages in a row that agree about another time than before are believed: the source's clock was set."""
+LONGEST_AGE_US = 30_000_000
+"""What seems to have been measured longer ago has another clock."""
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A stamp and when it arrived."""
+
+    stamp: int
+    arrived: float
+
+    def at(self, now: float) -> int:
+        """The source's clock at another time."""
+        return self.stamp + _us(now - self.arrived)
+
+    def may_precede(self, later: _Mark) -> bool:
+        """Whether one clock may have given both stamps."""
+        passed = _us(later.arrived - self.arrived)
+        return 0 < later.stamp - self.stamp <= SLACK_US + 2 * passed
+
+
+class Timeline:
+    """Follows one source. Its instants are its stamps until its clock is set; then they go on as if it never was."""
+
+    def __init__(self, name: str) -> None:
+        """``name`` is the source's, for the log."""
+        self.ignored = 0
+        """Stamps that can't be, and those before the ones that showed that the clock was set."""
+        self._name = name
+        self._newest: _Mark | None = None
+        self._shift = 0
+        self._doubted: list[_Mark] = []
+
+    def take(self, stamp: int, now: float) -> int | None:
+        """The instant of a message that has just come; None for one that is to be ignored.
+
+        That is one that repeats the newest stamp, as a frozen camera does, or whose stamp can't be.
+        """
+        if self.repeats(stamp):
+            return None
+        mark = _Mark(stamp, now)
+        if self._newest is not None and not self._newest.may_precede(mark):
+            if not self._is_confirmed(mark):
+                self._ignore(mark, self._newest)
+                return None
+            self._shift += self._newest.at(now) - stamp
+            _log.warning("%s: the clock was set by %.1f s", self._name, (stamp - self._newest.at(now)) / 1e6)
+        self._newest = mark
+        self._doubted.clear()
+        return stamp + self._shift
+
+    def repeats(self, stamp: int) -> bool:
+        """Whether it is the newest stamp that was taken."""
+        return self._newest is not None and self._newest.stamp == stamp
+
+    def now(self, now: float) -> int | None:
+        """The instant at a time of the loop, as far as the newest message tells; None before the first."""
+        return None if self._newest is None else self._newest.at(now) + self._shift
+
+    def age_us(self, stamp: int, now: float) -> int | None:
+        """How long ago it was by this source's clock that another one gave a stamp; None if the two clocks differ."""
+        if self._newest is None:
+            return None
+        age = self._newest.at(now) - stamp
+        return max(0, age) if -SLACK_US <= age <= LONGEST_AGE_US else None
+
+    def _is_confirmed(self, mark: _Mark) -> bool:
+        if self._doubted and not self._doubted[-1].may_precede(mark):
+            self._doubted.clear()
+        self._doubted.append(mark)
+        return len(self._doubted) >= CONFIRMING
+
+    def _ignore(self, mark: _Mark, newest: _Mark) -> None:
+        self.ignored += 1
+        off_s = (mark.stamp - newest.at(mark.arrived)) / 1e6
+        _log.warning("%s: a stamp is off by %.1f s and ignored, %d so far", self._name, off_s, self.ignored)
+
+
+class History(Generic[T]):
+    """A source's values of the last seconds, so that what another one measured a moment ago can be placed."""
+
+    def __init__(self, name: str, capacity: int = 64) -> None:
+        self._timeline = Timeline(name)
+        self._values: deque[tuple[int, T]] = deque(maxlen=capacity)
+
+    def add(self, stamp: int, now: float, value: T) -> None:
+        """Take what has just come. Of values with one stamp, as from a source that gives none, the newest is kept."""
+        instant = self._timeline.take(stamp, now)
+        if instant is not None:
+            self._values.append((instant, value))
+        elif self._timeline.repeats(stamp) and self._values:
+            self._values[-1] = (self._values[-1][0], value)
+
+    @property
+    def latest(self) -> T | None:
+        """The newest value, None while there is none."""
+        return self._values[-1][1] if self._values else None
+
+    def at(self, stamp: int, arrived: float) -> T | None:
+        """The value nearest in time to what another source stamped; where their clocks differ, to its arrival."""
+        at_arrival = self._timeline.now(arrived)
+        if at_arrival is None:
+            return None
+        age = self.age_us(stamp, arrived)
+        instant = at_arrival - (age or 0)
+        return min(self._values, key=lambda stamped: abs(stamped[0] - instant))[1]
+
+    def age_us(self, stamp: int, now: float) -> int | None:
+        """See ``Timeline.age_us``."""
+        return self._timeline.age_us(stamp, now)
+
+
+def _us(seconds: float) -> int:
+    return round(seconds * 1e6)

@@ -1,0 +1,90 @@
+"""The time of a source by its stamps: late, early, repeated and set ones."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from dimos_streams.messages.timeline import CONFIRMING, History, Timeline
+
+HOUR = 3_600_000_000
+DAY = 24 * HOUR
+STEP = 100_000
+
+
+def fed(timeline: Timeline, stamps: list[int], period_s: float = 0.1) -> list[int | None]:
+    """What becomes of stamps that arrive one after another."""
+    return [timeline.take(stamp, number * period_s) for number, stamp in enumerate(stamps)]
+
+
+@pytest.mark.parametrize("start", [STEP, 1_600_000_000_000_000, -DAY])
+def test_instants_are_the_stamps_of_a_clock_that_is_never_set(start: int) -> None:
+    stamps = [start + number * STEP for number in range(20)]
+    timeline = Timeline("camera")
+    assert fed(timeline, stamps) == stamps
+    assert timeline.now(1.9 + 0.05) == stamps[-1] + 50_000
+    assert timeline.ignored == 0
+
+
+def test_a_repeated_stamp_is_nothing_new_and_not_wrong() -> None:
+    timeline = Timeline("camera")
+    assert fed(timeline, [5, 5, 5, 6]) == [5, None, None, 6]
+    assert timeline.ignored == 0
+
+
+@pytest.mark.parametrize("off", [10_000_000, HOUR, 400 * DAY, -5_000_000, -HOUR, -400 * DAY])
+def test_single_stamps_that_cannot_be_are_ignored_and_counted(off: int) -> None:
+    stamps = [DAY + number * STEP for number in range(20)]
+    wrong = [stamp + off * (number in (5, 9)) for number, stamp in enumerate(stamps)]
+    timeline = Timeline("camera")
+    expected = [None if number in (5, 9) else stamp for number, stamp in enumerate(stamps)]
+    assert fed(timeline, wrong) == expected
+    assert timeline.ignored == 2
+
+
+@pytest.mark.parametrize("off", [10_000_000, HOUR, 400 * DAY, -500_000, -HOUR, -400 * DAY])
+def test_a_clock_that_was_set_is_believed_after_three_and_its_instants_go_on(off: int) -> None:
+    stamps = [DAY + number * STEP + off * (number >= 10) for number in range(20)]
+    timeline = Timeline("camera")
+    instants = fed(timeline, stamps)
+    assert instants[10 : 10 + CONFIRMING - 1] == [None] * (CONFIRMING - 1)
+    taken = [instant for instant in instants if instant is not None]
+    assert len(taken) == 20 - (CONFIRMING - 1)
+    assert [later - earlier for earlier, later in pairwise(taken)] == [STEP] * 9 + [3 * STEP] + [STEP] * 7
+
+
+def test_stamps_that_do_not_agree_with_each_other_are_never_believed() -> None:
+    good = [DAY + number * STEP for number in range(60)]
+    wrong = [stamp if number % 4 == 0 else number * number * HOUR for number, stamp in enumerate(good)]
+    timeline = Timeline("camera")
+    assert [instant for instant in fed(timeline, wrong) if instant is not None] == good[::4]
+
+
+def test_a_slow_source_may_be_late_by_its_own_period() -> None:
+    """A model that takes one to three seconds for each picture."""
+    arrivals = [(0, 1.0), (1_000_000, 4.0), (4_000_000, 5.0), (5_000_000, 8.0), (8_000_000, 9.0)]
+    timeline = Timeline("detections")
+    assert all(timeline.take(stamp + DAY, at) is not None for stamp, at in arrivals)
+
+
+def test_what_was_measured_a_moment_ago_is_placed_by_its_stamp_and_with_another_clock_by_its_arrival() -> None:
+    history: History[int] = History("odometry")
+    for number in range(20):
+        history.add(DAY + number * STEP, number * 0.1, number)
+    assert history.at(DAY + 12 * STEP, 1.9) == 12
+    assert history.age_us(DAY + 12 * STEP, 1.9) == 7 * STEP
+    for off in (-HOUR, HOUR):
+        assert history.at(DAY + 12 * STEP + off, 1.9) == 19
+        assert history.at(DAY + 12 * STEP + off, 1.2) == 12
+        assert history.age_us(DAY + 12 * STEP + off, 1.9) is None
+
+
+def test_a_source_without_stamps_has_a_newest_value() -> None:
+    history: History[int] = History("odometry")
+    assert history.latest is None
+    assert history.at(5, 0.0) is None
+    for number in range(3):
+        history.add(0, number * 0.1, number)
+    assert history.latest == 2
+    assert history.at(DAY, 0.2) == 2
