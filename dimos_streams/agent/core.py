@@ -53,8 +53,9 @@ from dimos_streams.agent.tools import LocalTool, LocalTools
 from dimos_streams.agent.undo import UndoJournal
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.operator.messages import AgentEvent
-from dimos_streams.tool_stream.directory import ModuleDirectory, check_arguments
+from dimos_streams.tool_stream.directory import ModuleDirectory
 from dimos_streams.tool_stream.gateway import SkillGateway
+from dimos_streams.tool_stream.schemas import check_arguments
 
 _logger = logging.getLogger(__name__)
 

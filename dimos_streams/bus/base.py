@@ -20,8 +20,12 @@ Wants = Callable[[str], bool]
 DEFAULT_CAPACITY = 8192
 CAPACITY_BYTES = 16 * 1024 * 1024
 """What a subscription's queue holds at most, whatever its capacity in messages."""
+MAX_MESSAGE = 8 * 1024 * 1024
+"""Larger messages are not published, and thrown away where they come in."""
 _SLICE = 64
-"""Messages that one subscription handles before other work on the loop has its turn."""
+"""Messages that one subscription handles before other work on the loop has its turn,"""
+_SLICE_S = 0.005
+"""or what comes first, seconds."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -53,11 +57,13 @@ class BusStatistics:
 class Subscription:
     """One handler with its own bounded queue. When the queue is full, the oldest messages go."""
 
-    def __init__(self, handler: Handler, capacity: int, forget: Callable[[Subscription], None]) -> None:
+    def __init__(
+        self, handler: Handler, capacity: int, capacity_bytes: int, forget: Callable[[Subscription], None]
+    ) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1, not {capacity!r}")
         self._handler = handler
-        self._capacity = capacity
+        self._capacity, self._capacity_bytes = capacity, capacity_bytes
         self._queue: deque[tuple[str, bytes]] = deque()
         self._queued_bytes = 0
         self._forget = forget
@@ -75,9 +81,13 @@ class Subscription:
     def keep(self, channel: str, data: bytes) -> None:
         """Queue one message for ``handle``; for implementations of buses."""
         self._received += 1
+        if len(data) > min(self._capacity_bytes, MAX_MESSAGE):
+            self._dropped += 1
+            _log.warning("dropped a message of %d bytes on %s", len(data), channel)
+            return
         self._queue.append((channel, data))
         self._queued_bytes += len(data)
-        while len(self._queue) > self._capacity or (self._queued_bytes > CAPACITY_BYTES and len(self._queue) > 1):
+        while len(self._queue) > self._capacity or self._queued_bytes > self._capacity_bytes:
             self._dropped += 1
             self._queued_bytes -= len(self._queue.popleft()[1])
 
@@ -88,8 +98,9 @@ class Subscription:
             self._drain(loop)
 
     def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
+        until = loop.time() + _SLICE_S
         for _ in range(_SLICE):
-            if self._closed or not self._queue:
+            if self._closed or not self._queue or loop.time() > until:
                 break
             channel, data = self._queue.popleft()
             self._queued_bytes -= len(data)
@@ -147,8 +158,15 @@ class Bus(abc.ABC):
         """Send one message. Raises ``BusError`` when the bus is not open."""
 
     @abc.abstractmethod
-    def subscribe(self, channel: str, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
-        """Handle the messages of one channel, named exactly."""
+    def subscribe(
+        self,
+        channel: str,
+        handler: Handler,
+        *,
+        capacity: int = DEFAULT_CAPACITY,
+        capacity_bytes: int = CAPACITY_BYTES,
+    ) -> Subscription:
+        """Handle the messages of one channel, named exactly. A message that alone is too large is dropped."""
 
     @abc.abstractmethod
     def subscribe_all(
@@ -176,6 +194,12 @@ class Bus(abc.ABC):
             now = subscription.statistics()
             received, dropped, errors = received + now.received, dropped + now.dropped, errors + now.errors
         return BusStatistics(self._published, self._published_bytes, received, dropped, errors)
+
+    def _check_size(self, channel: str, data: bytes) -> bool:
+        """Whether a message may be sent: others would throw it away."""
+        if len(data) > MAX_MESSAGE:
+            _log.warning("cannot publish %d bytes on %s: %d are possible", len(data), channel, MAX_MESSAGE)
+        return len(data) <= MAX_MESSAGE
 
     def _count_published(self, data: bytes) -> None:
         self._published += 1

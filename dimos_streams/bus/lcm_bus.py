@@ -11,7 +11,7 @@ import re
 from typing import Any, Protocol
 
 from dimos_streams.bus import guard
-from dimos_streams.bus.base import DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
+from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
 from dimos_streams.bus.udpm import UdpmSocket
 from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.errors import BusError
@@ -85,6 +85,8 @@ class LcmBus(Bus):
 
     def publish(self, channel: str, data: bytes) -> None:
         lcm = self._opened_lcm()
+        if not self._check_size(channel, data):
+            return
         try:
             lcm.publish(channel, data)
         except OSError as error:
@@ -92,7 +94,14 @@ class LcmBus(Bus):
             return
         self._count_published(data)
 
-    def subscribe(self, channel: str, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
+    def subscribe(
+        self,
+        channel: str,
+        handler: Handler,
+        *,
+        capacity: int = DEFAULT_CAPACITY,
+        capacity_bytes: int = CAPACITY_BYTES,
+    ) -> Subscription:
         group = self._by_channel.setdefault(channel, [])
         self._listen(re.escape(channel), self._deliver)
 
@@ -102,7 +111,7 @@ class LcmBus(Bus):
             if not group:
                 self._unlisten(re.escape(channel))
 
-        subscription = Subscription(handler, capacity, forget)
+        subscription = Subscription(handler, capacity, capacity_bytes, forget)
         group.append(subscription)
         return subscription
 
@@ -117,7 +126,7 @@ class LcmBus(Bus):
             if not self._of_all:
                 self._unlisten(".*")
 
-        subscription = Subscription(handler, capacity, forget)
+        subscription = Subscription(handler, capacity, CAPACITY_BYTES, forget)
         self._of_all[subscription] = wants
         return subscription
 

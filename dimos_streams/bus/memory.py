@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from dimos_streams.bus.base import DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
+from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
 
 
 class MemoryBus(Bus):
@@ -25,6 +25,8 @@ class MemoryBus(Bus):
 
     def publish(self, channel: str, data: bytes) -> None:
         loop = self._opened_loop()
+        if not self._check_size(channel, data):
+            return
         self._count_published(data)
         for subscription in self._by_channel.get(channel, ()):
             subscription.push(loop, channel, data)
@@ -32,7 +34,14 @@ class MemoryBus(Bus):
             if wants is None or wants(channel):
                 subscription.push(loop, channel, data)
 
-    def subscribe(self, channel: str, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
+    def subscribe(
+        self,
+        channel: str,
+        handler: Handler,
+        *,
+        capacity: int = DEFAULT_CAPACITY,
+        capacity_bytes: int = CAPACITY_BYTES,
+    ) -> Subscription:
         self._opened_loop()
         group = self._by_channel.setdefault(channel, [])
 
@@ -40,7 +49,7 @@ class MemoryBus(Bus):
             self._keep_counts(subscription)
             group.remove(subscription)
 
-        subscription = Subscription(handler, capacity, forget)
+        subscription = Subscription(handler, capacity, capacity_bytes, forget)
         group.append(subscription)
         return subscription
 
@@ -53,7 +62,7 @@ class MemoryBus(Bus):
             self._keep_counts(subscription)
             del self._of_all[subscription]
 
-        subscription = Subscription(handler, capacity, forget)
+        subscription = Subscription(handler, capacity, CAPACITY_BYTES, forget)
         self._of_all[subscription] = wants
         return subscription
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dimos_streams.bus import Bus, Handler, Subscription
-from dimos_streams.bus.base import DEFAULT_CAPACITY, Wants
+from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Wants
 
 
 def _every(channel: str) -> bool:
@@ -86,8 +86,17 @@ class FaultBus(Bus):
             return
         self._strike(self.faults, channel, data, self._send)
 
-    def subscribe(self, channel: str, handler: Handler, *, capacity: int = DEFAULT_CAPACITY) -> Subscription:
-        return self._keep(self._inner.subscribe(channel, self._arriving(handler), capacity=capacity))
+    def subscribe(
+        self,
+        channel: str,
+        handler: Handler,
+        *,
+        capacity: int = DEFAULT_CAPACITY,
+        capacity_bytes: int = CAPACITY_BYTES,
+    ) -> Subscription:
+        arriving = self._arriving(handler)
+        subscription = self._inner.subscribe(channel, arriving, capacity=capacity, capacity_bytes=capacity_bytes)
+        return self._keep(subscription)
 
     def subscribe_all(
         self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None

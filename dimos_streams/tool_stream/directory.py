@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from dimos_streams import clock
+from dimos_streams.allowance import Allowance
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.errors import MessageError, SkillArgumentError, SkillError, UnknownSkillError
+from dimos_streams.errors import MessageError, UnknownSkillError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
@@ -19,7 +20,9 @@ from dimos_streams.module import MAX_STATE
 from dimos_streams.skill import SkillInfo
 from dimos_streams.text import well_formed_json
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name, json_object
+from dimos_streams.tool_stream.heartbeat import Head, head_of
 from dimos_streams.tool_stream.instances import Instance, Instances, listed
+from dimos_streams.tool_stream.schemas import check_schema
 
 HEARTBEAT_S = 0.25
 ALIVE_S = 1.5
@@ -28,12 +31,18 @@ _WORD_S = 1.5
 """How long somebody else's word about a module holds."""
 _MAX_HEALTH = 200
 _MAX_CONTRADICTION = 500
-_MAX_PROBLEM = 500
 _DESCRIBE_EVERY_S = 0.2
-_MAX_MODULES = 1000
+MAX_MODULES = 1000
+MAX_BYTES = 2 * 1024 * 1024
+"""Of the schemas and states of all modules together, as JSON; in memory they are ten times as large."""
+_QUEUE_BYTES = 2 * 1024 * 1024
+_STRANGERS = (5_000.0, 20_000.0)
+"""What heartbeats of modules that are not known yet, or of other instances than the known ones, may cost: in a
+second, and at once. One costs 10, and 1 for each call and each 64 bytes of schemas; a unit is some 3 µs."""
 
 _SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
 _log = LimitedLog(logging.getLogger(__name__))
+_seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +78,14 @@ class ModuleView:
 
 @dataclass(slots=True)
 class _Entry:
-    status: ModuleStatus
+    since: float
+    """When a module of this name was heard first."""
     heard: float
+    health: str = ""
     skills_version: str = ""
+    skills_text: int = 0
+    """The hash of the skills' JSON."""
+    skills_bytes: int = 0
     skills: tuple[SkillInfo, ...] = ()
     state_json: str = ""
     state: Mapping[str, Any] = field(default_factory=dict)
@@ -79,6 +93,11 @@ class _Entry:
     word: str = ""
     """What somebody else said of its health, and when."""
     told: float = float("-inf")
+
+    @property
+    def bytes(self) -> int:
+        """What it has said of itself, as JSON."""
+        return self.skills_bytes + len(self.state_json)
 
 
 class ModuleDirectory:
@@ -90,11 +109,16 @@ class ModuleDirectory:
         self._entries: dict[str, _Entry] = {}
         self._subscription: Subscription | None = None
         self._described = float("-inf")
+        self._strangers = Allowance(*_STRANGERS)
         self.malformed = 0
+        self.ignored = 0
+        """Heartbeats of modules that there was no room or no time for."""
+        self.contradictions = 0
+        """Instances that were heard in the name of a module of which another one is alive."""
 
     def start(self) -> None:
         """Begin to listen, and ask everybody to introduce themselves. The bus must be open."""
-        self._subscription = self._bus.subscribe(STATUS, self._on_message)
+        self._subscription = self._bus.subscribe(STATUS, self._on_message, capacity_bytes=_QUEUE_BYTES)
         self._ask_for_skills()
 
     def stop(self) -> None:
@@ -135,81 +159,162 @@ class ModuleDirectory:
         return [(module, info) for module in self.modules() for info in module.skills]
 
     def find(self, skill: str) -> tuple[ModuleView, SkillInfo]:
-        """The skill of that name; a module that is alive comes first. Raises ``UnknownSkillError``."""
-        found = [(module, info) for module, info in self.skills() if info.name == skill]
+        """The skill of that name. A module that is alive comes first, and of several the one known for longest: who
+        comes later with the same skill does not get its calls. Raises ``UnknownSkillError``."""
+        found = [(name, info) for name, entry in self._entries.items() for info in entry.skills if info.name == skill]
         if not found:
             raise UnknownSkillError(skill, (info.name for _, info in self.skills()))
-        return min(found, key=lambda pair: pair[0].age_s)
+        now = clock.monotonic()
+
+        def rank(pair: tuple[str, SkillInfo]) -> tuple[bool, float, str]:
+            entry = self._entries[pair[0]]
+            return now - entry.heard > ALIVE_S, entry.since, pair[0]
+
+        name, info = min(found, key=rank)
+        return self._view(name, self._entries[name]), info
 
     def _view(self, name: str, entry: _Entry) -> ModuleView:
-        status = entry.status
         now = clock.monotonic()
         age = now - entry.heard
         if entry.told > entry.heard and now - entry.told <= _WORD_S:
             health = entry.word
         else:
-            health = status.health[:_MAX_HEALTH] if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
+            health = entry.health if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
         rivals = tuple(entry.instances.side_by_side(now, ALIVE_S))
         if rivals:
             health = f"{len(rivals)} instances run under this name: {listed(rivals)}"[:_MAX_CONTRADICTION]
+        bound = entry.instances.bound
+        assert bound is not None, "an entry begins with a heartbeat"
         return ModuleView(
             name,
-            status.instance,
-            status.pid,
+            bound.id,
+            bound.pid,
             health,
             age,
             entry.skills,
             entry.state,
-            host=status.host,
-            started_utime=status.started_utime,
+            host=bound.host,
+            started_utime=bound.started_utime,
             rivals=rivals,
         )
 
     def _on_message(self, channel: str, data: bytes) -> None:
         try:
+            head = head_of(data, channel)
+            if not self._may_take(head):
+                return
             status = decode(ModuleStatus, data, channel=channel)
-            skills = _SKILLS.validate_json(well_formed_json(status.skills_json)) if status.skills_json else None
             if not (is_name(status.module) and all(map(is_call_id, status.call_ids))):
                 raise MessageError(channel, ModuleStatus.msg_name, "a name is too long, not printable, or no id")
-        except (MessageError, ValidationError) as error:
+            if not status.instance:
+                self._take_word(status)
+                return
+            self._take(status)
+        except (MessageError, ValueError) as error:  # pydantic's error is one
             self.malformed += 1
             _log.warning("skipped a heartbeat: %s", error)
             return
-        if not status.instance:
-            self._take_word(status)
-            return
-        if status.module not in self._entries and len(self._entries) >= _MAX_MODULES:
-            _log.warning("more than %d modules; heartbeat of %r ignored", _MAX_MODULES, status.module)
-            return
-        now = clock.monotonic()
-        entry = self._entries.setdefault(status.module, _Entry(status, now))
-        entry.instances.heard(status, now)
-        rivals = entry.instances.side_by_side(now, ALIVE_S)
-        if not rivals or rivals[0].id == status.instance:  # of several the eldest counts, lest it all flaps
-            self._take(entry, status, skills, now)
         for listener in tuple(self._listeners):
             listener(status)
 
-    def _take(self, entry: _Entry, status: ModuleStatus, skills: tuple[SkillInfo, ...] | None, now: float) -> None:
-        entry.status, entry.heard = status, now
+    def _may_take(self, head: Head) -> bool:
+        """Whether there is room and time for a heartbeat: those of known modules come before all others."""
+        entry = self._entries.get(head.module)
+        if entry is not None and (not head.instance or entry.instances.is_bound(head.instance)):
+            return True
+        if entry is None and not head.instance:
+            return False  # somebody's word about a module that nobody knows
+        if not self._strangers.take(head.cost) or (entry is None and not self._make_room()):
+            self.ignored += 1
+            _log.warning("more modules than can be looked at; heartbeat of %r ignored", head.module)
+            return False
+        return True
+
+    def _make_room(self) -> bool:
+        """Forget the module that has been silent for longest, if there are too many and it is gone."""
+        if len(self._entries) < MAX_MODULES:
+            return True
+        name = min(self._entries, key=lambda name: self._entries[name].heard)
+        return self._forget_if_gone(name)
+
+    def _forget_if_gone(self, name: str) -> bool:
+        if clock.monotonic() - self._entries[name].heard <= ALIVE_S:
+            return False
+        del self._entries[name]
+        return True
+
+    def _take(self, status: ModuleStatus) -> None:
+        """Raises ``ValueError`` for skills that are none."""
+        now = clock.monotonic()
+        entry = self._entries.get(status.module)
+        skills = self._skills_in(status, entry)
+        if entry is None:
+            entry = self._entries[status.module] = _Entry(since=now, heard=now)
+        # What is told of a module is told by one instance, as long as it lives: others can't make it flap.
+        if not entry.instances.heard(status, now):
+            return
+        for other in entry.instances.contradicting(now):
+            self.contradictions += 1
+            _seldom.warning(
+                "module %r is alive as %s; what comes in its name from %s is not believed",
+                status.module,
+                entry.instances.bound,
+                other,
+            )
+        entry.heard, entry.health = now, status.health[:_MAX_HEALTH]
         if skills is not None:
-            entry.skills, entry.skills_version = skills, status.skills_version
+            self._take_skills(entry, status, skills)
         elif entry.skills_version != status.skills_version:
             self._ask_for_skills()
-        self._take_state(entry, status.state_json)
+        self._take_state(entry, status)
 
-    def _take_state(self, entry: _Entry, text: str) -> None:
+    def _skills_in(self, status: ModuleStatus, entry: _Entry | None) -> tuple[SkillInfo, ...] | None:
+        """The skills that a heartbeat describes, None if it does not. Raises ``ValueError``."""
+        text = status.skills_json
+        if not text:
+            return None
+        if entry is not None and entry.skills_text == hash(text):
+            return entry.skills
+        skills = _SKILLS.validate_json(well_formed_json(text))
+        for info in skills:
+            check_schema(info.parameters)
+        return skills
+
+    def _take_skills(self, entry: _Entry, status: ModuleStatus, skills: tuple[SkillInfo, ...]) -> None:
+        entry.skills_version = status.skills_version
+        if entry.skills_text == hash(status.skills_json):
+            return
+        size = len(status.skills_json)
+        if not self._has_room(entry, size):
+            _log.warning("modules have more than %d bytes of skills; %r has none", MAX_BYTES, status.module)
+            size, skills = 0, ()
+        entry.skills, entry.skills_text, entry.skills_bytes = skills, hash(status.skills_json), size
+
+    def _has_room(self, entry: _Entry, size: int) -> bool:
+        """Whether a module may say so much more. If need be, those that are gone are forgotten."""
+        excess = sum(other.bytes for other in self._entries.values() if other is not entry) + size - MAX_BYTES
+        if excess > 0:
+            for name in sorted(self._entries, key=lambda name: self._entries[name].heard):
+                bytes = self._entries[name].bytes
+                if excess > 0 and self._forget_if_gone(name):
+                    excess -= bytes
+        self.ignored += excess > 0
+        return excess <= 0
+
+    def _take_state(self, entry: _Entry, status: ModuleStatus) -> None:
         """What can't be read says nothing; the rest of the heartbeat counts all the same."""
+        text = status.state_json
         if text == entry.state_json:
             return
         entry.state_json, entry.state = text[: MAX_STATE + 1], {}
         try:
             if len(text) > MAX_STATE:
                 raise MessageError(STATUS, ModuleStatus.msg_name, f"a state of more than {MAX_STATE} bytes")
-            entry.state = json_object(text, STATUS, ModuleStatus.msg_name)
+            if self._has_room(entry, len(text) + entry.skills_bytes):
+                entry.state = json_object(text, STATUS, ModuleStatus.msg_name)
         except MessageError as error:
             self.malformed += 1
-            _log.warning("skipped the state of module %r: %s", entry.status.module, error)
+            _log.warning("skipped the state of module %r: %s", status.module, error)
 
     def _take_word(self, status: ModuleStatus) -> None:
         """A status without an instance is not the module's own: it tells what is wrong with it."""
@@ -223,38 +328,3 @@ class ModuleDirectory:
             self._described = now
             request = ToolStreamRequest(utime=clock.utime(), kind="describe")
             self._bus.publish(REQUESTS, encode(request))
-
-
-def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
-    """Raises ``SkillArgumentError``, naming each bad field, if arguments do not fit a skill's schema."""
-    from jsonschema import Draft202012Validator
-    from referencing import Registry
-
-    # Without a registry of our own, a reference in a schema from outside would be fetched from wherever it says.
-    validator = Draft202012Validator(skill.parameters, registry=Registry())
-    try:
-        errors = list(validator.iter_errors(dict(arguments)))
-    except Exception as error:  # the schema comes from outside, and anything may be wrong with it
-        raise SkillError(f"the schema of skill {skill.name!r} can't be used: {error}"[:_MAX_PROBLEM]) from error
-    problems: dict[str, str] = {}
-    for found in errors:
-        path = ".".join(str(part) for part in found.absolute_path)
-        for name, problem in _explain(found, path, skill.parameters):
-            problems.setdefault(name, problem)
-    if problems:
-        raise SkillArgumentError(skill.name, problems)
-
-
-def _explain(error: Any, path: str, schema: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Fields and what is wrong with them, where the validator only names the object around them."""
-    prefix = f"{path}." if path else ""
-    if error.validator == "required":
-        missing = [name for name in error.validator_value if name not in error.instance]
-        return [(f"{prefix}{name}", "is missing") for name in missing]
-    if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
-        known = list(error.schema.get("properties", {}))
-        valid = ", ".join(known) or "none"
-        unknown = [name for name in error.instance if name not in known]
-        return [(f"{prefix}{name}", f"is not an argument of this skill (valid: {valid})") for name in unknown]
-    message = error.message if len(error.message) <= 300 else f"{error.message[:297]}..."
-    return [(path or "arguments", message)]

@@ -12,7 +12,9 @@ SIDE_BY_SIDE_S = 0.6
 """Instances that have both been heard for so long run beside each other; a straggler of a dead one has not."""
 SUPERSEDED_S = 0.75
 """An instance that is silent for so long while another one is heard has been followed by it."""
-_MAX_INSTANCES = 8
+_OVERTAKEN_S = 0.2
+"""A heartbeat of a dead instance may come so much later than one of its successor."""
+_MAX_OTHERS = 7
 _MAX_NAME = 64
 
 
@@ -43,37 +45,77 @@ class _Heard:
     instance: Instance
     first: float
     last: float
+    noted: bool = False
+    """Whether it was told of as one beside the bound one, or is the bound one, or was."""
 
 
 class Instances:
-    """The instances of one module, by heartbeat; of more than eight the one silent for longest is forgotten."""
+    """The instances of one module, by heartbeat. One of them, the *bound* one, speaks for the module: the first that
+    was heard, until it falls silent and another one is heard. Of more than seven others the one silent for longest is
+    forgotten."""
 
     def __init__(self) -> None:
-        self._heard: dict[str, _Heard] = {}
+        self._bound: _Heard | None = None
+        self._others: dict[str, _Heard] = {}
 
-    def heard(self, status: ModuleStatus, now: float) -> None:
-        """Take a heartbeat."""
+    def heard(self, status: ModuleStatus, now: float) -> bool:
+        """Take a heartbeat; whether it is the bound instance's."""
         instance = Instance.of(status)
-        known = self._heard.pop(instance.id, None) or _Heard(instance, now, now)
+        if self._bound is not None and self._bound.instance.id == instance.id:
+            self._bound.last = now
+            return True
+        known = self._others.pop(instance.id, None) or _Heard(instance, now, now)
         known.last = now
-        self._heard[instance.id] = known  # behind the others
-        while len(self._heard) > _MAX_INSTANCES:
-            del self._heard[next(iter(self._heard))]
+        if not self.alive(now):
+            if self._bound is not None:
+                self._others[self._bound.instance.id] = self._bound
+            self._bound, known.noted = known, True
+            return True
+        self._others[instance.id] = known  # behind the others
+        while len(self._others) > _MAX_OTHERS:
+            del self._others[next(iter(self._others))]
+        return False
+
+    @property
+    def bound(self) -> Instance | None:
+        """The instance that speaks for the module, None before the first heartbeat."""
+        return None if self._bound is None else self._bound.instance
+
+    def is_bound(self, id: str) -> bool:
+        """Whether an instance is the one that speaks for the module."""
+        return self._bound is not None and self._bound.instance.id == id[:_MAX_NAME]
+
+    def alive(self, now: float) -> bool:
+        """Whether the bound instance has been heard lately: then no other one speaks for the module."""
+        return self._bound is not None and now - self._bound.last <= SUPERSEDED_S
+
+    def contradicting(self, now: float) -> list[Instance]:
+        """Those that were heard while the bound one, which was heard just now, was alive; each is told once."""
+        found = [other for other in self._others.values() if not other.noted and now - other.first > _OVERTAKEN_S]
+        for other in found:
+            other.noted = True
+        return [other.instance for other in found]
 
     def side_by_side(self, now: float, alive_s: float) -> list[Instance]:
         """Those that have been heard beside another one and live still, eldest first; empty, or at least two."""
-        alive = [heard for heard in self._heard.values() if now - heard.last <= alive_s]
+        if not self._others:
+            return []
+        alive = [heard for heard in self._all() if now - heard.last <= alive_s]
         return sorted(
             one.instance for one in alive if any(_beside(one, other) for other in alive if other is not one)
         )
 
     def superseded(self, id: str, now: float) -> bool:
         """Whether an instance has fallen silent while another one is heard."""
-        own = self._heard.get(id)
-        newest = max((heard.last for heard in self._heard.values()), default=float("-inf"))
+        heard = self._all()
+        own = next((each for each in heard if each.instance.id == id[:_MAX_NAME]), None)
         if own is None:
-            return bool(self._heard)
+            return bool(heard)
+        newest = max(each.last for each in heard)
         return newest > own.last and now - own.last > SUPERSEDED_S
+
+    def _all(self) -> list[_Heard]:
+        return [*([] if self._bound is None else [self._bound]), *self._others.values()]
 
 
 def _beside(one: _Heard, other: _Heard) -> bool:

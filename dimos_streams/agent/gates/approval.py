@@ -11,7 +11,7 @@ from dimos_streams.agent.approvals import ApprovalBook, denial
 from dimos_streams.agent.canonical import canonical, shown
 from dimos_streams.agent.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.gates.settings import ApprovalRule
-from dimos_streams.tool_stream.directory import check_arguments
+from dimos_streams.tool_stream.schemas import check_arguments
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,

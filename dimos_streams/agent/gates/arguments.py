@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dimos_streams.agent.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.errors import SkillError
-from dimos_streams.tool_stream.directory import check_arguments
+from dimos_streams.tool_stream.schemas import check_arguments
 
 
 class ArgumentsGate:

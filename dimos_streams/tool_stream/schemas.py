@@ -1,0 +1,102 @@
+"""Arguments against the schemas that modules publish. These come from outside: no work on them is without a bound."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any
+
+from dimos_streams.errors import SkillArgumentError, SkillError
+from dimos_streams.skill import SkillInfo
+
+MAX_NODES = 20_000
+"""Of a schema in which each ``$ref`` is replaced by what it refers to."""
+_MAX_DEPTH = 64
+_FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")
+_MAX_PROBLEM = 500
+
+
+def check_schema(schema: Mapping[str, Any]) -> None:
+    """Raises ``ValueError`` for a schema that refers to others, to itself, or becomes too large with all its ``$ref``
+    put in: to look at arguments with it would take as long as its author likes."""
+    nodes = _Expansion(schema).nodes(schema, 0)
+    if nodes > MAX_NODES:
+        raise ValueError(f"with each $ref put in it has more than {MAX_NODES} parts")
+
+
+def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
+    """Raises ``SkillArgumentError``, naming each bad field, if arguments do not fit a skill's schema."""
+    from jsonschema import Draft202012Validator
+    from referencing import Registry
+
+    try:
+        check_schema(skill.parameters)
+        # Without a registry of our own, a reference in a schema from outside would be fetched from wherever it says.
+        validator = Draft202012Validator(skill.parameters, registry=Registry())
+        errors = list(validator.iter_errors(dict(arguments)))
+    except Exception as error:  # the schema comes from outside, and anything may be wrong with it
+        raise SkillError(f"the schema of skill {skill.name!r} can't be used: {error}"[:_MAX_PROBLEM]) from error
+    problems: dict[str, str] = {}
+    for found in errors:
+        path = ".".join(str(part) for part in found.absolute_path)
+        for name, problem in _explain(found, path, skill.parameters):
+            problems.setdefault(name, problem)
+    if problems:
+        raise SkillArgumentError(skill.name, problems)
+
+
+class _Expansion:
+    """Counts a schema's parts with each ``$ref`` put in. What is referred to is counted once, so this is linear."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._counted: dict[str, int] = {}
+        self._under_way: set[str] = set()
+
+    def nodes(self, value: object, depth: int) -> int:
+        if depth > _MAX_DEPTH:
+            raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
+        if isinstance(value, list):
+            return 1 + sum(self.nodes(item, depth + 1) for item in value)
+        if not isinstance(value, Mapping):
+            return 1
+        if any(isinstance(value.get(name), str) for name in _FOREIGN_REFS):
+            raise ValueError(f"it has a {' or '.join(_FOREIGN_REFS)}; only $ref is understood")
+        reference = value.get("$ref")
+        referred = self._referred(reference, depth) if isinstance(reference, str) else 0
+        return 1 + referred + sum(self.nodes(item, depth + 1) for item in value.values())
+
+    def _referred(self, reference: str, depth: int) -> int:
+        if reference in self._under_way:
+            raise ValueError(f"its $ref {reference[:100]!r} contains itself")
+        if reference not in self._counted:
+            self._under_way.add(reference)
+            self._counted[reference] = self.nodes(self._resolved(reference), depth + 1)
+            self._under_way.remove(reference)
+        return self._counted[reference]
+
+    def _resolved(self, reference: str) -> object:
+        if not reference.startswith("#/"):
+            raise ValueError(f"its $ref {reference[:100]!r} is not local: it must begin with '#/'")
+        found: object = self._root
+        for part in urllib.parse.unquote(reference[2:]).split("/"):
+            name = part.replace("~1", "/").replace("~0", "~")
+            if not isinstance(found, Mapping) or name not in found:
+                raise ValueError(f"its $ref {reference[:100]!r} leads nowhere")
+            found = found[name]
+        return found
+
+
+def _explain(error: Any, path: str, schema: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Fields and what is wrong with them, where the validator only names the object around them."""
+    prefix = f"{path}." if path else ""
+    if error.validator == "required":
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return [(f"{prefix}{name}", "is missing") for name in missing]
+    if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
+        known = list(error.schema.get("properties", {}))
+        valid = ", ".join(known) or "none"
+        unknown = [name for name in error.instance if name not in known]
+        return [(f"{prefix}{name}", f"is not an argument of this skill (valid: {valid})") for name in unknown]
+    message = error.message if len(error.message) <= 300 else f"{error.message[:297]}..."
+    return [(path or "arguments", message)]
