@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from dimos_streams.bus import Bus, bus_url, create_bus
-from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.bus.url import UdpmUrl, check_route
 from dimos_streams.errors import BusError, UserError
 from dimos_streams.limited_log import LimitedLog
 from tests.helpers import until
@@ -55,6 +55,8 @@ def test_messages_arrive_in_order_on_their_channel_only(url: str) -> None:
         assert everything.count(TOPIC) == 500
         statistics = bus.statistics()
         assert (statistics.published, statistics.received, statistics.dropped) == (1000, 1500, 0)
+        assert statistics.published_bytes == sum(len(data) for data in got) + 500 * len(b"other")
+        assert bus.notice == "", "malformed datagrams are kept out"
 
     with_bus(url, scenario)
 
@@ -119,8 +121,75 @@ def test_a_closed_subscription_gets_nothing_more(url: str) -> None:
 
 def test_only_an_open_bus_works(url: str) -> None:
     bus = create_bus(url)
-    with pytest.raises(BusError, match="is not open"):
-        bus.publish(TOPIC, b"")
+    for use in (
+        lambda: bus.publish(TOPIC, b""),
+        lambda: bus.subscribe(TOPIC, lambda channel, data: None),
+        lambda: bus.subscribe_all(lambda channel, data: None),
+    ):
+        with pytest.raises(BusError, match="is not open"):
+            use()
+
+
+def test_who_subscribes_again_gets_each_message_once(url: str) -> None:
+    async def scenario(bus: Bus) -> None:
+        got: list[bytes] = []
+        for subscribe in (bus.subscribe_all, lambda handler: bus.subscribe(TOPIC, handler)):
+            subscribe(lambda _, data: got.append(data)).close()
+            subscription = subscribe(lambda _, data: got.append(data))
+            for number in range(3):
+                bus.publish(TOPIC, b"%d" % number)
+            await until(lambda: len(got) >= 3)
+            await asyncio.sleep(0.02)
+            assert got == [b"0", b"1", b"2"]
+            subscription.close()
+            got.clear()
+
+    with_bus(url, scenario)
+
+
+def test_nothing_is_handled_once_the_bus_is_closed(url: str) -> None:
+    async def scenario(bus: Bus) -> None:
+        got: list[bytes] = []
+        bus.subscribe_all(lambda _, data: got.append(data))
+        bus.subscribe(TOPIC, lambda _, data: got.append(data))
+        bus.publish(TOPIC, b"x")
+        await bus.close()
+        await asyncio.sleep(0.02)
+        assert got == []
+        assert bus.subscriptions() == []
+
+    with_bus(url, scenario)
+
+
+def test_what_waits_is_bounded_in_bytes_and_what_was_handled_does_not_count() -> None:
+    async def scenario(bus: Bus) -> None:
+        megabyte, got = bytes(1 << 20), 0
+
+        def count(channel: str, data: bytes) -> None:
+            nonlocal got
+            got += 1
+
+        subscription = bus.subscribe(TOPIC, count)
+        for _ in range(40):
+            bus.publish(TOPIC, megabyte)
+            await asyncio.sleep(0)
+        await until(lambda: got == 40)
+        for _ in range(40):
+            bus.publish(TOPIC, megabyte)
+        assert subscription.statistics().dropped == 24
+        bus.publish(TOPIC, 20 * megabyte)
+        assert subscription.statistics().waiting == 1, "the newest is kept whatever its size"
+        await until(lambda: got == 41)
+
+    with_bus("memq://", scenario)
+
+
+def test_a_machine_without_a_route_is_told_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_route("udpm://239.255.76.67:7667")
+    monkeypatch.setattr(UdpmUrl, "route_problem", lambda self: "Network is unreachable")
+    check_route("memq://")
+    with pytest.raises(BusError, match=r"no route for multicast to 239\.1\.2\.3 .*ip route add 224"):
+        check_route("udpm://239.1.2.3:4567")
 
 
 def test_lcm_leaves_no_descriptor_and_no_thread(bus_url: str) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import subprocess
 import sys
 
 import pytest
+
+from dimos_streams.bus import guard
 
 _VICTIM = """
 import asyncio, random, socket, struct, sys
@@ -54,3 +58,54 @@ def test_a_process_survives_hostile_datagrams(bus_url: str) -> None:
     guarded, good = done.stdout.split()
     assert guarded == "True"
     assert int(good) >= 190
+
+
+def short(channel: bytes, rest: bytes = b"") -> bytes:
+    return b"LC02\0\0\0\1" + channel + rest
+
+
+def fragment(size: int, offset: int, number: int, count: int, rest: bytes = b"") -> bytes:
+    return struct.pack(">4sIIIHH", b"LC03", 1, size, offset, number, count) + rest
+
+
+_MOST = 0xFFFF
+"""Bytes of a message in one fragment, as the filter takes them."""
+
+
+@pytest.mark.parametrize(
+    ("datagram", "passes"),
+    [
+        (short(b"/a\0"), True),
+        (short(b"/a\0", b"data"), True),
+        (short(b"x" * 63 + b"\0"), True),
+        (short(b"x" * 64 + b"\0"), False),
+        (short(b"x" * 64), False),
+        (short(b"/a"), False),
+        (short(b""), False),
+        (b"LC02", False),
+        (fragment(8, 0, 0, 2, b"/a\0abcd"), True),
+        (fragment(8, 0, 0, 2, b"x" * 63 + b"\0"), True),
+        (fragment(8, 0, 0, 2, b"x" * 64 + b"\0"), False),
+        (fragment(8, 0, 0, 2, b"/a"), False),
+        (fragment(8, 4, 1, 2, b"efgh"), True),
+        (fragment(8, 7, 1, 2, b"h"), True),
+        (fragment(8, 8, 1, 2, b"i"), False),
+        (fragment(8, 9, 1, 2, b"i"), False),
+        (fragment(2 * _MOST, 0, 1, 2, b"x"), True),
+        (fragment(2 * _MOST + 1, 0, 1, 2, b"x"), False),
+        (fragment(8, 4, 1, 0, b"efgh"), False),
+        (b"LC03" + bytes(10), False),
+        (b"LC04 anything", True),
+    ],
+)
+def test_the_filter_knows_sound_datagrams(datagram: bytes, passes: bool) -> None:
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
+    ):
+        receiver.bind(("127.0.0.1", 0))
+        guard.attach(receiver.fileno())
+        for sent in (datagram, b"the end"):
+            sender.sendto(sent, receiver.getsockname())
+        receiver.settimeout(5)
+        assert receiver.recv(1000) == (datagram if passes else b"the end")

@@ -107,6 +107,15 @@ def test_names_that_lcm_does_not_take(ours: UdpmSocket, channel: str) -> None:
 
 def test_what_is_no_message_is_left_out(ours: UdpmSocket, got: Got, raw: Any) -> None:
     random_ = random.Random(3)
+    raw(b"LC02\0\0\0\1" + b"/" + 64 * b"x" + b"\0data")
+    raw(b"XXXX" + fragment(1, 4, 0, 0, 1, b"/a\0data")[4:])
+    handle(ours)
+    assert got == []
+    raw(fragment(1, 4, 0, 0, 1, b"/a\0data"))
+    raw(b"LC03\0\0\0\1")
+    raw(b"LC02\0\0\0\1/a")
+    handle(ours)
+    assert got == [("/a", b"data")], "what is left of it in the buffer is no part of the next datagram"
     raw(b"")
     raw(b"LC02")
     raw(b"LC02\0\0\0\1" + b"/" + 64 * b"x")
