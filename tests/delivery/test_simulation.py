@@ -17,7 +17,7 @@ from tests.delivery.schedule import schedule
 from tests.delivery.world import Outcome, Simulation
 from tests.helpers import run_virtual
 
-_SLICE = 50
+_SLICE = 25
 _SHOWN = 5
 _DIGEST_SEEDS = (3, 14, 15)
 
