@@ -127,9 +127,11 @@ class Bridge(Module):
 
     async def stop(self) -> None:
         """See ``Module``. Ends within a second, however many streams are open."""
-        if clock.is_virtual():
-            await asyncio.sleep(_SETTLE_S)
-        await self._to_undo.aclose()
+        try:
+            if clock.is_virtual():
+                await asyncio.sleep(_SETTLE_S)
+        finally:
+            await self._to_undo.aclose()
 
     def _bind(self) -> None:
         from dimos_streams.bridge.guard import is_loopback
