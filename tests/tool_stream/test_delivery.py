@@ -10,11 +10,13 @@ import pytest
 
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent
+from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent, ToolStreamRequest
 from dimos_streams.testing import FaultBus, Faults
-from dimos_streams.tool_stream.event import EVENTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.directory import ModuleDirectory
+from dimos_streams.tool_stream.event import EVENTS, REQUESTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.publisher import CallWriter, PublisherLimits, ToolStreamPublisher
 from dimos_streams.tool_stream.receiver import Resume, ToolStreamReceiver
+from dimos_streams.tool_stream.receivers import RECEIVER_GONE_S
 from dimos_streams.tool_stream.wire import pack_event
 from tests.helpers import run_virtual, until
 
@@ -191,6 +193,85 @@ def test_a_close_comes_behind_the_progress_that_was_kept_back() -> None:
             events = await ends.until_closed("call")
             assert [event.text for event in events[-2:]] == ["99", "the end"]
             assert events[-2].data["stands_for"] == 100 - (len(events) - 3)
+
+    run_virtual(scenario())
+
+
+def test_progress_that_was_kept_back_for_a_receiver_that_left_comes_before_what_is_newer() -> None:
+    async def scenario() -> None:
+        async with await bus_and_ends(Faults(), 1) as ends:
+            writer = ends.begin("call")
+            await asyncio.sleep(0.5)
+            ends.receiver_bus.partitioned = True
+            ends.publisher.limits = PublisherLimits(window=10)
+            for number in range(100):
+                writer.progress(str(number), {})
+            await asyncio.sleep(RECEIVER_GONE_S + 1)
+            ends.publisher.limits = PublisherLimits()
+            writer.progress("newer", {})
+            ends.receiver_bus.partitioned = False
+            writer.close(Outcome.COMPLETED, "the end", {})
+            events = await ends.until_closed("call")
+            assert [event.text for event in events[-3:]] == ["99", "newer", "the end"]
+
+    run_virtual(scenario())
+
+
+def test_what_every_receiver_has_is_let_go_of() -> None:
+    async def scenario() -> None:
+        async with await bus_and_ends(Faults(), 1) as ends:
+            writer = ends.begin("call")
+            for number in range(100):
+                await writer.update(str(number), {})
+            await until(lambda: not writer.unacknowledged)
+            assert writer.repair(2, 101) == ([], (2, 101))
+            assert len(writer.repair(1, 1)[0]) == 1, "the open is always kept"
+
+    run_virtual(scenario())
+
+
+def test_a_receiver_acknowledges_many_events_at_once() -> None:
+    async def scenario() -> None:
+        async with await bus_and_ends(Faults(), 1) as ends:
+            requests: list[bytes] = []
+            ends.receiver_bus.subscribe(REQUESTS, lambda _, data: requests.append(data))
+            writer = ends.begin("call")
+            for number in range(1000):
+                await writer.update(str(number), {})
+                await asyncio.sleep(0.001)
+            assert {decode(ToolStreamRequest, data).kind for data in requests} == {"ack"}
+            assert len(requests) < 200
+
+    run_virtual(scenario())
+
+
+def test_damaged_requests_are_counted_and_harmless() -> None:
+    async def scenario() -> None:
+        async with await bus_and_ends(Faults(), 1) as ends:
+            ends.sender_bus.publish(REQUESTS, b"no request")
+            ends.begin("call").close(Outcome.COMPLETED, "fine", {})
+            await ends.until_closed("call")
+            assert ends.receiver.statistics().malformed == 1
+            assert [bus.statistics().errors for bus in (ends.sender_bus, ends.receiver_bus)] == [0, 0]
+
+    run_virtual(scenario())
+
+
+def test_a_directory_that_is_stopped_hears_nothing_more() -> None:
+    async def scenario() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        directory = ModuleDirectory(bus)
+        directory.stop()
+        directory.start()
+        bus.publish(STATUS, encode(ModuleStatus(module="one", instance="1", health="ok")))
+        await until(directory.modules)
+        directory.stop()
+        directory.stop()
+        bus.publish(STATUS, encode(ModuleStatus(module="two", instance="2", health="ok")))
+        await asyncio.sleep(0.1)
+        assert [module.name for module in directory.modules()] == ["one"]
+        await bus.close()
 
     run_virtual(scenario())
 
