@@ -150,7 +150,7 @@ class Observe(Module):
         path = directory / "pictures" / f"{self.name.replace('/', '_')}-{utime_of(image.header)}.jpg"
         try:
             await self.run_blocking(_write, path, image)
-        except MessageError as error:
+        except (MessageError, OSError) as error:  # a full disk keeps nobody from telling what is seen
             self.log.warning("the picture can't be kept: %s", error)
             return None
         return str(path)
@@ -186,4 +186,8 @@ def _write(path: Path, image: Image) -> None:
     if image.encoding != JPEG:
         image = image_from_array(array_from_image(image), JPEG, image.header)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(bytes(image.data))
+    try:
+        path.write_bytes(bytes(image.data))
+    except OSError:
+        path.unlink(missing_ok=True)  # half a picture is none
+        raise

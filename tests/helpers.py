@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
+from pathlib import Path
 
 from dimos_streams.clock import run_virtual
 
-__all__ = ["run_virtual", "until"]
+__all__ = ["fill", "run_virtual", "until"]
 
 
 async def until(condition: Callable[[], object], timeout_s: float = 15.0) -> None:
@@ -15,3 +17,14 @@ async def until(condition: Callable[[], object], timeout_s: float = 15.0) -> Non
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
+
+
+def fill(disk: Path) -> Path:
+    """Take all the room that there is; the file that has it."""
+    ballast = disk / "ballast"
+    with ballast.open("ab", buffering=0) as file, contextlib.suppress(OSError):
+        for block in (bytes(65536), bytes(512), b"\0"):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(block)
+    return ballast

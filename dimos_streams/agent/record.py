@@ -28,6 +28,8 @@ FOLDER = "missions"
 _GENERAL = "general"
 _GENERAL_BYTES = 4_000_000
 _OPEN_FILES = 32
+_HIDDEN = ".ended"
+"""Ending of a file that lacks the line of the mission's end."""
 _logger = logging.getLogger(__name__)
 
 
@@ -78,13 +80,20 @@ class MissionRecord:
         self._owed: OrderedDict[str, bytes] = OrderedDict()
         """Lines of ends that could not be written, by mission."""
         self._broken = False
+        self._unmade = False
+        """Whether the directory is still to be made: there was no room for it."""
         self._closed = False
 
     def open(self) -> None:
         """Make the directory, and let the oldest missions go."""
         if self._directory is None:
             return
-        self._directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self._unmade = True
+            self._say_broken(error)
+            return
         mine = sorted(self._directory.glob(f"{_slug(self._agent)}.*.jsonl"), key=lambda path: path.stat().st_mtime)
         for path in mine[: -self._kept]:
             path.unlink(missing_ok=True)
@@ -100,6 +109,7 @@ class MissionRecord:
                 self._close(mission)
                 if not written:
                     self._owed[mission] = line
+                    self._hide(mission)
         if self._owed and not self._broken:
             self._write_owed()
         if self._closed:
@@ -121,13 +131,18 @@ class MissionRecord:
             if mission == _GENERAL and file.tell() > _GENERAL_BYTES:
                 self._turn_over()
         except OSError as error:
-            if not self._broken:
-                _logger.error("the mission record in %s can't be written: %s", self._directory, error)
-            self._broken = True
+            self._say_broken(error)
+            if mission in self._owed:
+                self._hide(mission)
             self._close(mission)  # whether its last line is torn is seen when it is opened again
             return False
         self._broken = False
         return True
+
+    def _say_broken(self, error: OSError) -> None:
+        if not self._broken:
+            _logger.error("the mission record in %s can't be written: %s", self._directory, error)
+        self._broken = True
 
     def _write_owed(self) -> None:
         while len(self._owed) > self._kept:
@@ -141,7 +156,13 @@ class MissionRecord:
     def _file(self, mission: str) -> IO[bytes]:
         file = self._files.get(mission)
         if file is None:
-            file = self._path(mission).open("ab")
+            path = self._path(mission)
+            if self._unmade:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._unmade = False
+            if mission in self._owed and (hidden := path.with_suffix(_HIDDEN)).exists():
+                hidden.rename(path)
+            file = path.open("ab")
             if file.tell() and not _ends_whole(self._path(mission)):
                 file.write(b"\n")
             self._files[mission] = file
@@ -149,6 +170,16 @@ class MissionRecord:
         while len(self._files) > _OPEN_FILES:
             self._close(next(iter(self._files)))
         return file
+
+    def _hide(self, mission: str) -> None:
+        """Let nobody who starts anew go on with a mission whose end can't be written: a name needs no room."""
+        path = self._path(mission)
+        try:
+            path.rename(path.with_suffix(_HIDDEN))
+        except FileNotFoundError:  # nothing of it could be written
+            return
+        except OSError as error:
+            self._say_broken(error)
 
     def _path(self, mission: str) -> Path:
         assert self._directory is not None

@@ -80,15 +80,17 @@ def create_app(
     monitor: Monitor | None = None,
     streams: StreamOptions | None = None,
     abort: Callable[[object], None] | None = None,
+    disk: Callable[[], str] = lambda: "",
 ) -> FastAPI:
-    """The app, unguarded. ``abort`` ends the connection of a client address at once."""
+    """The app, unguarded. ``abort`` ends the connection of a client address at once; ``disk`` says why the run's
+    files can't be written, empty if they can."""
     options = streams or StreamOptions()
     abort = abort or (lambda client: None)
     app = FastAPI(title="dimos-streams bridge", version=_version(), docs_url=None, redoc_url=None)
     app.router.route_class = StrictJsonRoute
     problems.install(app)
 
-    _mount_views(app, broker, hub)
+    _mount_views(app, broker, hub, disk)
     _mount_calls(app, broker)
     _mount_streams(app, hub, options, abort)
     if monitor is not None:
@@ -103,14 +105,20 @@ def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[
     return Guard(app, host=host, token=token, allowed_hosts=allowed_hosts, public=PATHS)
 
 
-def _mount_views(app: FastAPI, broker: Broker, hub: Hub) -> None:
+def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]) -> None:
     """What there is and how it stands."""
 
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:
         journal, receiver = hub.journal, broker.receiver.statistics()
+        lost = ["events, at the bridge's end: the journal is in memory"] if journal.state != "ok" else []
+        if trouble := disk():
+            lost += ["logs", "mission records", "pictures"]
         return {
-            "status": "ok" if journal.state == "ok" else "degraded",
+            "status": "degraded" if lost else "ok",
+            "disk": trouble or "ok",
+            "lost": lost,
+            "unwell": {view.name: view.health for view in broker.directory.modules() if view.health != "ok"},
             "journal": {
                 "state": journal.state,
                 "first_place": journal.first_place,

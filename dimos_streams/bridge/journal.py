@@ -24,7 +24,8 @@ _SCHEMA = (
     " (number INTEGER PRIMARY KEY, call_id TEXT UNIQUE, last_seq INTEGER, closed INTEGER, record TEXT)",
 )
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
-_ASIDE = ".damaged-"
+_DAMAGED, _LEFT = ".damaged-", ".left-"
+"""In the names of files that were moved aside, because they are bad or because they lack what came later."""
 _TRIM_EVERY = 512
 _TRIM_STEP = 1024
 _SPAN = 4096
@@ -93,13 +94,14 @@ class Query(NamedTuple):
 class Journal:
     """Events by place 1, 2, 3 …, in a file or (``path`` None) in memory. Use from one thread.
 
-    Beside a file that was damaged and moved aside, places begin far behind those of the old one.
+    Beside a file that was moved aside, places begin far behind those of the old one.
 
     It is called on the event loop: a batch costs 20 µs and 7 µs per event, less than a hop to a thread and back.
     What may wait for the disk, the checkpoint of the write-ahead log, is a function of its own for a thread.
 
-    No method raises because of the disk. A file that is damaged is moved aside; when the disk fails, the journal
-    goes on in memory from the next place on, and ``state`` says why.
+    No method raises because of the disk. A file that is damaged is moved aside; when the disk fails or is full, the
+    journal goes on in memory from the next place on until it is closed, and ``state`` says why. The file is moved
+    aside then, too: who opens it next must not take it for the whole.
     """
 
     def __init__(self, path: Path | None = None, limits: JournalLimits | None = None) -> None:
@@ -109,6 +111,8 @@ class Journal:
         """``"ok"``, or ``"memory: "`` and the reason why a file is not used."""
         self._db: sqlite3.Connection | None = None
         self._first, self._last = 1, 0
+        self._opened = False
+        """Whether the file was ours and its places are known."""
         self._since_trim = 0
 
     @property
@@ -244,11 +248,15 @@ class Journal:
         first, last = db.execute("SELECT (SELECT min(place) FROM events), (SELECT max(place) FROM events)").fetchone()
         if last is not None:
             self._first, self._last = first, last
-        elif any(path.parent.glob(f"{path.name}{_ASIDE}*")):
-            # Readers stand at places of a journal that is gone. No place of it may be taken for one of this journal:
-            # the microseconds since 1970 are ahead of anything that was counted one by one.
-            self._first = clock.utime()
-            self._last = self._first - 1
+        elif _has_predecessor(path):
+            self._begin_anew()
+        self._opened = True
+
+    def _begin_anew(self) -> None:
+        """Readers stand at places of a journal that is gone. No place of it may be taken for one of this journal: the
+        microseconds since 1970 are ahead of anything that was counted one by one."""
+        self._first = clock.utime()
+        self._last = self._first - 1
 
     def _use(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -334,14 +342,29 @@ class Journal:
         _logger.error("the journal %s fails (%s); from place %d on events are in memory only",
                       self.path, error, self._last + 1)  # fmt: skip
         self._close_db()
-        if self.path is not None and _is_damaged(error):
-            self._set_aside(self.path, error)
+        if self.path is not None:
+            if _is_damaged(error):
+                self._set_aside(self.path, error)
+            elif self._opened:
+                self._leave(self.path)
+            elif self.path.exists() or _has_predecessor(self.path):
+                self._begin_anew()
         self.path = None
         self._use(sqlite3.connect(":memory:", isolation_level=None))
         self._first = self._last + 1
 
+    def _leave(self, path: Path) -> None:
+        """Move a file aside that is good as far as it goes, with its write-ahead log. A new name needs no room."""
+        aside = f"{path.name}{_LEFT}{clock.utime()}"
+        try:
+            for suffix in ("", "-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    path.with_name(path.name + suffix).rename(path.with_name(aside + suffix))
+        except OSError as error:
+            _logger.error("the journal %s can't be moved aside: %s", path, error)
+
     def _set_aside(self, path: Path, error: sqlite3.Error) -> bool:
-        aside = path.with_name(f"{path.name}{_ASIDE}{clock.utime()}")
+        aside = path.with_name(f"{path.name}{_DAMAGED}{clock.utime()}")
         try:
             path.rename(aside)
             for suffix in ("-wal", "-shm"):
@@ -359,6 +382,11 @@ class Journal:
                 db.close()
             except sqlite3.Error as error:
                 _logger.error("the journal %s could not be closed well: %s", self.path, error)
+
+
+def _has_predecessor(path: Path) -> bool:
+    """Whether a journal of that name was moved aside."""
+    return any(path.parent.glob(f"{path.name}{_DAMAGED}*")) or any(path.parent.glob(f"{path.name}{_LEFT}*"))
 
 
 def _is_damaged(error: sqlite3.Error) -> bool:

@@ -18,6 +18,7 @@ from dimos_streams.bridge.hub import Hub
 from dimos_streams.bridge.journal import Journal, JournalLimits
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bus import Bus
+from dimos_streams.disk import trouble_with
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.tool_stream.gateway import SkillGateway
@@ -77,6 +78,7 @@ class Bridge(Module):
     ) -> None:
         super().__init__(config, name=name, context=context)
         self._server: HttpServer | None = None
+        self._disk = ""
         self._to_undo = contextlib.AsyncExitStack()
 
     @property
@@ -96,6 +98,7 @@ class Bridge(Module):
             self._bind()
         self.journal = Journal(self._journal_path(), self._limits())
         self.journal.open()
+        await self._look_at_disk()
         self._to_undo.callback(self.journal.close)
         self.hub = Hub(self.journal)
         # A bridge that starts again must not make the ids of calls that it made before.
@@ -122,8 +125,14 @@ class Bridge(Module):
             self.journal.trim()
             if self.journal.path is not None:
                 await self.run_blocking(self.journal.checkpoint)
-            if self.journal.state != "ok":
-                self.health = f"journal in {self.journal.state}"
+            await self._look_at_disk()
+
+    async def _look_at_disk(self) -> None:
+        if self.context.run_dir is not None and not clock.is_virtual():
+            self._disk = await self.run_blocking(trouble_with, self.context.run_dir)
+        said = [] if self.journal.state == "ok" else [f"journal in {self.journal.state}"]
+        said += [f"disk: {self._disk}"] if self._disk else []
+        self.health = "; ".join(said) or "ok"
 
     async def stop(self) -> None:
         """See ``Module``. Ends within a second, however many streams are open."""
@@ -151,7 +160,14 @@ class Bridge(Module):
         from dimos_streams.bridge.app import StreamOptions, create_app, guarded
 
         options = StreamOptions(ping_s=self.config.ping_s, send_timeout_s=self.config.send_timeout_s)
-        app = create_app(self.broker, self.hub, monitor=self.monitor, streams=options, abort=server.abort)
+        app = create_app(
+            self.broker,
+            self.hub,
+            monitor=self.monitor,
+            streams=options,
+            abort=server.abort,
+            disk=lambda: self._disk,
+        )
         hosts = self.config.allowed_hosts
         await server.serve(guarded(app, host=self.config.host, token=self._token(), allowed_hosts=hosts))
         self.log.info("serving on %s", server.url)

@@ -26,6 +26,7 @@ from dimos_streams.errors import DimosStreamsError, SkillError
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.history import History
 
     from dimos_streams.tool_stream.gateway import SkillGateway
 
@@ -65,21 +66,33 @@ async def _chat(address: BridgeAddress, to: str | None) -> int:
             return await chat.from_pipe()
 
 
+def _history() -> History:
+    """What the operator has said before, in a file; where that can't be written it is forgotten at the end."""
+    from prompt_toolkit.history import FileHistory
+
+    from dimos_streams.runtime.registry import keep_private, state_dir
+
+    class TolerantHistory(FileHistory):
+        def store_string(self, string: str) -> None:
+            with contextlib.suppress(OSError):
+                super().store_string(string)
+
+    keep_private()  # it has the operator's words
+    with contextlib.suppress(OSError):
+        state_dir().mkdir(parents=True, exist_ok=True)
+    return TolerantHistory(str(state_dir() / "chat_history"))
+
+
 class PromptScreen(Screen):
     """Lines above the prompt; progress in a bar below it."""
 
     def __init__(self) -> None:
         from prompt_toolkit import PromptSession
-        from prompt_toolkit.history import FileHistory
 
-        from dimos_streams.runtime.registry import keep_private, state_dir
-
-        keep_private()  # the history has the operator's words
-        state_dir().mkdir(parents=True, exist_ok=True)
         self._progress: dict[str, Line] = {}
         self.session: PromptSession[str] = PromptSession(
             "you> ",
-            history=FileHistory(str(state_dir() / "chat_history")),
+            history=_history(),
             bottom_toolbar=self._toolbar,
             erase_when_done=True,  # what was said is shown again with its time
         )

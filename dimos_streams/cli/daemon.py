@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.cli import signals
 from dimos_streams.cli.output import note, write
+from dimos_streams.runtime.output import write_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,18 +41,17 @@ def detach() -> Callable[[RunRecord], None]:
     os.setsid()
     # Processes that the run starts inherit the descriptors 0 to 2: none of them must keep the terminal's.
     terminal = [os.dup(1), os.dup(2)]
-    _redirect(os.devnull, os.O_RDWR, [0, 1, 2])
+    _let_go([0, 1, 2])
     sys.stdout, sys.stderr = (_Terminal(os.fdopen(fd, "wb"), line_buffering=True) for fd in terminal)
 
     def ready(record: RunRecord) -> None:
-        log = record.run_dir / "logs" / "run.log"
         write(f"{record.run_id} runs in the background (pid {record.pid})")
         write(f"  see it:   dimos-streams logs -f {record.run_id}")
         write(f"  stop it:  dimos-streams stop {record.run_id}")
-        _redirect(str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, [1, 2])
-        for stream in (sys.stdout, sys.stderr):
+        terminals = sys.stdout, sys.stderr
+        write_to(record.run_dir / "logs" / "run.log")
+        for stream in terminals:
             stream.close()
-        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
         os.write(writer, b"ready")
         os.close(writer)
 
@@ -79,10 +79,10 @@ def _wait_for(child: int, reader: int) -> None:
     os._exit(code if code >= 0 else 1)
 
 
-def _redirect(path: str, flags: int, descriptors: list[int]) -> None:
+def _let_go(descriptors: list[int]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
-    fd = os.open(path, flags, 0o600)
+    fd = os.open(os.devnull, os.O_RDWR)
     for descriptor in descriptors:
         os.dup2(fd, descriptor)
     os.close(fd)

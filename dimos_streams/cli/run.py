@@ -174,9 +174,11 @@ def run(
 
 def _execute(plan: RunPlan, *, daemon: bool) -> None:
     from dimos_streams.cli.session import run_session
+    from dimos_streams.runtime.output import tolerate_full_disk
     from dimos_streams.runtime.registry import keep_private
 
     keep_private()
+    tolerate_full_disk()
     if daemon:
         from dimos_streams.cli.daemon import detach
 

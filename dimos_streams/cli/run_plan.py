@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from dimos_streams.errors import UserError
 from dimos_streams.module import LOSS_BOUND_S
 from dimos_streams.printable import LogFormatter
 from dimos_streams.runtime.options import DEFAULT_PORT, RunOptions
+from dimos_streams.runtime.output import open_log
 from dimos_streams.runtime.registry import new_run_dir
 from dimos_streams.skill import skills_of
 
@@ -155,7 +157,8 @@ def set_up_logging(mode: Mode, run_dir: Path | None, *, in_background: bool) -> 
     shown.setFormatter(timed if in_background else LogFormatter("%(levelname)s: %(message)s"))
     handlers: list[logging.Handler] = [shown]
     if mode == "in-process" and run_dir is not None:
-        file = logging.FileHandler(run_dir / "logs" / "main.log")
+        # The descriptors 1 and 2 stay the terminal's.
+        file = logging.StreamHandler(open_log(run_dir / "logs" / "main.log"))
         file.setFormatter(timed)
         handlers = [file] if in_background else [shown, file]
     logging.basicConfig(level=logging.INFO, handlers=handlers)
@@ -165,4 +168,5 @@ class _Shown(logging.Handler):
     """Shows records on whatever standard error is at the moment: below the run's lines, or in its log."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        note(self.format(record))
+        with contextlib.suppress(OSError):  # a terminal that has gone, or a full disk, ends no run
+            note(self.format(record))

@@ -40,9 +40,11 @@ def status(as_json: options.Json = False) -> None:
 def stop(selector: options.Run = None) -> None:
     """Stop a run, and wait until all its processes have gone."""
     from dimos_streams.cli.connection import find_run
+    from dimos_streams.runtime.registry import lives
 
     run = find_run(selector)
-    pids = [run.pid, *(process["pid"] for process in run.processes if isinstance(process["pid"], int))]
+    known = [(run.pid, run.pid_started), *((process["pid"], process.get("pid_started")) for process in run.processes)]
+    pids = [pid for pid, started in known if isinstance(pid, int) and lives(pid, started)]
     watched = {pid: fd for pid in dict.fromkeys(pids) if (fd := _pidfd(pid)) is not None}
     try:
         _signal(run)
@@ -88,6 +90,7 @@ async def _state(record: RunRecord) -> dict[str, Any]:
     """A run as it stands, for JSON."""
     from dimos_streams import clock
     from dimos_streams.cli.connection import BridgeAddress, BridgeUnreachableError
+    from dimos_streams.disk import trouble_with
 
     address = BridgeAddress(f"http://127.0.0.1:{record.port}", record.token)
     try:
@@ -97,6 +100,7 @@ async def _state(record: RunRecord) -> dict[str, Any]:
             "url": address.url,
             "status": health["status"],
             "open_calls": health["counts"]["open_calls"],
+            "lost": health["lost"],
             "counts": {"place": health["place"], **counts},
         }
     except BridgeUnreachableError as error:
@@ -109,10 +113,25 @@ async def _state(record: RunRecord) -> dict[str, Any]:
         "up_s": round((clock.utime() - record.started_utime) / 1e6, 1),
         "bus": record.bus_url,
         "run_dir": str(record.run_dir),
+        "disk": trouble_with(record.run_dir) or "ok",
         "bridge": bridge,
-        "processes": list(record.processes),
+        "processes": [_process(process, known) for process in record.processes],
         "modules": [_module(name, known.get(name)) for name in _modules_of(record)],
     }
+
+
+def _process(process: dict[str, object], modules: dict[str, Any]) -> dict[str, object]:
+    """A process by what the system knows of it: what is noted can't be renewed while the disk is full."""
+    from dimos_streams.runtime.registry import lives, process_start
+
+    if process["pid"] is None or lives(process["pid"], process.get("pid_started")):
+        return process
+    listed = process["modules"]
+    assert isinstance(listed, list | tuple)
+    pids = {modules[name]["pid"] for name in listed if name in modules and modules[name]["alive"]} - {process["pid"]}
+    if len(pids) == 1 and (started := process_start(pid := pids.pop())) is not None:
+        return {**process, "pid": pid, "pid_started": started, "state": "ready"}  # its modules speak from another one
+    return {**process, "pid": None, "pid_started": None, "state": "dead"}
 
 
 def _modules_of(record: RunRecord) -> list[str]:
@@ -138,7 +157,10 @@ def _write_state(state: dict[str, Any]) -> None:
     if "counts" in bridge:
         write(f"  events  {_counts(bridge['counts'])}")
     write(f"  bus     {state['bus']}")
-    write(f"  files   {state['run_dir']}")
+    full = "" if state["disk"] == "ok" else f"  ({state['disk']}: logs, mission records and pictures are lost)"
+    write(f"  files   {state['run_dir']}{full}")
+    if lost := bridge.get("lost"):
+        write(f"  lost    {', '.join(lost)}")
     health = {module["name"]: module for module in state["modules"]}
     rows = [
         (f"  {process['label']}", str(process["pid"] or "-"), process["state"], str(process["restarts"]), text)

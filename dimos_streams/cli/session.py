@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import time
@@ -21,6 +22,7 @@ from dimos_streams.cli.report import CallCounts, Reporter, create_reporter, log_
 from dimos_streams.cli.run_link import RunLink, bus_link, gateway_link, http_link, lcm_link
 from dimos_streams.cli.run_plan import RunPlan, set_up_logging
 from dimos_streams.cli.stall import StallWatch
+from dimos_streams.limited_log import LimitedLog
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
@@ -29,6 +31,9 @@ from dimos_streams.tool_stream.event import ToolEvent
 
 _CLOSE_BOUND_S = 3.0
 _STOPPED_CLOSE_BOUND_S = 1.0
+_RENEW_S = 5.0
+
+_log = LimitedLog(logging.getLogger(__name__), period_s=60.0)
 
 OnReady = Callable[["registry.RunRecord"], None]
 
@@ -65,6 +70,7 @@ class _Session:
         self._stall = StallWatch()
         self._runner: _Runner = create_runner(plan, options, self._on_run_event)
         self._record: registry.RunRecord | None = None
+        self._renewing: asyncio.TimerHandle | None = None
         self._ended = False
         self._ready_at: tuple[float, float] | None = None
         """On the loop's clock and on the wall's."""
@@ -158,7 +164,7 @@ class _Session:
         options = self._options
         if options.run_dir is None or self._ended:
             return
-        pid = os.getpid()
+        pid, first = os.getpid(), self._record is None
         self._record = registry.RunRecord(
             run_id=options.run_dir.name.partition("-")[2],
             pid=pid,
@@ -169,9 +175,20 @@ class _Session:
             token=options.token,
             started_utime=self._record.started_utime if self._record else clock.utime(),
             run_dir=options.run_dir,
-            processes=tuple(asdict(process) for process in self._runner.processes()),
+            processes=tuple(map(_with_start, self._runner.processes())),
         )
-        registry.write(self._record)
+        try:
+            registry.write(self._record)
+        except OSError as error:
+            if first:
+                raise registry.cannot_write(options.run_dir, error) from error
+            self._renew_later(error)
+
+    def _renew_later(self, error: OSError) -> None:
+        """The run goes on without telling other commands how it stands: they see that for themselves."""
+        _log.warning("what `status` reads of the run can't be renewed: %s", error)
+        if self._renewing is None or self._renewing.when() <= clock.monotonic():
+            self._renewing = asyncio.get_running_loop().call_later(_RENEW_S, self._register)
 
     def _announce(self) -> None:
         self._ready_at = (clock.monotonic(), time.perf_counter())
@@ -224,6 +241,12 @@ class _Session:
         if self._plan.mode == "virtual":
             text += f" of virtual time in {wall_s:.1f} s, {ran_s / wall_s:.1f} times as fast as real time"
         write(f"{text}; {self._counts}")
+
+
+def _with_start(process: ProcessView) -> dict[str, object]:
+    """A process with what tells it from a later one of its number."""
+    started = None if process.pid is None else registry.process_start(process.pid)
+    return {**asdict(process), "pid_started": started}
 
 
 def _reason(close: ToolEvent) -> str | None:

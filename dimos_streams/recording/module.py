@@ -10,11 +10,14 @@ from typing import Any
 from pydantic import Field
 
 from dimos_streams.bus import Bus
+from dimos_streams.disk import trouble_with
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.recording.metadata import Metadata, describe
 from dimos_streams.recording.recorder import Recorder, RecordingOptions
 from dimos_streams.recording.selection import Selection
+
+_TRY_AGAIN_S = 2.0
 
 
 class RecorderConfig(ModuleConfig):
@@ -56,7 +59,30 @@ class RecorderModule(Module):
         self._recorder.start()
 
     async def run(self) -> None:
-        """See ``Module``."""
+        """See ``Module``. A disk that refuses costs messages, not the run: it goes on when there is room again."""
+        while True:
+            try:
+                await self._tend()
+            except DimosStreamsError as error:
+                self.log.error("not recording: %s", error)
+                await self._resume(str(error))
+
+    async def _resume(self, why: str) -> None:
+        """Wait until there is room. The health says what is lost, from then on too."""
+        recorder = self._recorder
+        while True:
+            self.health = f"not recording: {why}; {recorder.unwritten} messages lost so far"
+            await asyncio.sleep(_TRY_AGAIN_S)
+            if await self.run_blocking(trouble_with, self.config.path.parent):
+                continue
+            with contextlib.suppress(DimosStreamsError):  # the next attempt comes soon, and `why` still holds
+                recorder.resume()
+                break
+        self.health = f"{recorder.unwritten} messages are missing: {why}"
+        self.log.warning("recording again; %s", self.health)
+
+    async def _tend(self) -> None:
+        """Keep the file up to date. Raises ``DimosStreamsError`` when it can't be written."""
         tending = asyncio.ensure_future(self._recorder.tend())
         try:
             while not tending.done():

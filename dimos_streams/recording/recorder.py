@@ -49,6 +49,8 @@ class Recorder:
         self._bus = bus
         self._selection = options.selection
         self._subscription: Subscription | None = None
+        self.unwritten = 0
+        """Messages that a disk which refused has cost so far."""
         self._failure: OSError | None = None
         self._failed = asyncio.Event()
 
@@ -83,6 +85,16 @@ class Recorder:
             why = f"{self.writer.part} can't be written: {self._failure.strerror}"
             raise DimosStreamsError(why) from self._failure
 
+    def resume(self) -> None:
+        """Go on with the file after a failure. Raises ``DimosStreamsError`` if that can't be."""
+        self._failure = None
+        self._failed.clear()
+        try:
+            self.unwritten += self.writer.resume()
+        except OSError as error:
+            self._fail(error)
+        self.check()
+
     async def tend(self) -> None:
         """Keep the file up to date while nothing comes. Raises ``DimosStreamsError`` when it can't be written."""
         while True:
@@ -104,6 +116,7 @@ class Recorder:
 
     def _on_message(self, channel: str, data: bytes) -> None:
         if self._failure is not None:
+            self.unwritten += 1
             return
         try:
             self.writer.write(clock.utime(), channel, data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from pathlib import Path
@@ -42,6 +43,8 @@ class LogWriter:
         self._file: BinaryIO | None = None
         self._number = 0
         self._size = 0
+        self._whole = 0, 0
+        """Number for the next event and size of the file, as far as the system has taken it."""
         self._flushed_utime = 0
         self._introduced = False
 
@@ -50,7 +53,10 @@ class LogWriter:
         if self._append:
             while part_path(self.path, self._part + 1).exists():
                 self._part += 1
-        self._open_part(append=self._append)
+        try:
+            self._begin_part(append=self._append)
+        except OSError as error:
+            raise UserError(f"log {str(self.part)!r} can't be written: {error.strerror}") from error
         return self
 
     def close(self) -> None:
@@ -84,12 +90,26 @@ class LogWriter:
         if self._split_bytes is not None and self._size >= self._split_bytes:
             self.close()
             self._part += 1
-            self._open_part(append=False)
+            self._begin_part(append=False)
 
     def flush(self) -> None:
         """Hand what was written to the system, which keeps it whatever happens to this process."""
         if self._file is not None:
             self._file.flush()
+            self._whole = self._number, self._size
+
+    def resume(self) -> int:
+        """Go on after an ``OSError``, behind what was written whole; how many events are lost. Raises ``OSError``."""
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):  # it tries once more to write what is lost now
+                file.close()
+        lost = self._number - self._whole[0]
+        self._number, self._size = self._whole
+        if self.part.exists():
+            os.truncate(self.part, self._size)
+        self._file = open(self.part, "ab", buffering=_BUFFER)  # noqa: SIM115
+        return lost
 
     def _write(self, utime: int, channel: str, data: bytes) -> None:
         assert self._file is not None, "open() first"
@@ -98,15 +118,14 @@ class LogWriter:
         self._number += 1
         self._size += len(event)
 
-    def _open_part(self, *, append: bool) -> None:
+    def _begin_part(self, *, append: bool) -> None:
+        """Raises ``OSError``."""
         path = self.part
         self._number, self._size, self._introduced = 0, 0, False
-        try:
-            if append and path.exists():
-                self._number, self._size = repair(path)
-            self._file = open(path, "ab" if append else "wb", buffering=_BUFFER)  # noqa: SIM115
-        except OSError as error:
-            raise UserError(f"log {str(path)!r} can't be written: {error.strerror}") from error
+        if append and path.exists():
+            self._number, self._size = repair(path)
+        self._whole = self._number, self._size
+        self._file = open(path, "ab" if append else "wb", buffering=_BUFFER)  # noqa: SIM115
 
 
 def part_path(path: Path, part: int) -> Path:

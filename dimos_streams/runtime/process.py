@@ -8,6 +8,7 @@ import multiprocessing
 import multiprocessing.forkserver
 import os
 import signal
+import tempfile
 from collections.abc import Callable
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
@@ -15,6 +16,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+from dimos_streams.errors import UserError
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.worker import WorkerTask, main
 from dimos_streams.text import parse_json
@@ -25,7 +27,10 @@ Report = dict[str, Any]
 
 
 def start_forkserver() -> None:
-    """Start the process that forks the workers, if it does not run yet. Blocks until it has begun."""
+    """Start the process that forks the workers, if it does not run yet. Blocks until it has begun.
+
+    Raises ``UserError`` if there is no room for its socket.
+    """
     # Workers inherit it, and numpy reads it only once; one thread is faster for matrices as small as ours.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     multiprocessing.set_forkserver_preload(["dimos_streams.runtime.preload"])
@@ -35,6 +40,11 @@ def start_forkserver() -> None:
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         multiprocessing.forkserver.ensure_running()
+    except OSError as error:
+        where = tempfile.gettempdir()
+        raise UserError(
+            f"processes can't be started: {error} (their socket is in {where}; TMPDIR names it)"
+        ) from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 

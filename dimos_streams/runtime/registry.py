@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -76,24 +77,37 @@ def new_run_dir(name: str) -> Path:
         (directory / _OWNER_FILE).write_text(owner.model_dump_json())
         _forget_old(runs_dir)
     except OSError as error:
-        raise UserError(
-            f"cannot write to {runs_dir}: {error.strerror}; DIMOS_STREAMS_STATE_DIR can name another"
-        ) from error
+        shutil.rmtree(directory, ignore_errors=True)
+        raise cannot_write(runs_dir, error) from error
     return directory
 
 
+def cannot_write(directory: Path, error: OSError) -> UserError:
+    """What a person is told whose run can't begin for want of room or rights."""
+    why = error.strerror or str(error)
+    return UserError(f"cannot write to {directory}: {why}; DIMOS_STREAMS_STATE_DIR can name another")
+
+
 def write(record: RunRecord) -> None:
-    """Make a run known, or renew what is known of it, atomically."""
+    """Make a run known, or renew what is known of it, atomically. Raises ``OSError``; what was known stays then."""
     path = record.run_dir / _FILE
     temporary = path.with_suffix(".new")
-    temporary.write_text(record.model_dump_json(indent=1))
-    temporary.chmod(0o600)  # it may hold a token
-    temporary.replace(path)
+    try:
+        temporary.write_text(record.model_dump_json(indent=1))
+        temporary.chmod(0o600)  # it may hold a token
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):  # the first error tells more
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def remove(record: RunRecord) -> None:
     """Make a run unknown; its other files stay. Twice is fine."""
-    (record.run_dir / _FILE).unlink(missing_ok=True)
+    try:
+        (record.run_dir / _FILE).unlink(missing_ok=True)
+    except OSError as error:  # its process ends now, so nobody takes it for a living one
+        _logger.warning("the run %s can't be taken off the list: %s", record.run_id, error)
 
 
 def runs() -> list[RunRecord]:
@@ -107,6 +121,11 @@ def runs() -> list[RunRecord]:
         if process_start(record.pid) == record.pid_started:
             found.append(record)
     return found
+
+
+def lives(pid: object, started: object) -> bool:
+    """Whether a process that a record names still runs, and its number is not another's by now."""
+    return isinstance(pid, int) and isinstance(started, int) and process_start(pid) == started
 
 
 def process_start(pid: int) -> int | None:

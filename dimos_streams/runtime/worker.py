@@ -20,6 +20,7 @@ from typing import Any
 from dimos_streams.errors import BusError, DimosStreamsError, UserError
 from dimos_streams.printable import LogFormatter
 from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.output import write_to
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.registry import keep_private
 
@@ -141,10 +142,7 @@ def _outlive_no_parent(loop: asyncio.AbstractEventLoop, end: asyncio.Event) -> N
 def _set_up_logging(task: WorkerTask) -> None:
     """Everything that the process writes goes to its log file."""
     if task.log is not None:
-        fd = os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.dup2(fd, 1)
-        os.dup2(fd, 2)
-        os.close(fd)
+        write_to(task.log)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     level = os.environ.get("DIMOS_STREAMS_LOG_LEVEL", "INFO").upper()

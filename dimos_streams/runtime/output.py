@@ -1,0 +1,104 @@
+"""Where a process writes what it logs and prints: a disk that refuses that must not end the process."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+from pathlib import Path
+
+from dimos_streams import clock
+from dimos_streams.errors import UserError
+from dimos_streams.printable import CONTINUATION
+
+_TRY_AGAIN_S = 1.0
+_STANDARD = (1, 2)
+
+
+class LossyFile(io.RawIOBase):
+    """Writes as long as the disk takes it. What it does not take is counted, and said where it is missing."""
+
+    def __init__(self, descriptor: int, path: Path | None = None) -> None:
+        """``path`` is opened for ``descriptor`` as soon as that can be; without it the descriptor is what is open."""
+        self.name = str(path or descriptor)
+        self._descriptor = descriptor
+        self._path = path
+        self._tried_at = float("-inf")
+        self._lost = 0
+        self._why = ""
+
+    def writable(self) -> bool:
+        """True: that is the point."""
+        return True
+
+    def fileno(self) -> int:
+        """The descriptor, also while nothing can be written to it."""
+        return self._descriptor
+
+    def write(self, data: object) -> int:
+        """Write all or nothing, and pretend that it was all. Never raises ``OSError``."""
+        text = bytes(data)  # type: ignore[call-overload]
+        try:
+            self._open()
+            if self._lost:
+                missing = f"\n{CONTINUATION}{self._lost} bytes are missing here: {self._why}\n"
+                self._write_all(missing.encode())
+                self._lost = 0
+            self._write_all(text)
+        except OSError as error:
+            self._lost += len(text)
+            self._why = error.strerror or str(error)
+        return len(text)
+
+    def _open(self) -> None:
+        """Raises ``OSError`` if the file can't be opened yet."""
+        if self._path is None:
+            return
+        if clock.monotonic() - self._tried_at < _TRY_AGAIN_S:
+            raise OSError(self._why)
+        self._tried_at = clock.monotonic()
+        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for descriptor in _STANDARD:
+            os.dup2(fd, descriptor)
+        os.close(fd)
+        self._path = None
+
+    def _write_all(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+
+def write_to(path: Path) -> None:
+    """From now on all that this process writes goes to the end of a file; what does not fit on the disk is lost."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in _STANDARD:
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+    file = LossyFile(_STANDARD[-1], path)
+    file.write(b"")
+    sys.stdout = sys.stderr = lines_to(file)
+
+
+def open_log(path: Path) -> io.TextIOWrapper:
+    """A log of its own that loses what does not fit. Raises ``UserError`` if it can't be opened."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise UserError(f"log {str(path)!r} can't be written: {error.strerror}") from error
+    return lines_to(LossyFile(fd))
+
+
+def tolerate_full_disk() -> None:
+    """Let standard output and error that go to files lose what does not fit, instead of failing this process."""
+    for name, descriptor in zip(("stdout", "stderr"), _STANDARD, strict=True):
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            getattr(sys, name).flush()
+            setattr(sys, name, lines_to(LossyFile(descriptor)))
+
+
+def lines_to(file: LossyFile) -> io.TextIOWrapper:
+    """A stream of text on a file, written line by line."""
+    return io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", line_buffering=True)

@@ -1,0 +1,103 @@
+"""A robot's run outlives its disk: a real file system that is full, under the real command and its processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.cli.machine import Machine
+from tests.helpers import fill
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+SMALL = ("--set", "robot.camera_width=160", "--set", "robot.camera_height=120")
+
+
+def until(condition: Callable[[], Any], timeout_s: float = 30.0) -> Any:
+    """What the condition gives as soon as that is something."""
+    for _ in range(int(timeout_s / 0.1)):
+        with contextlib.suppress(requests.RequestException):
+            if found := condition():
+                return found
+        threading.Event().wait(0.1)
+    raise AssertionError("it has not come true")
+
+
+@pytest.mark.feature("F5")
+def test_a_run_outlives_its_disk_and_the_death_of_each_process(small_disk: Path) -> None:
+    machine = Machine(state=small_disk / "state")
+    url = f"http://127.0.0.1:{machine.port}"
+    record = str(small_disk / "walk.lcmlog")
+
+    def get(path: str) -> Any:
+        return requests.get(url + path, timeout=10).json()
+
+    def modules() -> dict[str, int]:
+        """The living ones, with the processes that they are in."""
+        return {module["name"]: module["pid"] for module in get("/modules") if module["alive"]}
+
+    def call(skill: str, **arguments: object) -> Any:
+        body = {"skill": skill, "arguments": arguments}
+        return requests.post(f"{url}/calls?wait=close", json=body, timeout=40).json()
+
+    port = ("--port", str(machine.port))
+    started = machine("run", "follow-person", "--daemon", *port, *SMALL, "--record", record)
+    assert started.code == 0, started.err
+    try:
+        say = {"skill": "say", "arguments": {"text": "follow the person in the red shirt"}}
+        requests.post(f"{url}/calls", json=say, timeout=10)
+        follow = until(lambda: [each for each in get("/calls?state=open") if each["skill"] == "follow_person"])[0]
+        until(lambda: get(f"/calls/{follow['call_id']}")["answer"])
+        before = modules()
+        next(small_disk.glob("state/runs/*/logs/skills.log")).unlink()  # one that can't even be opened again
+        ballast = fill(small_disk)
+        until(lambda: "memory" in get("/healthz")["journal"]["state"])
+        for pid in set(before.values()):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: (now := modules()).keys() == before.keys() and not set(now.values()) & set(before.values()))
+        health = until(lambda: (now := get("/healthz"))["disk"] != "ok" and "recorder" in now["unwell"] and now)
+        assert (health["status"], health["disk"]) == ("degraded", "No space left on device")
+        assert health["lost"][1:] == ["logs", "mission records", "pictures"]
+        assert "No space left on device" in health["unwell"]["recorder"]
+        (run,) = machine("status", "--json").json
+        assert {process["state"] for process in run["processes"]} == {"ready"}
+        assert {process["pid"] for process in run["processes"]} == set(modules().values())
+        shown = machine("status").out
+        assert "No space left on device: logs, mission records and pictures are lost" in shown
+        assert "the journal is in memory" in shown
+        assert call("observe")["outcome"] == "completed"
+        assert call("move", distance_m=0.1)["outcome"] == "completed"
+        assert call("say", text="move 0.1 m")["outcome"] == "completed"
+
+        ballast.unlink()
+        until(lambda: "messages are missing" in get("/healthz")["unwell"].get("recorder", ""))
+        until(lambda: get("/healthz")["disk"] == "ok")
+        assert call("move", distance_m=-0.1)["outcome"] == "completed"
+        until(
+            lambda: any("bytes are missing" in log.read_text() for log in small_disk.glob("state/runs/*/logs/*.log"))
+        )
+    finally:
+        assert machine("stop").code == 0
+    assert machine.leaves_nothing()
+    info = machine("recording", "info", record)
+    assert info.code == 0, info.err
+
+
+@pytest.mark.parametrize("room", [0, 4096], ids=["none", "one page"])
+@pytest.mark.parametrize("mode", [(), ("--daemon",), ("--in-process",)], ids=["live", "daemon", "in-process"])
+def test_a_start_without_room_is_one_line(small_disk: Path, mode: tuple[str, ...], room: int) -> None:
+    machine = Machine(state=small_disk / "state")
+    ballast = fill(small_disk)
+    os.truncate(ballast, ballast.stat().st_size - room)
+    refused = machine("run", "robot-only", "--port", str(machine.port), *mode)
+    assert refused.code == 2
+    assert refused.err.strip().count("\n") == 0
+    assert "No space left on device; DIMOS_STREAMS_STATE_DIR can name another" in refused.err
+    assert machine.leaves_nothing()
