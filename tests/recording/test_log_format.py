@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,24 @@ def test_events_reach_the_file_also_when_time_jumps_back(tmp_path: Path) -> None
             assert read_log(path)[-1].utime == utime
         writer.write(utime + 400_000, "/x", b"data")
         assert len(read_log(path)) == 3, "not each is written by itself"
+
+
+def test_a_system_that_gives_a_file_in_pieces_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_log(tmp_path / "a.lcmlog", EVENTS[:100])
+    whole = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, length, at: whole(fd, min(length, 1000), at))
+    assert raw(read_log(path)) == EVENTS[:100]
+
+
+def test_a_reader_lets_go_of_its_file(tmp_path: Path) -> None:
+    path = write_log(tmp_path / "a.lcmlog", EVENTS[:10])
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        with LogReader(path) as reader:
+            assert next(iter(reader.events())).number == 0
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:

@@ -66,6 +66,31 @@ def test_turn(angle: float) -> None:
     run_virtual(scenario())
 
 
+@pytest.mark.feature("B6")
+@pytest.mark.parametrize(
+    ("skill", "arguments"),
+    [("move", {"distance_m": 1.2}), ("turn", {"angle_deg": 80.0}), ("go_to", {"x": -1.4, "y": -0.4})],
+)
+def test_what_was_driven_is_taken_back_to_where_it_began(skill: str, arguments: dict[str, Any]) -> None:
+    async def scenario() -> None:
+        async with room_with(Drive, **EMPTY) as room:
+            before = _at(room)
+            call = await room.harness.call(skill, **arguments)
+            await call.result()
+            assert _at(room) != pytest.approx(before, abs=0.5)
+            back = await room.harness.call("go_back", arguments=arguments, call_id=call.id)
+            await back.result()
+            await room.until(room.is_still, timeout_s=1.0)
+            x, y, yaw = _at(room)
+            assert (x, y) == pytest.approx(before[:2], abs=0.15)
+            assert math.remainder(yaw - before[2], 360.0) == pytest.approx(0.0, abs=4.0)
+            unknown = await room.harness.call("go_back", arguments=arguments, call_id="nobody")
+            with pytest.raises(SkillError, match="where call 'nobody' began is not known"):
+                await unknown.result()
+
+    run_virtual(scenario())
+
+
 @pytest.mark.parametrize("angle", [1.0, -0.5, 3.0])
 def test_a_small_turn_is_made_and_measured(angle: float) -> None:
     """Also where it is less than the tolerance of large ones."""

@@ -225,6 +225,8 @@ def test_a_frozen_camera_stops_the_robot(frozen: Literal["repeating", "silent"])
             assert await updated(call, "unfrozen") == "The camera works again"
             await asyncio.sleep(1.0)
             assert harness.sent("cmd_vel")[-1].linear.x > 0.5
+            told = [event.data["event"] for event in call.events if event.type == "update"]
+            assert told == ["found", "frozen", "unfrozen"], "each is told once"
             camera.state = frozen
             closed = await call.closed()
             assert closed.outcome is Outcome.FAILED
