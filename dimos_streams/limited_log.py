@@ -6,6 +6,7 @@ import logging
 
 from dimos_streams import clock
 from dimos_streams.printable import printable
+from dimos_streams.secrets import redacted
 
 _MAX_LINE = 500
 _MAX_FORMATS = 1000
@@ -65,4 +66,5 @@ class LimitedRecords(logging.Filter):
 
 def _one_line(text: str) -> str:
     """What came from outside can neither fill the log nor forge lines in it."""
+    text = redacted(text)  # before it is cut: a part of a secret is not recognised
     return printable(text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]}… ({len(text)} characters)")

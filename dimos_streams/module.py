@@ -13,10 +13,11 @@ import typing
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
+from dimos_streams.secrets import know, know_settings
 from dimos_streams.streams import In, Out, StreamSpec, declared_streams
 
 LOSS_BOUND_S = 2.0
@@ -29,9 +30,18 @@ MAX_STATE = 4000
 
 
 class ModuleConfig(BaseModel):
-    """Base of modules' configs: pydantic, frozen, and a key that it does not know is an error."""
+    """Base of modules' configs: pydantic, frozen, and a key that it does not know is an error.
+
+    A field of type ``SecretStr``, or with a name like ``token``, ``camera_password`` or ``api_key``, is a secret: its
+    value is redacted in all that leaves the process, and ``config`` does not show it.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="after")
+    def _know_secrets(self) -> Self:
+        know_settings(self.model_dump())
+        return self
 
 
 class Services:
@@ -68,6 +78,9 @@ class RunContext:
     loss_bound_s: float = LOSS_BOUND_S
     """A moving call that nobody has acknowledged for so long is ended, unless its caller wants it to go on."""
     services: Services = field(default_factory=Services)
+
+    def __post_init__(self) -> None:
+        know(self.token)
 
 
 class Module:

@@ -1,8 +1,13 @@
-"""Text from outside on terminals and in logs: it can neither command a terminal nor look like a line of its own."""
+"""Text on terminals and in logs: it tells no secret, commands no terminal, and looks like no line of its own."""
 
 from __future__ import annotations
 
 import logging
+import sys
+import traceback
+from types import TracebackType
+
+from dimos_streams.secrets import redacted
 
 _HARMLESS = frozenset("\t\N{ZERO WIDTH JOINER}")
 """Not printable by themselves, and needed in what is."""
@@ -11,7 +16,9 @@ CONTINUATION = "  | "
 
 
 def printable(text: str) -> str:
-    """The text in one line. Controls, line ends, lone surrogates and marks that reorder text are shown as escapes."""
+    """The text in one line, redacted. Controls, line ends, lone surrogates and marks that reorder text are shown as
+    escapes."""
+    text = redacted(text)
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in _HARMLESS else repr(char)[1:-1] for char in text)
@@ -37,6 +44,11 @@ class LogFormatter(logging.Formatter):
     def formatStack(self, stack_info: str) -> str:
         """See ``logging.Formatter``."""
         return _set_off(super().formatStack(stack_info))
+
+
+def show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """For ``sys.excepthook``: the usual traceback on standard error, with its texts as they may be shown."""
+    sys.stderr.write(printable_lines("".join(traceback.format_exception(kind, error, trace))))
 
 
 def _set_off(text: str) -> str:

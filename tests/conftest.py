@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dimos_streams import secrets
+
 _OF_PROCESSES = frozenset({"bus_url", "free_port", "machine", "rover"})
 """Fixtures of tests that start processes and look at the time."""
 _TOGETHER = frozenset({"docs", "packaging", "recording"})
@@ -87,3 +89,9 @@ def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.delenv(name)
     monkeypatch.delenv("LCM_DEFAULT_URL", raising=False)
     monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path / "state"))
+
+
+@pytest.fixture(autouse=True)
+def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test gives as a key may be any word in another."""
+    monkeypatch.setattr(secrets, "_process", secrets.Redaction())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dimos_streams.agent.models.base import ToolCall, ToolCallDelta
+from dimos_streams.secrets import redacted, redacted_data
 from dimos_streams.text import parse_json, repaired, well_formed, well_formed_json
 
 SHOWN_CHARACTERS = 200
@@ -65,8 +67,13 @@ class _Slot:
     extra: Mapping[str, Any] | None = None
 
     @property
+    def known_name(self) -> str:
+        """As far as it has come."""
+        return redacted(well_formed(self.name))
+
+    @property
     def arguments(self) -> str:
-        return well_formed_json("".join(self.pieces))
+        return redacted(well_formed_json("".join(self.pieces)))
 
 
 class ToolCallAssembler:
@@ -101,7 +108,8 @@ class ToolCallAssembler:
 
     def begun(self) -> list[str]:
         """The names of the calls whose arguments have begun, in order, up to the first that has none yet."""
-        return [well_formed(slot.name) for slot in itertools.takewhile(lambda slot: slot.pieces, self._slots)]
+        begun = itertools.takewhile(lambda slot: slot.pieces, self._slots)
+        return [slot.known_name for slot in begun]
 
     def finish(
         self, *, complete: bool, limited: bool = False, new_id: Callable[[], str]
@@ -121,7 +129,7 @@ class ToolCallAssembler:
                 call_id = new_id()
             taken.add(call_id)
             whole = complete and not (limited and slot is self._slots[-1] and not slot.extent.closed)
-            call = ToolCall(call_id, well_formed(slot.name), slot.arguments, repaired(slot.extra))
+            call = ToolCall(call_id, slot.known_name, slot.arguments, repaired(slot.extra))
             calls.append(_assembled(call, complete=whole))
         return tuple(calls)
 
@@ -169,6 +177,9 @@ def _is_repeated(delta: ToolCallDelta, slot: _Slot) -> bool:
 
 def _assembled(call: ToolCall, *, complete: bool) -> AssembledCall:
     arguments, damage, reason = _judge(call.arguments)
+    # What was escaped shows itself only now.
+    if (shown := redacted_data(arguments)) != arguments:
+        call, arguments = replace(call, arguments=json.dumps(shown)), shown
     if not complete and damage is None:
         damage, reason = "truncated", "the answer was cut off before it was finished"
     if damage is None:

@@ -22,6 +22,7 @@ from dimos_streams.agent.parts import LoopParts
 from dimos_streams.agent.runaway import RunawayGuard
 from dimos_streams.agent.states import LoopState, StateMachine
 from dimos_streams.agent.stopping import ExecutedCall, Progress, verdict
+from dimos_streams.secrets import redacted
 
 MAX_SHORTENINGS = 8
 """Of the conversation, for one answer."""
@@ -136,7 +137,7 @@ class Turn:
                     return ending
         except Exception as error:
             _logger.exception("the agent's loop has a bug")
-            text = f"internal error in turn {self.id} ({type(error).__name__}: {error})"
+            text = f"internal error in turn {self.id} ({type(error).__name__}: {redacted(str(error))})"
             self.emit(EventKind.ERROR, text=text, is_error=True)
             return Ending("error", why=text)
 
@@ -175,7 +176,7 @@ class Turn:
             return self._model_failed(str(error))
         except Exception as error:
             _logger.exception("the model has a bug")
-            return self._model_failed(f"{type(error).__name__}: {error}")
+            return self._model_failed(f"{type(error).__name__}: {redacted(str(error))}")
         if self._answering is not None:
             self._count(self._answering.usage)
         self._answering = None

@@ -18,6 +18,7 @@ from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.blueprint.problem import BlueprintError, Problem, fault
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.secrets import know_settings
 
 EXTRAS = {"mujoco": "sim", "simplejpeg": "sim", "cv2": "vision", "openai": "openai"}
 """Which extra of this package brings a Python package."""
@@ -43,6 +44,7 @@ def module_class(spec: ModuleSpec) -> type[Module]:
 
 def module_config(spec: ModuleSpec, cls: type[Module]) -> ModuleConfig:
     """The config of a module, validated. Raises ``BlueprintError`` that names each bad setting and its place."""
+    know_settings(spec.config)  # before something is said of them
     expected = cls.config_type()
     try:
         return expected.model_validate(dict(spec.config))

@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic_core import ErrorDetails
 
 from dimos_streams.errors import UserError
+from dimos_streams.secrets import masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def problems_of(error: UserError, where: str) -> tuple[Problem, ...]:
 
 def fault(detail: ErrorDetails) -> str:
     """One of pydantic's errors as a line: which value, what is wrong with it, what was given."""
-    text = repr(detail["input"])
+    text = repr(masked(detail["input"], str(detail["loc"][-1]) if detail["loc"] else ""))
     given = text if len(text) <= 80 else f"{text[:77]}..."
     place = ".".join(str(part) for part in detail["loc"])
     return f"{place}: {detail['msg']} (given: {given})" if place else f"{detail['msg']} (given: {given})"

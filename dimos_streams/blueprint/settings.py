@@ -15,6 +15,7 @@ from dimos_streams.blueprint.fields import spelled
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.problem import BlueprintError, Problem, problems_of
 from dimos_streams.errors import UserError, suggest
+from dimos_streams.secrets import know_settings, masked
 
 PREFIX = "DIMOS_STREAMS__"
 """Environment variables that begin so are settings: ``DIMOS_STREAMS__FOLLOW__DISTANCE_M=1.2``."""
@@ -28,7 +29,7 @@ class SettingRow:
     field: str
     """With dots between nested fields."""
     value: Any
-    """Plain data, as JSON has it."""
+    """Plain data, as JSON has it; ``[redacted]`` if it is secret."""
     source: str
     """``"file:line"``, ``"environment"``, ``"command line"`` or ``"default"``."""
 
@@ -112,6 +113,7 @@ def _set(spec: ModuleSpec, path: list[str], text: str, source: str) -> ModuleSpe
     """The module with one value set; the text itself is the value where what it means as YAML does not fit."""
     cls = module_class(spec)
     field = spelled(cls.config_type(), path)
+    know_settings(text, field[-1])  # before something is said of it
     changed = spec.configured(field, _parsed(text), source)
     plain = spec.configured(field, text, source)
     return plain if _misfits(changed, field) and not _misfits(plain, field) else changed
@@ -139,7 +141,7 @@ def _rows(spec: ModuleSpec, values: Mapping[str, Any], path: tuple[str, ...]) ->
         if isinstance(value, Mapping) and value:
             yield from _rows(spec, value, field)
         else:
-            yield SettingRow(spec.name, ".".join(field), value, _source(spec, field))
+            yield SettingRow(spec.name, ".".join(field), masked(value, name), _source(spec, field))
 
 
 def _source(spec: ModuleSpec, field: tuple[str, ...]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
+from pydantic import Field, SecretStr, field_validator
 
 from dimos_streams import clock
 from dimos_streams.bridge.broker import Broker
@@ -21,6 +21,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.disk import trouble_with
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.secrets import checked
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class BridgeConfig(ModuleConfig):
     """Whether to serve HTTP; by default yes, but not in virtual time."""
     allowed_hosts: tuple[str, ...] = ()
     """Further names under which clients may reach the server."""
-    token: str | None = None
+    token: SecretStr | None = None
     """What every request must carry; by default the run's token, if it has one."""
     ping_s: float = Field(default=10.0, gt=0)
     """An event stream that has nothing to say sends a comment after so long."""
@@ -55,6 +56,16 @@ class BridgeConfig(ModuleConfig):
     journal_events: int = Field(default=200_000, ge=1000)
     journal_age_s: float = Field(default=86_400.0, gt=0)
     journal_bytes: int = Field(default=256 * 1024 * 1024, ge=1024 * 1024)
+
+    @field_validator("token")
+    @classmethod
+    def _can_be_sent(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None:
+            try:
+                checked(token.get_secret_value(), "it")
+            except UserError as error:
+                raise ValueError(str(error)) from error
+        return token
 
 
 class Bridge(Module):
@@ -187,7 +198,8 @@ class Bridge(Module):
         self.log.info("serving on %s, for watching only", server.url)
 
     def _token(self) -> str | None:
-        return self.config.token or self.context.token or None
+        own = self.config.token
+        return own.get_secret_value() if own is not None else self.context.token
 
     def _journal_path(self) -> Path | None:
         if self.config.journal is not None:

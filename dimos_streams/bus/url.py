@@ -32,6 +32,8 @@ class UdpmUrl:
         """Raises ``UserError`` with the part that does not fit."""
         parts = urlsplit(text)
         try:
+            if parts.username is not None:
+                raise ValueError("a multicast group has no users")
             group, port = parts.hostname or "239.255.76.67", parts.port or 7667
             if not ipaddress.IPv4Address(group).is_multicast:
                 raise ValueError(f"{group} is no multicast address (224.0.0.0 to 239.255.255.255)")

@@ -10,6 +10,7 @@ import typer
 
 from dimos_streams.cli import options
 from dimos_streams.cli.output import note, plural, shortened, write, write_json, write_lines, write_table
+from dimos_streams.secrets import know_settings, masked
 
 if TYPE_CHECKING:
     from dimos_streams.blueprint import Blueprint, Problem
@@ -83,7 +84,13 @@ def configured_blueprint(reference: str, settings: list[str] | None) -> Blueprin
     from dimos_streams.blueprint.load import resolve
     from dimos_streams.blueprint.settings import apply_settings
 
-    return apply_settings(resolve(reference), os.environ, settings or ())
+    blueprint = apply_settings(resolve(reference), os.environ, settings or ())
+    know_settings(blueprint.model_dump())
+    for assignment in settings or ():
+        address, _, text = assignment.partition("=")
+        if masked(text, address.strip()) != text:
+            note(f"--set {address} shows a secret in the list of processes, to every user; the environment does not")
+    return blueprint
 
 
 def _verdict(reference: str, blueprint: Blueprint | None, problems: list[Problem], errors: int) -> str:

@@ -11,7 +11,8 @@ from dimos_streams.cli.app import create_app
 from dimos_streams.cli.exit_codes import DONE, FAILED, MISUSED
 from dimos_streams.cli.signals import Interrupted
 from dimos_streams.errors import DimosStreamsError, UserError
-from dimos_streams.printable import printable
+from dimos_streams.printable import printable, show_traceback
+from dimos_streams.secrets import know_environment
 
 DEBUG = "DIMOS_STREAMS_DEBUG"
 _ClickException = typer.BadParameter.__mro__[2]  # newer typers have a click of their own
@@ -20,6 +21,8 @@ PROGRAM = "dimos-streams"
 
 def run_command(arguments: list[str]) -> int:
     """Run one command; its exit code, see ``exit_codes``."""
+    know_environment(os.environ)
+    sys.excepthook = show_traceback
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)  # so that a user's own blueprints and modules are found where they stand
     try:

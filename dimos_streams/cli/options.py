@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
+
+from dimos_streams.cli.output import note
+from dimos_streams.secrets import checked, know
 
 Blueprint = Annotated[
     str,
@@ -38,10 +42,30 @@ Port = Annotated[
     int | None,
     typer.Option("--port", min=1, max=65535, help="The bridge's port on this machine.", show_default=False),
 ]
+_TOKEN_VARIABLE = "DIMOS_STREAMS_TOKEN"
+
+
+def _checked_token(context: typer.Context, value: str | None) -> str | None:
+    """Typer passes over an empty variable; whoever set it thinks that there is a token."""
+    given = os.environ.get(_TOKEN_VARIABLE) if value is None else value
+    if given is None:
+        return None
+    source = context.get_parameter_source("token")
+    on_command_line = source is not None and source.name == "COMMANDLINE"
+    know(checked(given, "--token" if on_command_line else _TOKEN_VARIABLE), where="the token")
+    if on_command_line:
+        note(f"--token shows the token in the list of processes, to every user; {_TOKEN_VARIABLE} does not")
+    return given
+
+
 Token = Annotated[
     str | None,
     typer.Option(
-        "--token", envvar="DIMOS_STREAMS_TOKEN", help="What the bridge asks of every request.", show_default=False
+        "--token",
+        envvar=_TOKEN_VARIABLE,
+        callback=_checked_token,
+        help="What the bridge asks of every request. Better given as the variable: arguments are no secret.",
+        show_default=False,
     ),
 ]
 BusUrl = Annotated[

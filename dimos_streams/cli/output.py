@@ -11,6 +11,7 @@ from typing import Any
 
 from dimos_streams.cli import signals
 from dimos_streams.printable import printable, printable_lines
+from dimos_streams.secrets import redacted
 
 
 def write(line: str) -> None:
@@ -34,7 +35,7 @@ def _print(text: str) -> None:
 
 def write_json(value: Any, *, indent: int | None = None) -> None:
     """Write a value as JSON: one line, or indented for people."""
-    _print(_escaped(json.dumps(value, ensure_ascii=False, indent=indent, default=str)))
+    _print(_escaped(redacted(json.dumps(value, ensure_ascii=False, indent=indent, default=str))))
 
 
 def _escaped(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.classes import module_class, module_config
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.bus import Bus
 from dimos_streams.errors import UserError
@@ -86,6 +86,8 @@ def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> S
     own = [spec for spec in blueprint.modules.values() if issubclass(module_class(spec), RecorderModule)]
     if record is None and not own:
         return _runner(plan.mode, blueprint, options, on_event)
+    for spec in blueprint.modules.values():
+        module_config(spec, module_class(spec))  # what its types say is secret is known from then on
     metadata = describe(
         blueprint=blueprint.model_dump(mode="json"),
         seed=plan.seed,

@@ -23,6 +23,7 @@ from dimos_streams.errors import (
     UnknownSkillError,
 )
 from dimos_streams.limited_log import LimitedLog
+from dimos_streams.secrets import checked, know
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.text import parse_json
 from dimos_streams.tool_stream.event import ToolEvent
@@ -54,7 +55,12 @@ class HttpGateway:
     def __init__(
         self, url: str, *, rng: random.Random, token: str | None = None, timeout_s: float = 10.0, ping_s: float = 10.0
     ) -> None:
-        """``timeout_s`` bounds each request, ``ping_s`` is the pause of the bridge's pings. ``rng`` is for jitter."""
+        """``timeout_s`` bounds each request, ``ping_s`` is the pause of the bridge's pings. ``rng`` is for jitter.
+
+        Raises ``UserError`` for a token that no header can carry.
+        """
+        if token is not None:
+            know(checked(token, "the token for the bridge"))
         self.url = url.rstrip("/")
         self.malformed = 0
         self._random = rng

@@ -14,23 +14,29 @@ from urllib3.exceptions import HTTPError
 
 from dimos_streams import clock
 from dimos_streams.perception.detector import DetectorError
+from dimos_streams.secrets import checked, know, know_url, redacted, without_user
 
 MAX_REPLY_BYTES = 1_000_000
 CONNECT_TIMEOUT_S = 3.0
 
 
 class ChatClient:
-    """Posts to `{base_url}/chat/completions`, with the key from an environment variable if it has one."""
+    """Posts to `{base_url}/chat/completions`, with the key from an environment variable if it has one.
+
+    Secrets that the server sends back are redacted in what comes out of it."""
 
     def __init__(self, base_url: str, api_key_env: str, timeout_s: float) -> None:
-        self._url = f"{base_url.rstrip('/')}/chat/completions"
+        """Raises UserError for a key that no header can carry."""
+        know_url(base_url)
+        self._url = f"{without_user(base_url).rstrip('/')}/chat/completions"
         self._api_key_env = api_key_env
+        self._key()
         self._timeout_s = timeout_s
         self._session: requests.Session | None = None
         self._adapter = _Adapter()
         self._closed = False
 
-    def complete(self, request: dict[str, Any]) -> bytes:
+    def complete(self, request: dict[str, Any]) -> str:
         """The body of the answer.
 
         Raises DetectorError for no answer in time, another status than 200, an answer beyond
@@ -44,10 +50,10 @@ class ChatClient:
                 body = self._read(response, deadline)
         except (requests.RequestException, HTTPError, OSError) as error:
             raise DetectorError(f"no answer from {self._url!r}: {error}") from error
+        text = redacted(body.decode(errors="replace"))
         if response.status_code != 200:
-            text = body[:200].decode(errors="replace")
-            raise DetectorError(f"{self._url!r} answered {response.status_code}: {text!r}")
-        return body
+            raise DetectorError(f"{self._url!r} answered {response.status_code}: {text[:200]!r}")
+        return text
 
     def close(self) -> None:
         """Ends what is under way, for good. Closing twice is fine."""
@@ -68,10 +74,16 @@ class ChatClient:
         return self._session
 
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        key = os.environ.get(self._api_key_env, "")
-        if key:
+        if key := self._key():
             request.headers["Authorization"] = f"Bearer {key}"
         return request
+
+    def _key(self) -> str:
+        """The key as it is at the moment, empty without one."""
+        key = os.environ.get(self._api_key_env, "")
+        if key:
+            know(checked(key, self._api_key_env))
+        return key
 
     def _read(self, response: requests.Response, deadline: float) -> bytes:
         """The body. Each wait has the timeout of its own; the deadline ends an answer that only drips."""

@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.perception.geometry import Box, Camera, Point
+from dimos_streams.secrets import redacted
 
 
 class DetectorError(DimosStreamsError):
     """A detector could not judge one frame; the next one may well succeed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redacted(message))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

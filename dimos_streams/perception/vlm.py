@@ -18,6 +18,7 @@ from dimos_streams.messages.std_msgs import Header
 from dimos_streams.perception.config import VlmSettings
 from dimos_streams.perception.detector import Detection, DetectorError, Frame
 from dimos_streams.perception.geometry import Box, box_point
+from dimos_streams.secrets import redacted, without_user
 from dimos_streams.text import well_formed_json
 
 
@@ -91,10 +92,11 @@ class VlmDetector:
         """The words of the model's answer."""
         body = self._client.complete(self._request(rgb, wanted))
         try:
-            text = well_formed_json(body.decode(errors="replace"))
-            return _Completion.model_validate_json(text).choices[0].message.content
+            completion = _Completion.model_validate_json(well_formed_json(body))
+            return redacted(completion.choices[0].message.content)
         except ValidationError as error:
-            raise DetectorError(f"{self._settings.base_url!r} answered no completion: {_why(error)}") from error
+            where = without_user(self._settings.base_url)
+            raise DetectorError(f"{where!r} answered no completion: {_why(error)}") from error
 
     def _request(self, rgb: NDArray[np.uint8], wanted: Sequence[str]) -> dict[str, Any]:
         height, width = rgb.shape[:2]
@@ -116,7 +118,7 @@ class VlmDetector:
             box = box.scaled(camera.width / 1000, camera.height / 1000)
         box = box.clipped(camera.width, camera.height)
         point = None if frame.depth is None else box_point(camera, frame.depth, box)
-        further = ((found.label, found.score),) if found.label and found.label != found.description else ()
+        further = ((redacted(found.label), found.score),) if found.label and found.label != found.description else ()
         return Detection(box=box, label=found.description, score=found.score, point=point, further_labels=further)
 
 

@@ -14,9 +14,9 @@ from dimos_streams.messages.codec import channel_name, decode, encode, type_name
 from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.recording.selection import EVERYTHING, Selection
+from dimos_streams.secrets import is_secret, know_settings, redacted, without_user
 
 CHANNEL = channel_name("/recording_metadata", String)
-_SECRET = ("token", "password", "api_key")
 
 
 class Choice(BaseModel):
@@ -91,12 +91,13 @@ def describe(
     """The metadata of a recording that is made by this process; ``environment`` is what its bytes depend on."""
     from dimos_streams import __version__
 
+    know_settings(blueprint or {})
     return Metadata(
         version=__version__,
         blueprint=None if blueprint is None else without_secrets(blueprint),
         seed=seed,
         mode=mode,
-        said=tuple(said),
+        said=tuple(map(redacted, said)),
         channels=(Choice.of(selection),) if selection.include or selection.exclude else (),
         environment=dict(environment or {}),
         messages={name: definition(name) for name in sorted(TYPE_NAMES)},
@@ -111,13 +112,11 @@ def definition(type_name: str) -> dict[str, Any]:
 
 
 def without_secrets(value: Any) -> Any:
-    """Plain data without the values of keys that name secrets."""
+    """Plain data without what is known to be secret, values of keys that name secrets, and users of URLs."""
+    if isinstance(value, str):
+        return redacted(without_user(value))
     if isinstance(value, Mapping):
-        return {
-            str(key): without_secrets(item)
-            for key, item in value.items()
-            if not any(word in str(key).lower() for word in _SECRET)
-        }
+        return {str(key): without_secrets(item) for key, item in value.items() if not is_secret(str(key))}
     if isinstance(value, (list, tuple)):
         return [without_secrets(item) for item in value]
     return value

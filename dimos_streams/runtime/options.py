@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dimos_streams.bus import Bus, bus_url
 from dimos_streams.module import LOSS_BOUND_S
+from dimos_streams.secrets import checked, know
 
 DEFAULT_PORT = 7780
 
@@ -30,6 +31,11 @@ class RunOptions:
     wrap_bus: Callable[[Bus, str], Bus] | None = None
     """Gives each process the bus that it uses, made of the real one and the process's label, for tests with faults:
     ``dimos_streams.testing.FaultInjection``. Must be picklable; closing its bus need not close the real one."""
+
+    def __post_init__(self) -> None:
+        """Raises ``UserError`` for a token that no header can carry."""
+        if self.token is not None:
+            know(checked(self.token, "the token of the run"))
 
     @property
     def bridge_url(self) -> str:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams import clock
 from dimos_streams.errors import UserError
+from dimos_streams.secrets import know
 
 _KEPT_RUNS = 20
 _FILE = "run.json"
@@ -119,6 +120,7 @@ def runs() -> list[RunRecord]:
         except (OSError, ValidationError):  # it ended while we looked, or another version wrote it
             continue
         if process_start(record.pid) == record.pid_started:
+            know(record.token)
             found.append(record)
     return found
 

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams.errors import BusError, DimosStreamsError, UserError
-from dimos_streams.printable import LogFormatter
+from dimos_streams.printable import LogFormatter, show_traceback
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.output import write_to
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.registry import keep_private
+from dimos_streams.secrets import know_environment, redacted
 
 EXIT_FAILED = 1
 EXIT_ORPHANED = 70
@@ -43,6 +44,8 @@ def main(task: WorkerTask, reports: Connection) -> None:
     # A terminal's Ctrl-C reaches every process; only the supervisor decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     keep_private()
+    know_environment(os.environ)
+    sys.excepthook = show_traceback
     _set_up_logging(task)
     sys.exit(asyncio.run(_Worker(task, reports).run()))
 
@@ -65,7 +68,7 @@ class _Worker:
             known = isinstance(error, (UserError, BusError))
             if not known:
                 logging.getLogger(__name__).error("%s", error, exc_info=error)
-            self._report("failed", text=_one_line(error), user=isinstance(error, UserError))
+            self._report("failed", text=redacted(_one_line(error)), user=isinstance(error, UserError))
             return EXIT_FAILED
 
     async def _run_modules(self) -> int:

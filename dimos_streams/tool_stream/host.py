@@ -19,6 +19,7 @@ from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.module import Module
+from dimos_streams.secrets import redacted
 from dimos_streams.skill import OnLoss, SkillClient, SkillSpec, skills_of
 from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.client import BusSkillClient, NoSkillClient
@@ -177,7 +178,7 @@ class SkillHost:
             pid=self._pid,
             host=self._host,
             started_utime=self._started_utime,
-            health=health,
+            health=redacted(health),
             skills_version=hosted.skills_version,
             skills_json=hosted.skills_json if with_skills else "",
             call_ids=[call_id for call_id, _ in live],
@@ -253,7 +254,7 @@ class SkillHost:
                     " its velocities are cut off"
                 )
         except SkillError as error:
-            writer.close(Outcome.REJECTED, str(error)[:_MAX_TEXT], {})
+            writer.close(Outcome.REJECTED, redacted(str(error))[:_MAX_TEXT], {})
             self._seen[message.call_id] = Outcome.REJECTED
             return
         client: SkillClient = BusSkillClient(

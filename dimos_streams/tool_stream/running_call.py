@@ -10,6 +10,7 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
+from dimos_streams.secrets import redacted
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
 from dimos_streams.tool_stream.publisher import CallWriter
@@ -112,7 +113,7 @@ async def run_call(module: Module, spec: SkillSpec, call: RunningCall, arguments
         else:
             _close_failed(call, error)
     except SkillError as error:
-        call.close(Outcome.FAILED, str(error)[:_MAX_ERROR], _error_data(error))
+        call.close(Outcome.FAILED, redacted(str(error))[:_MAX_ERROR], _error_data(error))
     except Exception as error:
         _close_failed(call, error)
 

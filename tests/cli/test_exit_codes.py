@@ -13,6 +13,7 @@ from dimos_streams.cli.exit_codes import MEANINGS
 from dimos_streams.testing.model_server import ModelServer, RecordedRequest, Reply
 from tests.cli.machine import REPOSITORY, ROVER, Machine
 
+KEY = "key-of-a-test"
 DOC = REPOSITORY / "docs" / "command-line.md"
 BAD_KEY = Reply.error(401, "Incorrect API key provided")
 REPLIES = {
@@ -48,7 +49,7 @@ def asking(model: ModelServer) -> list[str]:
 def talking(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[Machine]:
     """A machine whose rover asks the server."""
     machine = Machine(tmp_path_factory.mktemp("state"))
-    started = machine("run", ROVER, "--daemon", "--port", str(machine.port), *asking(model), OPENAI_API_KEY="k")
+    started = machine("run", ROVER, "--daemon", "--port", str(machine.port), *asking(model), OPENAI_API_KEY=KEY)
     assert started.code == 0, started
     yield machine
     assert machine("stop").code == 0
@@ -91,7 +92,7 @@ def test_a_pipe_fails_if_anything_that_was_said_did(talking: Machine) -> None:
 )
 def test_a_job_with_a_bad_key_fails(machine: Machine, model: ModelServer, more: list[str]) -> None:
     run = ["run", ROVER, "--in-process", "--port", str(machine.port), *asking(model), "--json"]
-    result = machine(*run, "--say", "use the bad key", *more, OPENAI_API_KEY="k")
+    result = machine(*run, "--say", "use the bad key", *more, OPENAI_API_KEY=KEY)
     assert (result.code, result.err) == (1, "")
     (mission,) = result.json_lines[-1]["missions"]
     assert (mission["words"], mission["outcome"], mission["reason"]) == ("use the bad key", "failed", "error")

@@ -193,3 +193,30 @@ def test_nobody_listens() -> None:
 def test_a_model_must_be_named() -> None:
     with pytest.raises(UserError, match=r"vlm\.model"):
         VlmDetector(VlmSettings())
+
+
+def test_a_server_that_sends_the_key_back_is_redacted(
+    server: ChatServer, detector: VlmDetector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EYES_KEY", "sk-eyes/planted")
+    server.finds({**FOUND, "label": "Bearer sk-eyes/planted"})
+    (found,) = detector.detect(frame(), [RED])
+    assert found.further_labels == (("Bearer [redacted]", 0.9),)
+    server.script.append((401, "x" * 190 + "sk-eyes/planted"))
+    with pytest.raises(DetectorError, match="401") as raised:
+        detector.detect(frame(), [RED])
+    assert "sk-eyes" not in str(raised.value)
+
+
+def test_a_key_that_no_header_can_carry_is_refused(settings: VlmSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EYES_KEY", "sk-eyes/planted\n")
+    with pytest.raises(UserError, match="EYES_KEY ends with a line end") as raised:
+        VlmDetector(settings)
+    assert "sk-eyes" not in str(raised.value)
+
+
+def test_a_password_in_the_url_is_not_shown(settings: VlmSettings, free_port: int) -> None:
+    url = f"http://eve:pa55word@127.0.0.1:{free_port}/v1"
+    with pytest.raises(DetectorError, match=f"no answer from 'http://127.0.0.1:{free_port}") as raised:
+        VlmDetector(replace(settings, base_url=url)).detect(frame(), [RED])
+    assert "pa55word" not in str(raised.value)

@@ -22,6 +22,7 @@ from dimos_streams.agent.models.base import ToolSchema
 from dimos_streams.agent.plans import PlanBook
 from dimos_streams.agent.rejections import Rejections
 from dimos_streams.errors import UserError, suggest
+from dimos_streams.secrets import redacted
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _logger = logging.getLogger(__name__)
@@ -130,7 +131,8 @@ async def _verdict(gate: Gate, request: CallRequest) -> Verdict:
         verdict = await gate.review(request)
     except Exception as error:
         _logger.exception("gate %s failed", type(gate).__name__)
-        return Refuse(f"Not run: the gate {type(gate).__name__} failed ({type(error).__name__}: {error})")
+        why = f"{type(error).__name__}: {redacted(str(error))}"
+        return Refuse(f"Not run: the gate {type(gate).__name__} failed ({why})")
     if not isinstance(verdict, Allow | Refuse):
         _logger.error("gate %s answered %r, neither Allow nor Refuse", type(gate).__name__, verdict)
         return Refuse(f"Not run: the gate {type(gate).__name__} gave no answer")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from dimos_streams.errors import DimosStreamsError
+from dimos_streams.secrets import redacted
 from dimos_streams.text import well_formed
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -32,7 +33,7 @@ class ModelError(DimosStreamsError):
         self.retryable = retryable
         self.retry_after_s = retry_after_s
         self.status = status
-        super().__init__(well_formed(message))
+        super().__init__(redacted(well_formed(message)))
 
 
 class ContextLengthError(ModelError):

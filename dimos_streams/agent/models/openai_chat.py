@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from dimos_streams import clock
-from dimos_streams.agent.models.base import ContextLengthError, Finish, ModelDelta, ModelError, ModelRequest
+from dimos_streams.agent.models.base import (
+    ContextLengthError,
+    Finish,
+    ModelDelta,
+    ModelError,
+    ModelRequest,
+    ReasoningDelta,
+    TextDelta,
+)
 from dimos_streams.agent.models.chat_format import chat_deltas
 from dimos_streams.agent.models.chat_request import chat_messages, chat_tools
 from dimos_streams.agent.models.options import ModelOptions
 from dimos_streams.agent.models.refusals import Manners, is_too_long, may_pass, retry_after_s
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import UserError
+from dimos_streams.secrets import RedactedPieces, checked, know, know_url, redacted, redacted_data, without_user
 
 if TYPE_CHECKING:
     from openai import APIError, APIStatusError, AsyncOpenAI, AsyncStream
@@ -37,6 +46,8 @@ class OpenAIModel:
 
     Its key is ``OPENAI_API_KEY``; a server on this machine or in its network needs none. Nothing bounds the server's
     silence, and nothing is retried, but a request that the server refuses for a field that it can do without.
+    Secrets that the server sends back are redacted here, in errors and answers, but for those that are spread over
+    the pieces of a call: that is put together elsewhere.
     """
 
     def __init__(self, model: str, *, base_url: str | None = None, options: ModelOptions | None = None) -> None:
@@ -46,7 +57,7 @@ class OpenAIModel:
         url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
         self._client = _client(model, url)
         self._transport_error = _transport_error(self._client)
-        self._name = f"model {model!r} at {_shown(url)}"
+        self._name = f"model {model!r} at {without_user(url)}"
         self._manners = Manners(vision=self._options.vision)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
@@ -54,6 +65,7 @@ class OpenAIModel:
         if clock.is_virtual():
             raise ModelError(f"{self._name} can't be asked in virtual time, which doesn't wait for servers")
         finish: Finish | None = None
+        words, thoughts = RedactedPieces(), RedactedPieces()
         async with closing(self._chunks(request)) as chunks:
             while True:
                 try:
@@ -68,8 +80,18 @@ class OpenAIModel:
                 for delta in chat_deltas(chunk):
                     if isinstance(delta, Finish):
                         finish = finish or delta
+                    elif isinstance(delta, TextDelta):
+                        if shown := words.add(delta.text):
+                            yield TextDelta(shown)
+                    elif isinstance(delta, ReasoningDelta):
+                        if shown := thoughts.add(delta.text):
+                            yield ReasoningDelta(shown)
                     else:
                         yield delta
+        if rest := thoughts.rest():
+            yield ReasoningDelta(rest)
+        if rest := words.rest():
+            yield TextDelta(rest)
         if finish is not None:
             yield finish
 
@@ -188,13 +210,18 @@ def _client(model: str, url: str) -> AsyncOpenAI:
         host = parts.hostname if parts.scheme in ("http", "https") else None
     except ValueError:
         host = None
+    know_url(url)
     if not host:
-        raise UserError(f"model base URL {url!r} is none (valid: 'http://127.0.0.1:11434/v1', 'https://…/v1')")
-    key = os.environ.get("OPENAI_API_KEY") or ("none" if _is_local(host) else "")
-    if not key:
         raise UserError(
-            f"model {model!r} at {_shown(url)} needs a key: set OPENAI_API_KEY, or a local server's base URL"
+            f"model base URL {without_user(url)!r} is none (valid: 'http://127.0.0.1:11434/v1', 'https://…/v1')"
         )
+    key = os.environ.get("OPENAI_API_KEY", "")
+    know(key, where="OPENAI_API_KEY")
+    if not key and not _is_local(host):
+        raise UserError(
+            f"model {model!r} at {without_user(url)} needs a key: set OPENAI_API_KEY, or a local server's base URL"
+        )
+    key = checked(key or "none", "OPENAI_API_KEY")
     try:
         from openai import AsyncOpenAI, Timeout
     except ImportError as error:
@@ -210,12 +237,6 @@ def _transport_error(client: AsyncOpenAI) -> type[Exception]:
     return error
 
 
-def _shown(url: str) -> str:
-    """A URL without a user's name and password."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-
-
 def _is_local(host: str) -> bool:
     """Whether a host is this machine or one of its private network."""
     try:
@@ -226,8 +247,9 @@ def _is_local(host: str) -> bool:
 
 def _checked(name: str, chunk: object) -> Mapping[str, Any]:
     if isinstance(chunk, Mapping):
-        return chunk
-    raise ModelError(f"{name} sent {str(chunk)[:_SHOWN]!r}, not an object", retryable=True)
+        whole: Mapping[str, Any] = redacted_data(chunk)
+        return whole
+    raise ModelError(f"{name} sent {redacted(str(chunk))[:_SHOWN]!r}, not an object", retryable=True)
 
 
 def _said(error: APIError) -> str:
@@ -238,4 +260,4 @@ def _said(error: APIError) -> str:
 
 
 def _one_line(text: object) -> str:
-    return " ".join(str(text).split())[:_SHOWN]
+    return redacted(" ".join(str(text).split()))[:_SHOWN]

@@ -383,6 +383,43 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert request.headers["authorization"] == "Bearer secret"
 
 
+@pytest.mark.parametrize("piece", [1, 4, 100])
+def test_a_key_that_comes_back_is_redacted_though_it_comes_in_pieces(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-pl4nted")
+    refusal = Reply.error(401, "x" * 495 + "sk-pl4nted")
+    ((answer,), _) = served([Reply.say("You sent Bearer sk-pl4nted, sk", piece=piece)])
+    assert isinstance(answer, list)
+    said = [delta.text for delta in answer if isinstance(delta, TextDelta)]
+    assert "".join(said) == "You sent Bearer [redacted], sk"
+    assert all(said)
+    ((error,), _) = served([refusal])
+    assert "x[reda" in str(error)
+    assert "sk-pl" not in str(error)
+
+
+def test_calls_tell_no_key_however_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-pl4nted")
+    written = ('{"to": "sk-pl4nted"}', '{"to": "\\u0073k-pl4nted"}', '{"to": "sk-pl4nted')
+    for arguments in written:
+        ((deltas,), _) = served([Reply.calls(("sk-pl4nted", arguments), piece=3)])
+        assert isinstance(deltas, list)
+        (call,) = put_together(deltas)["calls"]
+        assert "pl4nted" not in str(call)
+        assert "[redacted]" in str(call)
+
+
+def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-pl4nted\n")
+    with pytest.raises(UserError, match="OPENAI_API_KEY ends with a line end") as raised:
+        create_model("openai:m")
+    assert "pl4nted" not in str(raised.value)
+    with pytest.raises(UserError, match="base URL") as raised:
+        create_model("openai:m", base_url="ftp://eve:pa55word@localhost/v1")
+    assert "pa55word" not in str(raised.value)
+
+
 def test_what_it_does_not_do() -> None:
     model = create_model("openai:m", base_url="http://user:password@localhost/v1")
     with pytest.raises(ModelError, match=r"model 'm' at http://localhost/v1 can't be asked in virtual time"):

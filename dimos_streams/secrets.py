@@ -1,0 +1,248 @@
+"""The secrets of this process, and the one redaction: what they are replaced by wherever text enters or leaves.
+
+A process knows a secret from the moment at which it is given one: the keys of models and the bridge's token, what a
+URL has before its host, and the settings whose type or name says that they are secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, runtime_checkable
+from urllib.parse import quote, quote_plus, unquote, urlsplit
+
+from dimos_streams.errors import UserError
+
+REDACTED = "[redacted]"
+SHORTEST = 6
+"""Characters. A shorter secret is in too many harmless words to be looked for in texts."""
+VARIABLES = ("OPENAI_API_KEY", "DIMOS_STREAMS_TOKEN")
+"""Of the environment, besides URLs with a password."""
+
+_SECRET_NAME = re.compile(r"(token|password|passwd|passphrase|secret|api_?key|credentials?|authorization)$", re.I)
+_USER_OF_URL = re.compile(r"(?<=://)[^\s/?#\"'<>]+@")
+_LINE_ENDS = "\r\n"
+_VISIBLE = re.compile(r"[!-~]+")
+_Span = tuple[int, int]
+
+_logger = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class _SecretText(Protocol):
+    """Pydantic's ``SecretStr``, whose import would make every command wait."""
+
+    def get_secret_value(self) -> str: ...
+
+
+class Redaction:
+    """Secrets, and all forms in which they are looked for: as they are, escaped as in JSON, Python, URLs and HTML,
+    and in the middle of anything in base64."""
+
+    def __init__(self) -> None:
+        self._forms: frozenset[str] = frozenset()
+        self._beginnings: frozenset[str] = frozenset()
+        self._longest = 0
+
+    def add(self, secret: str) -> bool:
+        """Look for a secret from now on; False if it is too short for that."""
+        if len(secret) < SHORTEST:
+            return False
+        if secret not in self._forms:
+            self._forms |= {form for form in _forms(secret) if len(form) >= SHORTEST}
+            self._beginnings = frozenset(form[:end] for form in self._forms for end in range(1, len(form)))
+            self._longest = max(map(len, self._forms))
+        return True
+
+    def spans(self, text: str, also: Iterable[_Span] = ()) -> list[_Span]:
+        """Where secrets are in a text, in order; those that overlap are one. ``also`` are further such places."""
+        found = sorted([*also, *(span for form in self._forms for span in _places(form, text))])
+        merged: list[_Span] = []
+        for begin, end in found:
+            if merged and begin < merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((begin, end))
+        return merged
+
+    def redacted(self, text: str) -> str:
+        """The text without secrets."""
+        spans = self.spans(text)
+        if not spans:
+            return text
+        kept, at = [], 0
+        for begin, end in spans:
+            kept += [text[at:begin], REDACTED]
+            at = end
+        return "".join([*kept, text[at:]])
+
+    def begun(self, text: str) -> int:
+        """How many characters at the end of a text may be the beginning of a secret."""
+        for length in range(min(len(text), self._longest - 1), 0, -1):
+            if text[-length:] in self._beginnings:
+                return length
+        return 0
+
+
+class RedactedPieces:
+    """Redacts a text that comes in pieces; a secret may be spread over several of them."""
+
+    def __init__(self) -> None:
+        self._waiting = ""
+        self._told = 0
+        """So many characters at its beginning are of a secret in whose place something stands already."""
+
+    def add(self, piece: str) -> str:
+        """The next piece, but for an end that may be the beginning of a secret: it waits for what follows."""
+        text = self._waiting + piece
+        return self._until(text, len(text) - _process.begun(text))
+
+    def rest(self) -> str:
+        """What still waited at the end."""
+        return self._until(self._waiting, len(self._waiting))
+
+    def _until(self, text: str, cut: int) -> str:
+        kept, at = [], 0
+        for begin, end in _process.spans(text, [(0, self._told)] if self._told else []):
+            goes_on = self._told > 0 and begin == 0
+            if begin >= cut and not goes_on:
+                break
+            kept += [text[at:begin], "" if goes_on else REDACTED]
+            at = end
+        kept.append(text[at:cut])
+        self._waiting, self._told = text[cut:], max(0, at - cut)
+        return "".join(kept)
+
+
+_process = Redaction()
+
+
+def know(secret: str | None, where: str = "") -> None:
+    """Redact a secret from now on. ``where`` it is from is told if it is too short for that."""
+    if secret and not _process.add(secret) and where:
+        _logger.warning("%s has fewer than %d characters: texts that contain it are not redacted", where, SHORTEST)
+
+
+def know_url(url: str) -> None:
+    """Redact what a URL has before its host: a password, its user with it, or a name alone, which then is a token."""
+    try:
+        user_info = urlsplit(url).netloc.rpartition("@")[0]
+    except ValueError:  # it is no URL
+        return
+    for form in (user_info, unquote(user_info)):
+        user, colon, password = form.partition(":")
+        for secret in (form, password if colon else user):
+            know(secret)
+
+
+def know_settings(value: Any, name: str = "") -> None:
+    """Redact what is secret among settings: by its type, by its name, or before the host of a URL."""
+    if isinstance(value, _SecretText):
+        know(value.get_secret_value())
+    elif isinstance(value, str):
+        if is_secret(name):
+            know(value)
+            know(value.rpartition(" ")[2])  # "Bearer …"
+        if _has_user(value):
+            know_url(value)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            know_settings(item, str(key))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            know_settings(item, name)
+
+
+def know_environment(environment: Mapping[str, str]) -> None:
+    """Redact the secrets of a process's environment."""
+    for name, value in environment.items():
+        if name in VARIABLES:
+            know(value)
+        elif _has_user(value):
+            know_url(value)
+
+
+def redacted(text: str) -> str:
+    """The text with ``[redacted]`` in place of each secret of this process, and of users and passwords in any URL."""
+    if _has_user(text):
+        text = _USER_OF_URL.sub(f"{REDACTED}@", text)
+    return _process.redacted(text)
+
+
+def redacted_data(value: Any) -> Any:
+    """Plain data with the same done to every text, keys included."""
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, Mapping):
+        return {redacted(key) if isinstance(key, str) else key: redacted_data(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted_data(item) for item in value]
+    return value
+
+
+def masked(value: Any, name: str = "") -> Any:
+    """Settings as they may be shown: the same, with ``[redacted]`` for whatever a name or type says is secret."""
+    if isinstance(value, _SecretText) or (is_secret(name) and not isinstance(value, Mapping)):
+        return REDACTED if value else value
+    if isinstance(value, Mapping):
+        return {key: masked(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [masked(item, name) for item in value]
+    return redacted(value) if isinstance(value, str) else value
+
+
+def is_secret(name: str) -> bool:
+    """Whether the name of a setting says that its value is secret: ``token``, ``camera_password``, ``api_key``."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def without_user(url: str) -> str:
+    """A URL without what it has before its host."""
+    return _USER_OF_URL.sub("", url)
+
+
+def checked(secret: str, where: str) -> str:
+    """A secret that can be sent in a header. Raises ``UserError`` that names where it is from, and not the secret."""
+    if _VISIBLE.fullmatch(secret):
+        return secret
+    if not secret:
+        what = "is empty"
+    elif secret != secret.strip():
+        verb, edge = ("ends", secret[-1]) if secret[-1].isspace() else ("begins", secret[0])
+        what = f"{verb} with {'a line end' if edge in _LINE_ENDS else 'a blank'}"
+    else:
+        what = "has characters that are no visible ASCII"
+    raise UserError(f"{where} {what}; valid: visible ASCII characters without spaces")
+
+
+def _has_user(text: str) -> bool:
+    return "@" in text and "://" in text
+
+
+def _places(form: str, text: str) -> Iterator[_Span]:
+    at = text.find(form)
+    while at >= 0:
+        yield at, at + len(form)
+        at = text.find(form, at + 1)
+
+
+def _forms(secret: str) -> set[str]:
+    in_json = json.dumps(secret)[1:-1]
+    texts = {secret, in_json, json.dumps(in_json)[1:-1], in_json.replace("/", "\\/")}
+    texts |= {repr(secret)[1:-1], repr(f"'{secret}")[2:-1], html.escape(secret), html.escape(secret, quote=False)}
+    for in_url in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+        texts |= {in_url, re.sub("%..", lambda match: match[0].lower(), in_url)}
+    return texts | set(_in_base64(secret.encode("utf-8", "surrogatepass")))
+
+
+def _in_base64(secret: bytes) -> Iterator[str]:
+    """What any base64 text has in it that stands for something with the secret in its middle."""
+    for before in range(3):
+        first, last = -(-8 * before // 6), 8 * (before + len(secret)) // 6
+        core = base64.b64encode(bytes(before) + secret).decode()[first:last]
+        yield core
+        yield core.replace("+", "-").replace("/", "_")

@@ -1,0 +1,191 @@
+"""Secrets are replaced wherever text enters or leaves, in whatever form; bad ones are refused, and not shown."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import logging
+from collections.abc import Callable, Mapping
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from dimos_streams import secrets
+from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.settings import apply_settings, explain
+from dimos_streams.bridge.module import Bridge
+from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.errors import UserError
+from dimos_streams.module import ModuleConfig
+from dimos_streams.printable import LogFormatter, printable, show_traceback
+from dimos_streams.recording.metadata import without_secrets
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.secrets import REDACTED, RedactedPieces, Redaction, checked, know, know_settings, redacted
+
+VISIBLE = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6, max_size=40)
+ENCODINGS: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "JSON": lambda text: json.dumps({"said": text}),
+    "JSON in JSON": lambda text: json.dumps(json.dumps(text)),
+    "Python": lambda text: repr({text: text}),
+    "URL": lambda text: quote(text, safe=""),
+    "path": quote,
+    "form": quote_plus,
+    "HTML": html.escape,
+    "Bearer": lambda text: f"Bearer {text}",
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64 for URLs": lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
+    "Basic": lambda text: base64.b64encode(f"somebody:{text}".encode()).decode(),
+    "base64 of Bearer": lambda text: base64.b64encode(f"Bearer {text}\n".encode()).decode(),
+}
+
+
+@pytest.fixture
+def key() -> str:
+    know("sk-p1ant3d/key+7")
+    return "sk-p1ant3d/key+7"
+
+
+@given(VISIBLE, st.text(max_size=5), st.text(max_size=5), st.sampled_from(sorted(ENCODINGS)))
+def test_no_encoding_hides_a_secret(secret: str, before: str, after: str, encoding: str) -> None:
+    redaction = Redaction()
+    redaction.add(secret)
+    encode = ENCODINGS[encoding]
+    shown = redaction.redacted(before + encode(secret) + after)
+    assert REDACTED in shown
+    for form in (encode(secret), secret):
+        assert form not in shown.replace(REDACTED, "\0")
+
+
+@given(st.lists(st.text("ab", min_size=6, max_size=9), min_size=1, max_size=4), st.text("abc", max_size=60))
+def test_secrets_that_overlap_leave_nothing_of_each_other(known: list[str], text: str) -> None:
+    redaction = Redaction()
+    for secret in known:
+        redaction.add(secret)
+    covered = {
+        at + offset
+        for secret in known
+        for at in range(len(text))
+        if text.startswith(secret, at)
+        for offset in range(len(secret))
+    }
+    left = "".join(char for at, char in enumerate(text) if at not in covered)
+    assert redaction.redacted(text).replace(REDACTED, "") == left
+
+
+@given(
+    st.lists(st.text("ab", min_size=6, max_size=9), min_size=1, max_size=3),
+    st.lists(st.text("abc", max_size=12), max_size=12),
+)
+def test_pieces_come_out_as_the_whole_would(known: list[str], pieces: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secrets, "_process", Redaction())
+        for secret in known:
+            know(secret)
+        stream = RedactedPieces()
+        told = [*map(stream.add, pieces), stream.rest()]
+        assert "".join(told) == redacted("".join(pieces))
+        assert len(stream.rest()) == 0
+
+
+def test_what_can_be_no_secret_is_not_held_up(key: str) -> None:
+    stream = RedactedPieces()
+    assert stream.add("I follow the person, ") == "I follow the person, "
+    assert stream.add("it is s") == "it is "
+    assert stream.add("ure.") == "sure."
+    assert stream.add("sk-p1ant3d/") == ""
+    assert stream.add("key+7 is") == f"{REDACTED} i"
+    assert stream.rest() == "s"
+
+
+def test_a_short_secret_is_told_and_not_looked_for(caplog: pytest.LogCaptureFixture) -> None:
+    know("robot", where="OPENAI_API_KEY")
+    assert redacted("the robot moves") == "the robot moves"
+    assert caplog.messages == ["OPENAI_API_KEY has fewer than 6 characters: texts that contain it are not redacted"]
+
+
+def test_a_url_tells_neither_user_nor_password() -> None:
+    text = "rtsp://admin:p@ssw0rd@10.0.0.5/stream, http://tok3n-as-user@host:80/v1?mail=me@here"
+    assert redacted(text) == f"rtsp://{REDACTED}@10.0.0.5/stream, http://{REDACTED}@host:80/v1?mail=me@here"
+    know_settings({"vlm": {"base_url": "https://eve:s%3Acr3t-word@host/v1"}})
+    sent = base64.b64encode(b"eve:s:cr3t-word").decode()
+    for form in ("s:cr3t-word", "s%3Acr3t-word", sent):
+        assert form not in redacted(f"you sent {form}!")
+
+
+def test_settings_are_secret_by_type_and_by_name() -> None:
+    class Config(ModuleConfig):
+        login: SecretStr = SecretStr("hidden-by-type")
+        camera_password: str = ""
+        extra: Mapping[str, object] = {}
+        max_tokens: int = 7
+
+    Config(camera_password="hidden-by-name", extra={"apiKey": "hidden-inside", "Authorization": "Bearer b34rer-key"})
+    for secret in ("hidden-by-type", "hidden-by-name", "hidden-inside", "b34rer-key"):
+        assert redacted(f"<{secret}>") == f"<{REDACTED}>"
+    settings = {"camera_password": "short", "max_tokens": 7, "url": "http://u:p@h/", "say": ["hidden-inside"]}
+    assert without_secrets(settings) == {"max_tokens": 7, "url": "http://h/", "say": [REDACTED]}
+
+
+def test_settings_are_not_shown() -> None:
+    blueprint = apply_settings(resolve("agent-openai"), {}, ["bridge.token=pwd", "agent.base_url=http://a:b@h/v1"])
+    rows = {f"{row.module}.{row.field}": row.value for row in explain(blueprint)}
+    assert rows["bridge.token"] == REDACTED
+    assert rows["agent.base_url"] == f"http://{REDACTED}@h/v1"
+    assert rows["agent.model_options.max_tokens"] == 8192
+    for bad in ("bridge.token='tok3n one'", "bridge.nothing.token=tok3n-one"):
+        with pytest.raises(UserError) as raised:
+            explain(apply_settings(blueprint, {}, [bad]))
+        assert "tok3n" not in printable(str(raised.value)), bad
+
+
+def test_logs_and_tracebacks(key: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        raise ValueError(f"no such key: {key}")
+    except ValueError as error:
+        record = logging.LogRecord("x", logging.ERROR, "x.py", 1, "asked with %r", (key,), (type(error), error, None))
+        shown = LogFormatter("%(message)s").format(record)
+        show_traceback(type(error), error, error.__traceback__)
+    shown += capsys.readouterr().err
+    assert key not in shown
+    assert shown.count(REDACTED) == 3
+    assert "Traceback" in shown
+
+
+@pytest.mark.parametrize(
+    ("token", "what"),
+    [
+        ("t0ken-of-mine\n", "ends with a line end"),
+        (" t0ken-of-mine", "begins with a blank"),
+        ("t0ken\tof-mine", "no visible ASCII"),
+        ("t0ken of-mine", "no visible ASCII"),
+        ("t0kén-of-mine", "no visible ASCII"),
+        ("t0ken\x1bof-mine", "no visible ASCII"),
+        ("", "is empty"),
+    ],
+)
+def test_a_token_that_no_header_can_carry_is_refused_and_not_shown(token: str, what: str) -> None:
+    givers: list[Callable[[], object]] = [
+        lambda: checked(token, "DIMOS_STREAMS_TOKEN"),
+        lambda: RunOptions(token=token),
+        lambda: HttpGateway("http://127.0.0.1:1", rng=None, token=token),  # type: ignore[arg-type]
+        lambda: explain(resolve("agent-openai").configured({"bridge.token": token})),
+    ]
+    for give in givers:
+        with pytest.raises(UserError, match=what) as raised:
+            give()
+        assert "token" in str(raised.value).lower()
+        assert "t0k" not in str(raised.value)
+    with pytest.raises(ValueError, match=what):
+        Bridge({"token": token})
+
+
+def test_a_bus_has_no_password() -> None:
+    with pytest.raises(UserError, match="no users") as raised:
+        UdpmUrl.parse("udpm://me:pa55word@239.255.76.67:7667")
+    assert "pa55word" not in printable(str(raised.value))
