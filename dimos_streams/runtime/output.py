@@ -94,7 +94,8 @@ def open_log(path: Path) -> io.TextIOWrapper:
 def tolerate_full_disk() -> None:
     """Let standard output and error that go to files lose what does not fit, instead of failing this process."""
     for name, descriptor in zip(("stdout", "stderr"), _STANDARD, strict=True):
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        own = getattr(sys, name) is getattr(sys, f"__{name}__")  # and not what somebody else put in its place
+        if own and stat.S_ISREG(os.fstat(descriptor).st_mode):
             getattr(sys, name).flush()
             setattr(sys, name, lines_to(LossyFile(descriptor)))
 
