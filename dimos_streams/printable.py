@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import traceback
 from types import TracebackType
 
@@ -46,8 +47,15 @@ class LogFormatter(logging.Formatter):
         return _set_off(super().formatStack(stack_info))
 
 
-def show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """For ``sys.excepthook``: the usual traceback on standard error, with its texts as they may be shown."""
+def show_tracebacks() -> None:
+    """Let the tracebacks of what nobody catches, in any thread of this process, be shown as texts may be shown."""
+    sys.excepthook = _show_traceback
+    threading.excepthook = lambda failed: _show_traceback(
+        failed.exc_type, failed.exc_value or failed.exc_type(), failed.exc_traceback
+    )
+
+
+def _show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     sys.stderr.write(printable_lines("".join(traceback.format_exception(kind, error, trace))))
 
 

@@ -6,6 +6,8 @@ import base64
 import html
 import json
 import logging
+import sys
+import threading
 from collections.abc import Callable, Mapping
 from urllib.parse import quote, quote_plus
 
@@ -22,7 +24,7 @@ from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.errors import UserError
 from dimos_streams.module import ModuleConfig
-from dimos_streams.printable import LogFormatter, printable, show_traceback
+from dimos_streams.printable import LogFormatter, printable, show_tracebacks
 from dimos_streams.recording.metadata import without_secrets
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.secrets import REDACTED, RedactedPieces, Redaction, checked, know, know_settings, redacted
@@ -144,17 +146,37 @@ def test_settings_are_not_shown() -> None:
         assert "tok3n" not in printable(str(raised.value)), bad
 
 
-def test_logs_and_tracebacks(key: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs(key: str) -> None:
     try:
         raise ValueError(f"no such key: {key}")
     except ValueError as error:
         record = logging.LogRecord("x", logging.ERROR, "x.py", 1, "asked with %r", (key,), (type(error), error, None))
-        shown = LogFormatter("%(message)s").format(record)
-        show_traceback(type(error), error, error.__traceback__)
-    shown += capsys.readouterr().err
+    shown = LogFormatter("%(message)s").format(record)
     assert key not in shown
-    assert shown.count(REDACTED) == 3
-    assert "Traceback" in shown
+    assert shown.count(REDACTED) == 2
+
+
+def test_tracebacks_of_any_thread(
+    key: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    show_tracebacks()
+
+    def fail() -> None:
+        raise ValueError(f"no such key: {key}")
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+    try:
+        fail()
+    except ValueError as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+    shown = capsys.readouterr().err
+    assert key not in shown
+    assert shown.count("Traceback") == 2
+    assert shown.count(REDACTED) == 2
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dimos_streams.cli.app import create_app
 from dimos_streams.cli.exit_codes import DONE, FAILED, MISUSED
 from dimos_streams.cli.signals import Interrupted
 from dimos_streams.errors import DimosStreamsError, UserError
-from dimos_streams.printable import printable, show_traceback
+from dimos_streams.printable import printable, show_tracebacks
 from dimos_streams.secrets import know_environment
 
 DEBUG = "DIMOS_STREAMS_DEBUG"
@@ -22,7 +22,7 @@ PROGRAM = "dimos-streams"
 def run_command(arguments: list[str]) -> int:
     """Run one command; its exit code, see ``exit_codes``."""
     know_environment(os.environ)
-    sys.excepthook = show_traceback
+    show_tracebacks()
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)  # so that a user's own blueprints and modules are found where they stand
     try:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams.errors import BusError, DimosStreamsError, UserError
-from dimos_streams.printable import LogFormatter, show_traceback
+from dimos_streams.printable import LogFormatter, show_tracebacks
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.output import write_to
 from dimos_streams.runtime.plan import ProcessPlan
@@ -45,7 +45,7 @@ def main(task: WorkerTask, reports: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     keep_private()
     know_environment(os.environ)
-    sys.excepthook = show_traceback
+    show_tracebacks()
     _set_up_logging(task)
     sys.exit(asyncio.run(_Worker(task, reports).run()))
 
