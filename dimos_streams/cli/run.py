@@ -10,7 +10,6 @@ import typer
 
 from dimos_streams.cli import options
 from dimos_streams.errors import UserError
-from dimos_streams.module import LOSS_BOUND_S
 
 if TYPE_CHECKING:
     from dimos_streams.cli.run_plan import RunPlan
@@ -110,21 +109,23 @@ def run(
         ),
     ] = None,
     loss_bound: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--loss-bound",
             metavar="SECONDS",
             min=0.5,
             max=3600,
-            help="End a call that moves the robot when nobody has acknowledged it for so long.",
+            help="End a call that moves the robot when nobody has acknowledged it for so long; 2 unless given.",
+            show_default=False,
         ),
-    ] = LOSS_BOUND_S,
+    ] = None,
     daemon: Annotated[bool, typer.Option("--daemon", help="Go on in the background once all is ready.")] = False,
     as_json: options.JsonLines = False,
 ) -> None:
     """Run a blueprint: live, a process for each module, until Ctrl-C, `stop` or the end of `--duration`."""
     from dimos_streams.cli.record_plan import RecordPlan
     from dimos_streams.cli.run_plan import RunPlan, prepare, waits_for_the_world
+    from dimos_streams.module import LOSS_BOUND_S
 
     if in_process or virtual_time:
         # Numpy reads it only once. One thread is faster for matrices as small as ours.
@@ -150,7 +151,7 @@ def run(
         seed=seed,
         bus=bus,
         token=token,
-        loss_bound_s=loss_bound,
+        loss_bound_s=LOSS_BOUND_S if loss_bound is None else loss_bound,
         as_json=as_json,
         record=None
         if record is None
