@@ -21,6 +21,7 @@ from dimos_streams.agent.events import EventKind, EventLog
 from dimos_streams.agent.foreground import Foreground
 from dimos_streams.agent.gates.chain import build_chain
 from dimos_streams.agent.gates.enabled import EnabledGate
+from dimos_streams.agent.gates.motions import FreeMotions
 from dimos_streams.agent.gates.zones import RobotPose
 from dimos_streams.agent.holding import RobotHold
 from dimos_streams.agent.inbox import Inbox
@@ -95,6 +96,7 @@ class AgentCore:
         self.rejections = Rejections()
         self.events = EventLog(name, last_number=self.resumption.last_number if self.resumption else 0)
         self.control = Control(self.events.emit, self._on_control)
+        self.free_motions = FreeMotions(self.events.emit)
         self.enabled = EnabledGate(self.events.emit, config.disabled_skills)
         self.approvals = ApprovalBook(config.approval, self.events.emit, agent=name)
         self.queue = MessageQueue(config.queue_capacity, self._wake)
@@ -242,6 +244,7 @@ class AgentCore:
         if self.resumption is not None:
             for event in self.resumption.events:
                 self._apply(event)
+                self.free_motions.restore(event)
             self.conversation.take_dropped()  # the agent before has told of them
             self.resumption.events.clear()  # they may be many, and have told what they had to
         self.events.listen(self.record.write)
@@ -264,6 +267,7 @@ class AgentCore:
                 approvals=self.approvals,
                 plans=self.plans,
                 rejections=self.rejections,
+                begun=self.free_motions,
                 motions=self._free_motions,
                 pose=self._pose,
                 permit=self.control.permit,

@@ -169,6 +169,8 @@ class Execution:
         if isinstance(verdict, Refuse):
             return CallResult(verdict.text, is_error=True, charged=verdict.charged)
         call = await self._start(assembled.call.id, skill, verdict)
+        if isinstance(call, Refuse):
+            return CallResult(call.text, is_error=True, charged=call.charged)
         event = await self._parts.calls.answer(call, self._parts.settings.answer_timeout_s)
         if event is not None:
             return self._answered(call, event, verdict.note)
@@ -180,14 +182,19 @@ class Execution:
         )
         return CallResult(text, call=call, note=verdict.note)
 
-    async def _start(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall:
-        """Begin an allowed call. Between the last look at the operator's wishes and the call nothing else runs."""
+    async def _start(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall | Refuse:
+        """Begin an allowed call. Between the last look at the operator's wishes, and at the world, and the call
+        nothing else runs."""
         parts = self._parts
         try:
             # It may have been paused while somebody thought about an approval.
             await parts.control.unpaused()
             if self._turn.interruption:
                 raise asyncio.CancelledError
+            refusal = allowed.again(allowed.arguments)
+            if refusal is not None:
+                allowed.give_back()
+                return refusal
             self._run_event(tool_call_id, skill.name, allowed.arguments)
             call = await parts.calls.start(
                 skill.name,

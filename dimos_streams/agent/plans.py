@@ -39,11 +39,18 @@ class Step:
     skill: str
     arguments: Mapping[str, Any]
     used: bool = False
+    until: float = float("inf")
+    """The loop's time at which its plan's approval lapses."""
 
     @property
     def key(self) -> tuple[str, str]:
         """What a call must be to be this step."""
         return self.skill, canonical(self.arguments)
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether the approval holds no more."""
+        return clock.monotonic() >= self.until
 
     def to_dict(self) -> dict[str, Any]:
         """The step as JSON."""
@@ -60,8 +67,6 @@ class Plan:
     state: PlanState = PlanState.DRAFT
     reason: str = ""
     """What the operator said to it."""
-    until: float = float("inf")
-    """The loop's time at which an approval lapses."""
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON."""
@@ -147,7 +152,8 @@ class PlanBook:
             plan.reason = decision.reason
             if decision.approved:
                 plan.steps = self._checked(decision.arguments["steps"])
-                plan.until = clock.monotonic() + self._valid_s
+                for step in plan.steps:
+                    step.until = clock.monotonic() + self._valid_s
             plan.state = PlanState.APPROVED if decision.approved else PlanState.REJECTED
         finally:
             if plan.state is PlanState.SUBMITTED:
@@ -158,11 +164,10 @@ class PlanBook:
     def take(self, skill: str, arguments: Mapping[str, Any]) -> Step | None:
         """Use up the step of an approved plan that is this call; None if none is. ``used = False`` gives it back."""
         key = skill, canonical(arguments)
-        now = clock.monotonic()
         for plan in self._plans.values():
-            if plan.state is PlanState.APPROVED and now < plan.until:
+            if plan.state is PlanState.APPROVED:
                 for step in plan.steps:
-                    if not step.used and step.key == key:
+                    if not step.used and not step.lapsed and step.key == key:
                         step.used = True
                         return step
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,10 @@ from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.review import BEGUN, Permission
 
 _MAX_PERMITTED = 1000
+_LOOK_S = 0.05
+_WITHDRAWN_S = 1.0
+"""For the bridge to say that a call had begun when its permission was taken back."""
+_LONGEST = 2000
 _KNOWN_WITHIN_S = 3.0
 """The bridge may hear of a call before this agent does."""
 
@@ -105,15 +110,33 @@ class Reviews:
                 verdict.give_back()
 
     async def _hold(self, permitted: _Permitted, asking: OpenCall) -> None:
-        """Permit it whenever the agent is not paused."""
+        """Permit it whenever the agent is not paused, as long as nothing in the world speaks against it.
+
+        The bridge may have to wait before it can begin the call.
+        """
         verdict = permitted.verdict
         permission = Permission(arguments=dict(verdict.arguments), on_duplicate=verdict.on_duplicate)
         while True:
             await self._control.unpaused()
             _check_wanted(permitted.asked, asking)
             permitted.held.clear()
+            _look_again(verdict)
             await permitted.review.update("may begin", **permission.data())
-            await permitted.held.wait()
+            await self._keep(permitted)
+
+    async def _keep(self, permitted: _Permitted) -> None:
+        """Keep a permission until a pause, or until something in the world speaks against it."""
+        while not permitted.held.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await permitted.held.wait()
+            try:
+                _look_again(permitted.verdict)
+            except SkillError as error:
+                # If the bridge has begun the call already, it is the call that has changed the world.
+                permitted.review.progress(f"held: {error}"[:_LONGEST])
+                await asyncio.sleep(_WITHDRAWN_S)
+                raise
 
     def _on_event(self, event: AgentEvent) -> None:
         """At a pause, at once: nothing may begin from then on."""
@@ -145,6 +168,13 @@ class Reviews:
         if verdict.note:
             text = f"{skill.name} (call {call.call_id}, begun by call {call.parent}): {verdict.note}"
             parts.queue.put_nowait(Notice(text, call.missions))
+
+
+def _look_again(verdict: Allow) -> None:
+    """Raises ``SkillError`` if the call must not begin any more."""
+    refusal = verdict.again(verdict.arguments)
+    if refusal is not None:
+        raise SkillError(refusal.text)
 
 
 def _check_wanted(asked: Asked, asking: OpenCall) -> None:

@@ -5,6 +5,8 @@ A model's call of a skill goes through the one ``Reviewer`` (``gates/chain.py``)
     verdict = await chain.review(request)
     if isinstance(verdict, Refuse):            # its text is the result of the call, an error
         ...
+    refusal = verdict.again(verdict.arguments)    # whoever has waited since looks at the world once more
+    ...
     try:
         call = await calls.start(skill, verdict.arguments, missions, on_duplicate=verdict.on_duplicate)
     except SkillError:
@@ -34,6 +36,11 @@ def nothing() -> None:
     """For an ``Allow`` with nothing to give back."""
 
 
+def no_objection(arguments: Mapping[str, Any]) -> Refuse | None:
+    """For an ``Allow`` that nothing in the world can change."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRequest:
     """A call that a model asks for, with arguments that fit the skill's schema."""
@@ -61,6 +68,9 @@ class Allow:
     """To be called if the call does not begin after all."""
     note: str = ""
     """What the model is to be told before the call's result, say that an operator has changed the arguments."""
+    again: Callable[[Mapping[str, Any]], Refuse | None] = no_objection
+    """What depends on the world, looked at once more right before the call begins, with the arguments that it then
+    has: a refusal if it must not begin after all. It neither waits nor uses anything up, and may be asked often."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
 
 from dimos_streams.agent.approvals import ApprovalBook
 from dimos_streams.agent.gates.approval import ApprovalGate
@@ -13,6 +15,7 @@ from dimos_streams.agent.gates.arguments import ArgumentsGate
 from dimos_streams.agent.gates.base import Allow, CallRequest, Gate, Refuse, Verdict, nothing
 from dimos_streams.agent.gates.duplicates import DuplicatesGate
 from dimos_streams.agent.gates.enabled import EnabledGate
+from dimos_streams.agent.gates.motions import FreeMotions
 from dimos_streams.agent.gates.permit import PermitGate
 from dimos_streams.agent.gates.plan import PlanGate
 from dimos_streams.agent.gates.rejected import RejectedGate
@@ -26,6 +29,7 @@ from dimos_streams.secrets import redacted
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _logger = logging.getLogger(__name__)
+_Look: TypeAlias = Callable[[Mapping[str, Any]], Refuse | None]
 
 
 class GateChain:
@@ -41,6 +45,7 @@ class GateChain:
         """See ``Reviewer``."""
         given: list[Callable[[], None]] = []
         notes: list[str] = []
+        looks: list[_Look] = []
         complete = False
         try:
             for gate in self.gates:
@@ -52,11 +57,16 @@ class GateChain:
                     given.append(verdict.give_back)
                 if verdict.note:
                     notes.append(verdict.note)
+                looks.append(partial(_look_again, gate, verdict))
+            again = partial(_first_objection, tuple(looks))
+            objection = again(request.arguments)  # some gates have waited
+            if objection is not None:
+                return objection
             complete = True
         finally:
             if not complete:
                 _all_back(given)
-        return Allow(request.arguments, request.on_duplicate, lambda: _all_back(given), "\n".join(notes))
+        return Allow(request.arguments, request.on_duplicate, lambda: _all_back(given), "\n".join(notes), again)
 
     def tool(self, skill: OfferedSkill) -> ToolSchema | None:
         """See ``Reviewer``."""
@@ -76,18 +86,19 @@ def build_chain(
     approvals: ApprovalBook,
     plans: PlanBook,
     rejections: Rejections,
+    begun: FreeMotions | None = None,
     motions: Callable[[], int | None] | None = None,
     pose: Callable[[], RobotPose | None] = lambda: None,
     permit: Callable[[CallRequest], Awaitable[None]] | None = None,
 ) -> GateChain:
-    """The chain of an agent. ``motions`` without a plan are those of a language model by default. ``permit`` is
-    ``Control.permit``. Raises ``UserError`` for a user's gate that can't be.
+    """The chain of an agent. ``motions`` without a plan are those of a language model by default; ``begun`` counts
+    them. ``permit`` is ``Control.permit``. Raises ``UserError`` for a user's gate that can't be.
 
     The order has reasons. What costs nothing comes first. Nobody is asked about arguments that do not fit. Users'
     gates see them before plans are compared, so a gate that changes arguments can't lead around a plan. The
     operator is asked last, and never again about what was rejected. Pause and step come after all that waits, so that
-    nothing begins while paused that was approved in the meantime; and a skill may have been disabled while its call
-    waited. Leases are the broker's.
+    nothing begins while paused that was approved in the meantime. When all that waits is over, gates look again
+    (``Allow.again``): a skill may have been disabled meanwhile, and the robot be elsewhere. Leases are the broker's.
     """
     duplicates = DuplicatesGate(settings.duplicates)
     gates: list[Gate] = [enabled, duplicates, ArgumentsGate()]
@@ -95,12 +106,13 @@ def build_chain(
         gates += [*(load_gate(name) for name in settings.gates), ArgumentsGate()]
     gates += [
         RejectedGate(rejections),
-        PlanGate(plans, Zones(settings.zones), motions=motions or settings.plan.free, pose=pose),
+        PlanGate(
+            plans, Zones(settings.zones), begun or FreeMotions(), motions=motions or settings.plan.free, pose=pose
+        ),
         ApprovalGate(approvals, settings.approval.rules),
     ]
     if permit is not None:
         gates.append(PermitGate(permit))
-    gates.append(enabled)
     return GateChain(gates, enabled=enabled, duplicates=duplicates)
 
 
@@ -131,12 +143,28 @@ async def _verdict(gate: Gate, request: CallRequest) -> Verdict:
         verdict = await gate.review(request)
     except Exception as error:
         _logger.exception("gate %s failed", type(gate).__name__)
-        why = f"{type(error).__name__}: {redacted(str(error))}"
-        return Refuse(f"Not run: the gate {type(gate).__name__} failed ({why})")
+        return _failed(gate, error)
     if not isinstance(verdict, Allow | Refuse):
         _logger.error("gate %s answered %r, neither Allow nor Refuse", type(gate).__name__, verdict)
         return Refuse(f"Not run: the gate {type(gate).__name__} gave no answer")
     return verdict
+
+
+def _look_again(gate: Gate, verdict: Allow, arguments: Mapping[str, Any]) -> Refuse | None:
+    try:
+        return verdict.again(arguments)
+    except Exception as error:
+        _logger.exception("gate %s failed", type(gate).__name__)
+        return _failed(gate, error)
+
+
+def _first_objection(looks: Sequence[_Look], arguments: Mapping[str, Any]) -> Refuse | None:
+    return next((refusal for look in looks if (refusal := look(arguments)) is not None), None)
+
+
+def _failed(gate: Gate, error: Exception) -> Refuse:
+    why = f"{type(error).__name__}: {redacted(str(error))}"
+    return Refuse(f"Not run: the gate {type(gate).__name__} failed ({why})")
 
 
 def _all_back(given: list[Callable[[], None]]) -> None:

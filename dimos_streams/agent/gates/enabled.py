@@ -40,8 +40,12 @@ class EnabledGate:
 
     async def review(self, request: CallRequest) -> Verdict:
         """See ``Gate``."""
-        if self.enabled(request.skill.name):
-            return Allow(request.arguments, request.on_duplicate)
-        return Refuse(
-            f"The operator has disabled {request.skill.name!r}. Do without it, or say what you need it for."
+        skill = request.skill.name
+        return self._refusal(skill) or Allow(
+            request.arguments, request.on_duplicate, again=lambda arguments: self._refusal(skill)
         )
+
+    def _refusal(self, skill: str) -> Refuse | None:
+        if self.enabled(skill):
+            return None
+        return Refuse(f"The operator has disabled {skill!r}. Do without it, or say what you need it for.")

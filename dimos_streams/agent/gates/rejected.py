@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from dimos_streams.agent.canonical import shown
 from dimos_streams.agent.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.rejections import Rejections
@@ -15,10 +18,15 @@ class RejectedGate:
 
     async def review(self, request: CallRequest) -> Verdict:
         """See ``Gate``."""
-        reason = self._rejections.why(request.skill.name, request.arguments, request.missions)
+        return self._refusal(request, request.arguments) or Allow(
+            request.arguments, request.on_duplicate, again=lambda arguments: self._refusal(request, arguments)
+        )
+
+    def _refusal(self, request: CallRequest, arguments: Mapping[str, Any]) -> Refuse | None:
+        reason = self._rejections.why(request.skill.name, arguments, request.missions)
         if reason is None:
-            return Allow(request.arguments, request.on_duplicate)
-        call = shown(request.skill.name, request.arguments)
+            return None
+        call = shown(request.skill.name, arguments)
         why = f": {reason}" if reason else ""
         text = f"Not run: the operator has rejected {call} in this mission{why}. Do not ask for it again as it is."
         return Refuse(text, charged=False)

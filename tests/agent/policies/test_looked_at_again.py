@@ -1,0 +1,207 @@
+"""What gates have found is looked at again when a call begins: the world has gone on while it waited."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import pytest
+
+from dimos_streams.agent.module import Agent
+from dimos_streams.agent.stopping import RobotState
+from dimos_streams.module import Module
+from dimos_streams.skill import Call, skill
+from tests.agent.policies.parts import Brain, decide, robot_stage
+from tests.agent.policies.test_on_behalf import round_with, world
+from tests.agent.stage import NoConfig, Stage
+from tests.helpers import run_virtual, until
+
+LAB: dict[str, Any] = {"name": "lab", "polygon": [[1, -1], [3, -1], [3, 1], [1, 1]]}
+ASK: dict[str, Any] = {"rules": [{"skill": name} for name in ("walk", "go_to")]}
+
+
+def stand(agent: Agent, x: float = 0.0, y: float = 0.0, yaw: float = 0.0) -> None:
+    agent.core._robot = lambda: RobotState(x=x, y=y, yaw=yaw)
+
+
+async def operator(made: Stage, name: str, **arguments: Any) -> None:
+    await (await made.harness.call(name, caller="operator", **arguments)).result()
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.parametrize("waits_for", ["approval", "step", "pause"])
+def test_a_robot_that_was_turned_while_its_call_waited_enters_no_zone(waits_for: str) -> None:
+    async def main() -> None:
+        brain = Brain([("walk", {"distance_m": -1.6})], [("walk", {"distance_m": 1.6})], "done")
+        config: dict[str, Any] = {"zones": [LAB], "plan": {"motions": 1}}
+        async with robot_stage(brain, approval={} if waits_for == "step" else ASK, **config) as (made, robot):
+            control, approvals = made.agent.core.control, made.agent.core.approvals
+            stand(made.agent)
+            if waits_for == "step":
+                await operator(made, "step", mode="on")
+            said = await made.say("back a little")
+            await until(lambda: control.waiting or approvals.pending())
+            if waits_for == "pause":
+                await operator(made, "pause")
+                await decide(made, "approve")
+                await until(lambda: control.waiting)
+            stand(made.agent, yaw=math.pi)
+            if waits_for == "approval":
+                await decide(made, "approve")
+            await operator(made, "step" if waits_for == "step" else "resume")
+            await until(lambda: len(made.entries("tool")) == 1)
+            assert "restricted zone 'lab'" in made.entries("tool")[0].text
+            assert robot.log_ == []
+            # The one free motion is still there, for a way that is free now.
+            await until(lambda: control.waiting or approvals.pending())
+            await (operator(made, "step") if waits_for == "step" else decide(made, "approve"))
+            await said.result()
+            assert robot.log_ == ["walk 1.6"]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B8")
+def test_the_straight_way_is_the_one_from_where_the_robot_is_then() -> None:
+    async def main() -> None:
+        async with robot_stage(Brain([("go_to", {"x": 0, "y": 5})], "no"), zones=[LAB], approval=ASK) as (
+            made,
+            robot,
+        ):
+            stand(made.agent)
+            said = await made.say("go")
+            await until(made.agent.core.approvals.pending)
+            stand(made.agent, x=4, y=-5)  # the lab lies between
+            await decide(made, "approve")
+            await said.result()
+            assert robot.log_ == []
+            assert "restricted zone 'lab'" in made.entries("tool")[0].text
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B8", "D5")
+@pytest.mark.parametrize("planned", [False, True])
+def test_arguments_of_the_operator_are_looked_at_too(planned: bool) -> None:
+    async def main() -> None:
+        steps = [{"skill": "walk", "arguments": {"distance_m": 0.5}}]
+        plan: list[Any] = [
+            [("create_plan", {"goal": "g", "steps": steps}), ("submit_plan", {"plan": "plan-1"})],
+        ]
+        brain = Brain(*(plan if planned else []), [("walk", {"distance_m": 0.5})], "no")
+        async with robot_stage(brain, zones=[LAB], approval=ASK) as (made, robot):
+            stand(made.agent)
+            said = await made.say("go")
+            if planned:
+                await decide(made, "approve")
+            await decide(made, "approve", arguments={"distance_m": 2})
+            await said.result()
+            assert robot.log_ == []
+            assert "walk(distance_m=2) needs an approved plan" in made.entries("tool")[-1].text
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B8")
+def test_a_planned_step_begins_wherever_the_robot_is_but_not_when_its_approval_has_lapsed() -> None:
+    async def main() -> None:
+        steps = [{"skill": "walk", "arguments": {"distance_m": distance}} for distance in (2, 3)]
+        brain = Brain(
+            [("create_plan", {"goal": "g", "steps": steps}), ("submit_plan", {"plan": "plan-1"})],
+            [("walk", {"distance_m": 2})],
+            [("walk", {"distance_m": 3})],
+            "no",
+        )
+        approval = {**ASK, "timeout_s": None}
+        async with robot_stage(brain, zones=[LAB], approval=approval, plan={"valid_s": 600}) as (made, robot):
+            stand(made.agent, yaw=math.pi)
+            said = await made.say("go")
+            await decide(made, "approve")
+            await until(lambda: made.agent.core.approvals.pending())
+            stand(made.agent)
+            await decide(made, "approve")
+            await until(lambda: robot.log_ == ["walk 2"])
+            await until(lambda: made.agent.core.approvals.pending())
+            await asyncio.sleep(601)
+            await decide(made, "approve")
+            await said.result()
+            assert robot.log_ == ["walk 2"]
+            assert "the approval of its plan lapsed while the call waited" in made.entries("tool")[-1].text
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("D5")
+def test_a_skill_that_is_disabled_between_the_gates_and_the_beginning_does_not_begin() -> None:
+    async def main() -> None:
+        async with robot_stage(Brain([("drop", {})], "no")) as (made, robot):
+            said = await made.say("go")
+            await until(made.agent.core.approvals.pending)
+            await operator(made, "pause")
+            await decide(made, "approve")
+            await operator(made, "set_skill", skill="drop", enabled=False)
+            await operator(made, "resume")
+            await said.result()
+            assert robot.log_ == []
+            assert "has disabled 'drop'" in made.entries("tool")[0].text
+
+    run_virtual(main())
+
+
+class Creeping(Module):
+    """Takes its time to end."""
+
+    config: NoConfig
+    log_: list[float]
+
+    async def start(self) -> None:
+        """See ``Module``."""
+        self.log_ = []
+
+    @skill(motion=True, on_duplicate="replace")
+    async def creep(self, call: Call, distance_m: float) -> None:
+        """Creep."""
+        self.log_.append(distance_m)
+        try:
+            await call.update("creeping")
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.3)
+
+
+@pytest.mark.feature("B8")
+def test_a_permission_is_taken_back_when_the_robot_is_turned_before_the_call_could_begin() -> None:
+    async def main() -> None:
+        robot = Creeping(name="creeping")
+        async with world(Brain(round_with("creep", distance_m=-1.6)), robot, zones=[LAB]) as w:
+            stand(w.agent)
+            await w.call("creep", distance_m=0.1)
+            await w.looking("creep")
+            await w.say()
+            await w.view("review_call", lambda view: view.answer == "may begin")
+            stand(w.agent, yaw=math.pi)
+            assert "restricted zone 'lab'" in (await w.lookout_closed("round")).text
+            assert robot.log_ == [0.1]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B8")
+def test_a_permission_that_a_pause_has_held_is_looked_at_again() -> None:
+    async def main() -> None:
+        robot = Creeping(name="creeping")
+        async with world(Brain(round_with("creep", distance_m=-1.6)), robot, zones=[LAB]) as w:
+            stand(w.agent)
+            await w.call("creep", distance_m=0.1)
+            await w.looking("creep")
+            await w.say()
+            await w.view("review_call", lambda view: view.answer == "may begin")
+            await w.operator("pause")
+            await asyncio.sleep(5)
+            stand(w.agent, yaw=math.pi)
+            await w.operator("resume")
+            assert "restricted zone 'lab'" in (await w.lookout_closed("round")).text
+            assert robot.log_ == [0.1]
+
+    run_virtual(main())
