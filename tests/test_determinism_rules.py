@@ -63,6 +63,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/agent/memo.py", "id"): "finds an object again that it holds; never put in an order",
     ("dimos_streams/perception/tracking.py", "id"): "tells tracks apart within one function; never put in an order",
     ("dimos_streams/runtime/supervisor.py", "set of tasks"): "of live runs only",
+    ("dimos_streams/tool_stream/directory.py", "hash"): "tells texts apart within one process; never put in an order",
     ("dimos_streams/testing/model_server.py", "asyncio.new_event_loop"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "set of tasks"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "threading.Thread"): "a real HTTP server for tests",

@@ -22,6 +22,7 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.look_out_for import LookOut
 from dimos_streams.testing import FaultBus, Faults, ModuleHarness
+from dimos_streams.tool_stream.directory import ALIVE_S
 from dimos_streams.tool_stream.event import CALLS, Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 from tests.agent.policies.parts import Brain, Robot
@@ -463,7 +464,7 @@ def test_an_operators_skill_that_appears_later_is_out_of_reach_too() -> None:
             await w.looking()
             await w.remove("plain")
             await w.add(Late(name="late"))
-            await asyncio.sleep(1)
+            await asyncio.sleep(2 * ALIVE_S)  # of modules that live, the one that was there first is called
             w.appear()
             ended = await w.lookout_closed()
             assert ended.outcome is Outcome.FAILED
