@@ -60,6 +60,10 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/runtime/registry.py", "os.getpid"): "names the directory of a live run",
     ("dimos_streams/runtime/worker.py", "threading.Thread"): "ends a worker process whose parent has died",
     ("dimos_streams/tool_stream/host.py", "os.getpid"): "heartbeats of live runs; in virtual time it is 0",
+    (
+        "dimos_streams/tool_stream/host.py",
+        "secrets.token_hex",
+    ): "nobody may guess a live instance; in virtual time it is left out",
     ("dimos_streams/agent/memo.py", "id"): "finds an object again that it holds; never put in an order",
     ("dimos_streams/perception/tracking.py", "id"): "tells tracks apart within one function; never put in an order",
     ("dimos_streams/runtime/supervisor.py", "set of tasks"): "of live runs only",

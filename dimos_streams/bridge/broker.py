@@ -107,6 +107,10 @@ class Broker:
             "calls": self._requests.malformed,
         }
 
+    def contradictions(self) -> int:
+        """Instances of modules, and events of calls, that came in another one's name; none was believed."""
+        return self.directory.contradictions + self.receiver.statistics().foreign
+
     async def skills(self) -> list[OfferedSkill]:
         """See ``SkillGateway``."""
         return [
@@ -310,7 +314,7 @@ class Broker:
         return future
 
     def _on_status(self, status: ModuleStatus) -> None:
-        self.receiver.on_status(status)
+        self.receiver.on_status(status, bound=self.directory.is_bound(status.module, status.instance))
         self._tending.on_status(status)
         self._reviews.on_status(status)
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from dimos_streams import clock
 from dimos_streams.bridge.journal import CallRow
 from dimos_streams.skill import OnLoss
-from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent, json_text
 from dimos_streams.tool_stream.gateway import CallView
 
 REQUESTED, OPEN, CLOSED = "requested", "open", "closed"
@@ -82,17 +82,20 @@ class CallState:
     since: float = field(default_factory=clock.monotonic)
     """When it was requested, or taken over from the journal, on the loop's clock."""
     instance: str = ""
-    """The start of its module in which it runs, empty until a heartbeat lists it."""
+    """The start of its module in which it runs, empty until an event of it tells, or a heartbeat lists it."""
     listed: float = 0.0
     """When its module last showed that it runs it, by an event or a heartbeat, on the loop's clock."""
     request: Repeat | None = None
     cancel: Repeat | None = None
     cancel_reason: str = ""
+    foreign: bool = False
+    """It was begun without the broker, since that started."""
     beheaded: bool = False
     """Its ``open`` is gone, and with it what it uses; that is looked up when its skill is known."""
     closing: bool = False
     """It is being given up as lost."""
     last: ToolEvent | None = None
+    _size: int = 0
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -107,6 +110,8 @@ class CallState:
         if event.type != "gap":  # which the receiver makes itself, of silence
             self.listed = clock.monotonic()
         milestone = event.type in ("open", "close")
+        if event.instance and not self.instance:
+            self.instance, milestone = event.instance, True
         if self.state == REQUESTED:
             self.state, self.request, milestone = OPEN, None, True
         if self.answer is None and event.type in ("update", "close"):
@@ -116,6 +121,14 @@ class CallState:
             self.result = event.data.get("result")
             self.cancel = None
         return milestone
+
+    @property
+    def size(self) -> int:
+        """Bytes of what is remembered of it, once it is closed; its last event says the same again."""
+        if self._size == 0:
+            texts = (self.text, self.answer or "", json_text(self.arguments), json_text(self.result))
+            self._size = 1000 + 2 * sum(map(len, texts))
+        return self._size
 
     def wake(self) -> None:
         """Wake who waits for what has happened; after the events are safe in the journal."""
@@ -210,11 +223,16 @@ class CallState:
         )
 
 
+KEEP_CLOSED_BYTES = 4 * 1024 * 1024
+"""Of the texts, arguments and results of closed calls; those that are forgotten for it are in the journal."""
+
+
 class Calls:
     """The calls that the broker remembers: all open ones and the newest closed ones."""
 
     def __init__(self, keep_closed: int = 1000) -> None:
         self._keep_closed = keep_closed
+        self._closed_bytes = 0
         self._open: dict[str, CallState] = {}
         self._closed: OrderedDict[str, CallState] = OrderedDict()
 
@@ -231,6 +249,7 @@ class Calls:
         """Remember a call."""
         if call.state == CLOSED:
             self._closed[call.call_id] = call
+            self._closed_bytes += call.size
             self._forget()
         else:
             self._open[call.call_id] = call
@@ -246,5 +265,5 @@ class Calls:
         return list(self._open.values())
 
     def _forget(self) -> None:
-        while len(self._closed) > self._keep_closed:
-            self._closed.popitem(last=False)
+        while len(self._closed) > self._keep_closed or self._closed_bytes > KEEP_CLOSED_BYTES:
+            self._closed_bytes -= self._closed.popitem(last=False)[1].size

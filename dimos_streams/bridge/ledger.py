@@ -17,6 +17,8 @@ from dimos_streams.tool_stream.receiver import Resume
 
 MAX_OPEN = 1000
 """Calls that may be open at a time; more are refused."""
+MAX_FOREIGN = 500
+"""Of these, calls that were begun without the bridge; more are not looked at."""
 _KEPT_CLOSED = 1000
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -30,6 +32,7 @@ class Ledger:
         self.hub = hub
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()
+        self._foreign = 0
         self.ignored = 0
         """Events of calls that were closed already, or of too many calls."""
         self.closed: dict[str, int] = dict.fromkeys(map(str, Outcome), 0)
@@ -82,6 +85,7 @@ class Ledger:
         for call in touched.values():
             if call.state == CLOSED:
                 self.closed[str(call.outcome)] += 1
+                self._foreign -= call.foreign
                 self.leases.release(call.call_id)
                 self.calls.close(call)
             call.wake()
@@ -101,7 +105,7 @@ class Ledger:
         """Where a receiver stands in a call."""
         call = self.calls.get(call_id)
         if call is not None:
-            return Resume(call.last_seq, call.state == CLOSED)
+            return Resume(call.last_seq, call.state == CLOSED, call.instance)
         row = self.journal.call(call_id)
         return Resume(row.last_seq, row.closed) if row else Resume()
 
@@ -109,10 +113,12 @@ class Ledger:
         call = self.calls.get(event.call_id)
         if call is not None or self.journal.call(event.call_id) is not None:
             return call
-        if len(self.calls.open) >= MAX_OPEN:
-            _log.warning("more than %d open calls; event of call %r ignored", MAX_OPEN, event.call_id)
+        if self._foreign >= MAX_FOREIGN or len(self.calls.open) >= MAX_OPEN:
+            _log.warning("more open calls than can be looked after; event of call %r ignored", event.call_id)
             return None
         call = CallState.from_event(event)
+        call.foreign = True
+        self._foreign += 1
         self.leases.take(call.call_id, call.uses)
         self.calls.add(call)
         return call

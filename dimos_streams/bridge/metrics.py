@@ -29,6 +29,7 @@ def _bus(page: Exposition, broker: Broker) -> None:
     page.counter("bus_dropped", "Messages dropped, oldest first, from queues that were full.", bus.dropped)
     page.counter("bus_handler_errors", "Messages whose handler raised.", bus.errors)
     page.counter("malformed", "Messages skipped because they were none.", broker.malformed(), "reader")
+    page.counter("contradictions", "What came in another one's name and was not believed.", broker.contradictions())
 
 
 def _receiver(page: Exposition, broker: Broker) -> None:

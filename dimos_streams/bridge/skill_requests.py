@@ -24,6 +24,7 @@ from dimos_streams.tool_stream.event import (
     CANCELS,
     EVENTS,
     MAX_ARGUMENTS,
+    REQUEST_BYTES,
     REQUESTS,
     Outcome,
     is_call_id,
@@ -35,6 +36,8 @@ from dimos_streams.tool_stream.event import (
 from dimos_streams.tool_stream.wire import pack_event
 
 _MAX_PENDING = 100
+_MAX_FROM_NOWHERE = 20
+"""Of these, requests that name no call that is open."""
 _LOOK_S = 0.05
 _MAX_TEXT = 4000
 _INTRODUCTION_S = 1.0
@@ -78,8 +81,8 @@ class SkillRequests:
     def start(self) -> None:
         """Begin to listen. The bus must be open."""
         self._subscriptions = [
-            self._bus.subscribe(CALLS, self._on_call),
-            self._bus.subscribe(CANCELS, self._on_cancel),
+            self._bus.subscribe(CALLS, self._on_call, capacity_bytes=REQUEST_BYTES),
+            self._bus.subscribe(CANCELS, self._on_cancel, capacity_bytes=REQUEST_BYTES),
         ]
 
     async def stop(self) -> None:
@@ -112,7 +115,7 @@ class SkillRequests:
         elif message.call_id in self._pending:
             sign = ToolStreamRequest(utime=clock.utime(), kind=PENDING, call_id=message.call_id)
             self._bus.publish(REQUESTS, encode(sign))
-        elif len(self._pending) < _MAX_PENDING:
+        elif self._has_room(message.parent):
             parent = self._ledger.calls.get(message.parent)
             # Who calls is not taken from the message: it is whoever began the call that asks.
             call = CallState(
@@ -127,6 +130,15 @@ class SkillRequests:
             pending = self._pending[call.call_id] = _Pending(call)
             pending.task = asyncio.get_running_loop().create_task(self._begin(pending), name=f"admit {call.call_id}")
             pending.task.add_done_callback(lambda task: self._on_done(pending, task))
+
+    def _has_room(self, parent: str) -> bool:
+        """Whether another request may wait. Those that no open call makes are few, and end within a moment."""
+        if len(self._pending) >= _MAX_PENDING:
+            return False
+        if self._ledger.calls.get(parent) is not None:
+            return True
+        unknown = (self._ledger.calls.get(each.call.parent) is None for each in self._pending.values())
+        return sum(unknown) < _MAX_FROM_NOWHERE
 
     def _tell_again(self, call: CallState) -> None:
         """Who asks a second time has not heard the first answer."""

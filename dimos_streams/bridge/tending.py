@@ -118,7 +118,7 @@ class Tending:
             if call is None:
                 continue
             call.module = call.module or status.module
-            if call.module != status.module:
+            if call.module != status.module or call.instance not in ("", status.instance):
                 continue
             if call.state == CLOSED:
                 # It runs on, or again, in a module that had been given up; one that has ended overhears this.
@@ -131,7 +131,7 @@ class Tending:
                 call.listed = now
                 if call.beheaded and call.skill:
                     self._look_up_leases(call)
-                if not call.instance:
+                if not call.instance and self._directory.is_bound(call.module, status.instance):
                     call.instance = status.instance
                     self._ledger.save(call)
 
@@ -239,4 +239,5 @@ def _event(call: CallState, seq: int, type: EventType, text: str, data: dict[str
         caller=call.caller,
         text=text,
         data=data,
+        instance=call.instance,
     )

@@ -24,7 +24,7 @@ MAX_MESSAGE = 8 * 1024 * 1024
 """Larger messages are not published, and thrown away where they come in."""
 _SLICE = 64
 """Messages that one subscription handles before other work on the loop has its turn,"""
-_SLICE_S = 0.005
+SLICE_S = 0.002
 """or what comes first, seconds."""
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -98,7 +98,7 @@ class Subscription:
             self._drain(loop)
 
     def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
-        until = loop.time() + _SLICE_S
+        until = loop.time() + SLICE_S
         for _ in range(_SLICE):
             if self._closed or not self._queue or loop.time() > until:
                 break

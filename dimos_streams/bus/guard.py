@@ -1,8 +1,9 @@
 """Keeps datagrams away that would crash the LCM library (Linux).
 
 A datagram ("LC02", or the first "LC03" fragment) whose channel name has no terminating NUL makes LCM 1.5 read past
-its end and kills the process. A fragment may claim to be all of a message of 256 MB, which LCM then delivers. A
-classic BPF program on the receiving socket drops such datagrams in the kernel.
+its end and kills the process. A fragment may claim to be all of a message of 256 MB, which LCM then delivers, or be
+of a message that is larger than any that is taken. A classic BPF program on the receiving socket drops such datagrams
+in the kernel.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import socket
 import struct
 import sys
 
+from dimos_streams.bus.base import MAX_MESSAGE
+
 _SO_ATTACH_FILTER = 26
 _UDP_HEADER = 8  # a filter on a UDP socket sees the datagram from its UDP header on
 _SHORT, _SHORT_HEADER = 0x4C433032, 8  # "LC02", sequence number, channel
@@ -21,7 +24,7 @@ _MESSAGE_SIZE, _FRAGMENT_OFFSET, _FRAGMENT_NUMBER, _FRAGMENT_COUNT = 8, 12, 16, 
 _MAX_FRAGMENT = 0xFFFF
 _CHANNEL_MAX = 64
 _LD_W_ABS, _LD_H_ABS, _LD_B_ABS, _JEQ, _RET = 0x20, 0x28, 0x30, 0x15, 0x06
-_MULTIPLY, _TO_X, _JGT_X, _JGE_X = 0x24, 0x07, 0x2D, 0x3D
+_MULTIPLY, _TO_X, _JGT_X, _JGE_X, _JGT = 0x24, 0x07, 0x2D, 0x3D, 0x25
 _ACCEPT, _DROP = 0xFFFFFFFF, 0
 
 _Instruction = tuple[int, int, int, int]
@@ -74,6 +77,7 @@ def _program() -> bytes:
         (_MULTIPLY, 0, 0, _MAX_FRAGMENT),
         (_TO_X, 0, 0, 0),
         (_LD_W_ABS, 0, 0, _UDP_HEADER + _MESSAGE_SIZE),
+        (_JGT, 4, 0, MAX_MESSAGE),
         (_JGT_X, 3, 0, 0),
         (_TO_X, 0, 0, 0),
         (_LD_W_ABS, 0, 0, _UDP_HEADER + _FRAGMENT_OFFSET),

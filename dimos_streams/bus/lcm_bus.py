@@ -11,7 +11,7 @@ import re
 from typing import Any, Protocol
 
 from dimos_streams.bus import guard
-from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
+from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, SLICE_S, Bus, Handler, Subscription, Wants
 from dimos_streams.bus.udpm import UdpmSocket
 from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.errors import BusError
@@ -138,8 +138,9 @@ class LcmBus(Bus):
 
     def _read(self) -> None:
         lcm, loop = self._opened_lcm(), self._opened_loop()
+        until = loop.time() + SLICE_S
         for _ in range(_BURST):
-            if lcm.handle_timeout(0) <= 0:
+            if lcm.handle_timeout(0) <= 0 or loop.time() > until:
                 break
         news, self._news = self._news, {}
         # The loop's next turn would be later by as much as most handlers take.

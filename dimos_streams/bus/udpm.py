@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from dimos_streams.bus.base import MAX_MESSAGE
 from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.errors import BusUrlError
 
@@ -24,12 +25,12 @@ _FRAGMENT_HEADER = struct.Struct(">IIIIHH")
 _DATAGRAM = 65507
 _FRAGMENT_SPACE = _DATAGRAM - _FRAGMENT_HEADER.size
 _LONGEST_CHANNEL = 63
-_LONGEST_MESSAGE = 1 << 28
+_LONGEST_MESSAGE = MAX_MESSAGE
 _MAX_FRAGMENTS = 0xFFFF
 _RECEIVE_BUFFER = 4 << 20
 _SENDERS = 64
 """Whose messages are put together at the same time; each has one that is not complete."""
-_MAX_HELD = 256 << 20
+_MAX_HELD = 2 * MAX_MESSAGE
 """Bytes of all of them; beyond it, the one that began first is given up."""
 
 Deliver = Callable[[str, bytes], None]
@@ -153,7 +154,7 @@ class UdpmSocket:
     def _take_fragment(self, size: int, sender: object) -> None:
         _, number, total, offset, index, count = _FRAGMENT_HEADER.unpack_from(self._buffer)
         begin = _FRAGMENT_HEADER.size
-        if not index < count or total > count * _FRAGMENT_SPACE:
+        if not index < count or total > min(count * _FRAGMENT_SPACE, _LONGEST_MESSAGE):
             return
         if index == 0:
             named = self._name(begin, size)

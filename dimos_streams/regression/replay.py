@@ -14,9 +14,9 @@ from dimos_streams import clock
 from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.errors import ModuleFailedError, UserError
-from dimos_streams.messages.codec import decode, split_channel
-from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.errors import MessageError, ModuleFailedError, UserError
+from dimos_streams.messages.codec import decode, encode, split_channel
+from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamRequest
 from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.module import LOSS_BOUND_S, RunContext, Services
 from dimos_streams.recording.format import LogEvent
@@ -34,6 +34,7 @@ from dimos_streams.regression.scope import Scope, call_of, scope_of
 from dimos_streams.regression.tolerances import EXACT, LIVE, Tolerances
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS
+from dimos_streams.tool_stream.receivers import named
 from dimos_streams.tool_stream.wire import unpack_event
 
 _SHOWN_CHANNELS = 8
@@ -217,6 +218,8 @@ class _Replay:
         made_up = self._made_up.pop(event.offset, None)
         if made_up is not None:
             self._bus.publish(CALLS, made_up)
+        elif event.channel == REQUESTS:
+            self._bus.publish(event.channel, _unsigned(event.data))
         else:
             self._bus.publish(event.channel, event.data)
         self._inputs += 1
@@ -277,3 +280,13 @@ class _Replay:
         if self._log.damaged_bytes:
             remarks.append(f"{self._log.damaged_bytes} bytes of the log are damaged, first {self._log.damages[0]}")
         return remarks
+
+
+def _unsigned(data: bytes) -> bytes:
+    """A request to an instance of the recorded run, as one to whoever has the call now."""
+    try:
+        request = decode(ToolStreamRequest, data, REQUESTS)
+    except MessageError:  # whoever reads it says so
+        return data
+    request.receiver = named(request.receiver)[0]
+    return encode(request)

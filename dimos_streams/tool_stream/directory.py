@@ -149,6 +149,11 @@ class ModuleDirectory:
         entry = self._entries.get(name)
         return None if entry is None else self._view(name, entry)
 
+    def is_bound(self, name: str, instance: str) -> bool:
+        """Whether an instance is the one that speaks for a module."""
+        entry = self._entries.get(name)
+        return entry is not None and entry.instances.is_bound(instance)
+
     def superseded(self, name: str, instance: str) -> bool:
         """Whether an instance of a module has fallen silent and another one has taken its place."""
         entry = self._entries.get(name)

@@ -31,6 +31,10 @@ STATUS = channel_name("/module_status", ModuleStatus)
 
 MAX_PAYLOAD = 48_000
 """Bytes of text and data in one event: with its other fields it stays below what an untuned machine delivers."""
+MAX_EVENT = 60_000
+"""Bytes of a whole event; what is larger no publisher sends."""
+REQUEST_BYTES = 2 * 1024 * 1024
+"""Of requests, calls and cancels that wait for a handler, each."""
 MAX_ARGUMENTS = 40_000
 """Bytes of a call's arguments as JSON: call and ``open`` event must each fit into one datagram."""
 MAX_NAME = 200
@@ -70,6 +74,8 @@ class ToolEvent:
     text: str
     data: Mapping[str, Any] = field(default_factory=dict)
     """For ``close``: ``outcome``, and ``result`` where there is one."""
+    instance: str = field(default="", compare=False, repr=False)
+    """The start of the module that writes the stream; on the bus only, empty if it is not told."""
 
     @property
     def outcome(self) -> Outcome | None:

@@ -7,12 +7,14 @@ import hashlib
 import json
 import logging
 import os
+import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.allowance import Allowance
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.errors import CallRejectedError, MessageError, SkillArgumentError, SkillError, UnknownSkillError
 from dimos_streams.limited_log import LimitedLog
@@ -29,6 +31,7 @@ from dimos_streams.tool_stream.event import (
     CANCELS,
     MAX_ARGUMENTS,
     OUTCOMES,
+    REQUEST_BYTES,
     STATUS,
     Outcome,
     is_call_id,
@@ -38,7 +41,7 @@ from dimos_streams.tool_stream.event import (
     on_loss_of,
 )
 from dimos_streams.tool_stream.loss import LossWatch
-from dimos_streams.tool_stream.publisher import ToolStreamPublisher
+from dimos_streams.tool_stream.publisher import CallWriter, ToolStreamPublisher
 from dimos_streams.tool_stream.running_call import RunningCall, run_call
 
 HEARTBEAT_RETRY_S = 0.1
@@ -47,6 +50,13 @@ _REMEMBERED_CALLS = 4096
 _MAX_TEXT = 4000
 _MAX_SKILLS_JSON = 55_000
 _CANCEL_BOUND_S = 2.0
+_MAX_OPEN = 1000
+"""Calls that a module runs at a time; more are rejected."""
+_MAX_MESSAGE = 512 * 1024
+_REJECTIONS = (50.0, 200.0)
+"""Calls that are rejected in a second, and at once. Each is two events, which nobody may make a flood of; whoever is
+not answered asks again."""
+_DESCRIBE_EVERY_S = 0.1
 
 _logger = logging.getLogger(__name__)
 _log = LimitedLog(_logger)
@@ -78,19 +88,24 @@ class SkillHost:
         self._instance = ""
         self._pid, self._host, self._started_utime = 0, "", 0
         self._rival = ""
+        self._rejections = Allowance(*_REJECTIONS)
+        self._described: asyncio.TimerHandle | None = None
+        self._asked_again = False
 
     def start(self) -> None:
         """Begin to take calls. The bus must be open."""
-        # Virtual runs must not depend on the process they happen in.
+        # Virtual runs must not depend on the process they happen in. Live, nobody can guess the name of an instance.
         self._pid = 0 if clock.is_virtual() else os.getpid()
         self._host = "" if clock.is_virtual() else os.uname().nodename
         self._started_utime = clock.utime()
-        self._instance = f"{self._started_utime:x}-{self._pid:x}"
+        secret = "" if clock.is_virtual() else f"-{secrets.token_hex(6)}"
+        self._instance = f"{self._started_utime:x}-{self._pid:x}{secret}"
+        self.publisher.instance = self._instance
         self.publisher.start()
         self.directory.start()
         self._subscriptions = [
-            self._bus.subscribe(CALLS, self._on_call),
-            self._bus.subscribe(CANCELS, self._on_cancel),
+            self._bus.subscribe(CALLS, self._on_call, capacity_bytes=REQUEST_BYTES),
+            self._bus.subscribe(CANCELS, self._on_cancel, capacity_bytes=REQUEST_BYTES),
         ]
         self._heart = asyncio.get_running_loop().create_task(self._beat(), name="heartbeat")
 
@@ -136,6 +151,9 @@ class SkillHost:
         for subscription in self._subscriptions:
             subscription.close()
         self._subscriptions = []
+        if self._described is not None:
+            self._described.cancel()
+            self._described = None
         self.publisher.stop()
         self.directory.stop()
 
@@ -188,11 +206,29 @@ class SkillHost:
         self._bus.publish(STATUS, encode(status))
 
     def _describe(self) -> None:
+        """Say at once what is asked for, but to many who ask in one moment only once more."""
+        if self._described is None:
+            self._described = asyncio.get_running_loop().call_later(_DESCRIBE_EVERY_S, self._describe_again)
+            self._tell_skills()
+        else:
+            self._asked_again = True
+
+    def _describe_again(self) -> None:
+        self._described = None
+        if self._asked_again:
+            self._asked_again = False
+            self._describe()
+
+    def _tell_skills(self) -> None:
         for name in self._modules:
             self._send_status(name, with_skills=True)
 
     def _on_call(self, channel: str, data: bytes) -> None:
         try:
+            if len(data) > _MAX_MESSAGE:
+                raise MessageError(
+                    channel, SkillCall.msg_name, f"it has {len(data)} bytes, {_MAX_MESSAGE} are possible"
+                )
             message = decode(SkillCall, data, channel=channel)
             hosted = self._modules.get(message.module)
             if hosted is None:
@@ -227,36 +263,19 @@ class SkillHost:
         self, hosted: _Hosted, message: SkillCall, arguments: Mapping[str, Any], on_loss: OnLoss | None
     ) -> None:
         spec = hosted.skills.get(message.skill)
-        prefix = hosted.module.context.namespace
-        uses = sorted(f"{prefix}{resource}" for resource in spec.policy.uses) if spec else []
         size = len(json_text(arguments).encode())
-        lasting = {"on_loss": on_loss} if on_loss == "continue" else {}
-        shown = arguments if size <= MAX_ARGUMENTS else {}
-        writer = self.publisher.begin(
-            message.call_id,
-            module=message.module,
-            skill=message.skill,
-            caller=message.caller,
-            text=f"{message.skill}({_listed(shown)})"[:_MAX_TEXT],
-            data={"arguments": shown, "parent": message.parent, "uses": uses, **lasting},
-        )
         try:
-            if size > MAX_ARGUMENTS:
-                problem = f"they have {size} bytes, {MAX_ARGUMENTS} are possible"
-                raise SkillArgumentError(message.skill, {"arguments": problem})
-            if spec is None:
-                raise UnknownSkillError(message.skill, hosted.skills)
-            _check_audience(spec, message)
-            checked = spec.validate(arguments)
-            if spec.policy.moves and hosted.loss.runaway:
-                raise CallRejectedError(
-                    f"module {message.module!r} can't move the robot: its call {hosted.loss.runaway} does not end, so"
-                    " its velocities are cut off"
-                )
+            spec, checked = self._checked(hosted, message, arguments, size)
         except SkillError as error:
-            writer.close(Outcome.REJECTED, redacted(str(error))[:_MAX_TEXT], {})
-            self._seen[message.call_id] = Outcome.REJECTED
+            if self._rejections.take():
+                writer = self._open(hosted, message, spec, arguments if size <= MAX_ARGUMENTS else {}, on_loss)
+                writer.close(Outcome.REJECTED, redacted(str(error))[:_MAX_TEXT], {})
+                self._seen[message.call_id] = Outcome.REJECTED
+            else:
+                del self._seen[message.call_id]
+                _log.warning("more calls than can be rejected; call %r of %r ignored", message.call_id, message.skill)
             return
+        writer = self._open(hosted, message, spec, arguments, on_loss)
         client: SkillClient = BusSkillClient(
             self._bus, self.directory, call_id=message.call_id, caller=message.caller
         )
@@ -269,6 +288,47 @@ class SkillHost:
         )
         hosted.calls[message.call_id] = (running, task)
         task.add_done_callback(lambda _: self._forget(hosted, running))
+
+    def _checked(
+        self, hosted: _Hosted, message: SkillCall, arguments: Mapping[str, Any], size: int
+    ) -> tuple[SkillSpec, dict[str, Any]]:
+        """The skill that is called, and its arguments. Raises ``SkillError`` for a call that can't begin."""
+        spec = hosted.skills.get(message.skill)
+        if size > MAX_ARGUMENTS:
+            problem = f"they have {size} bytes, {MAX_ARGUMENTS} are possible"
+            raise SkillArgumentError(message.skill, {"arguments": problem})
+        if spec is None:
+            raise UnknownSkillError(message.skill, hosted.skills)
+        _check_audience(spec, message)
+        checked = spec.validate(arguments)
+        if len(hosted.calls) >= _MAX_OPEN:
+            raise CallRejectedError(f"module {message.module!r} runs {_MAX_OPEN} calls already")
+        if spec.policy.moves and hosted.loss.runaway:
+            raise CallRejectedError(
+                f"module {message.module!r} can't move the robot: its call {hosted.loss.runaway} does not end, so"
+                " its velocities are cut off"
+            )
+        return spec, checked
+
+    def _open(
+        self,
+        hosted: _Hosted,
+        message: SkillCall,
+        spec: SkillSpec | None,
+        arguments: Mapping[str, Any],
+        on_loss: OnLoss | None,
+    ) -> CallWriter:
+        prefix = hosted.module.context.namespace
+        uses = sorted(f"{prefix}{resource}" for resource in spec.policy.uses) if spec else []
+        lasting = {"on_loss": on_loss} if on_loss == "continue" else {}
+        return self.publisher.begin(
+            message.call_id,
+            module=message.module,
+            skill=message.skill,
+            caller=message.caller,
+            text=f"{message.skill}({_listed(arguments)})"[:_MAX_TEXT],
+            data={"arguments": arguments, "parent": message.parent, "uses": uses, **lasting},
+        )
 
     def _on_cancel(self, channel: str, data: bytes) -> None:
         try:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.allowance import Allowance
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.errors import MessageError, StreamClosedError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
-from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, Outcome, json_text
+from dimos_streams.tool_stream.event import EVENTS, REQUEST_BYTES, REQUESTS, EventType, Outcome, json_text
 from dimos_streams.tool_stream.history import History
-from dimos_streams.tool_stream.receivers import RECEIVER_GONE_S, Receivers
+from dimos_streams.tool_stream.receivers import RECEIVER_GONE_S, Receivers, named
 from dimos_streams.tool_stream.wire import EventPacker
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -27,6 +28,8 @@ RECEIVER_ANSWERS_S = 0.3
 """A call that has filled its window waits once for so long, for a receiver that was not heard of lately."""
 _TURN = 32
 """Events of one call after which the rest of the loop has its turn."""
+_REPAIR_RATE = 32 * 1024 * 1024
+"""Bytes a second that are sent again."""
 _REPAIR_SLICE = 64
 """Events sent again for one request; the receiver asks for the rest."""
 
@@ -57,7 +60,7 @@ class CallWriter:
         """Whether an update has been sent."""
         self.acknowledged_at = float("-inf")
         """When any receiver acknowledged something of it, on the loop's clock."""
-        self._packer = EventPacker(call_id, module, skill, caller)
+        self._packer = EventPacker(call_id, module, skill, caller, publisher.instance)
         self._publisher = publisher
         self._acked: dict[str, int] = {}
         self._safe = 0
@@ -198,6 +201,11 @@ class ToolStreamPublisher:
         self._on_describe = on_describe or (lambda: None)
         self.limits = limits or PublisherLimits()
         self.receivers = Receivers()
+        self.instance = ""
+        """Goes with each event; receivers name it in their requests. Set it before the first call."""
+        self._bound = float("-inf")
+        """When a receiver named it last."""
+        self._repairs = Allowance(_REPAIR_RATE, _REPAIR_RATE)
         self._bus = bus
         self._open: dict[str, CallWriter] = {}
         self._ended: OrderedDict[str, CallWriter] = OrderedDict()
@@ -206,7 +214,7 @@ class ToolStreamPublisher:
 
     def start(self) -> None:
         """Listen for requests. The bus must be open."""
-        self._subscription = self._bus.subscribe(REQUESTS, self._on_request)
+        self._subscription = self._bus.subscribe(REQUESTS, self._on_request, capacity_bytes=REQUEST_BYTES)
 
     def stop(self) -> None:
         """Stop listening. Twice is fine."""
@@ -279,15 +287,25 @@ class ToolStreamPublisher:
             self._on_describe()
             return
         writer = self._open.get(request.call_id) or self._ended.get(request.call_id)
-        if writer is None:
+        receiver, instance = named(request.receiver)
+        if writer is None or not self._is_meant(instance):
             return
         if request.kind == "ack":
-            self.receivers.heard(request.receiver)
-            writer.acknowledge(request.receiver, request.to_seq)
+            self.receivers.heard(receiver)
+            writer.acknowledge(receiver, request.to_seq)
             if writer.closed:
                 self._let_go()
         elif request.kind == "repair":
             self._repair(writer, request)
+
+    def _is_meant(self, instance: str) -> bool:
+        """Whether a request is of somebody who has read this instance's events. Of one who does not tell, only while
+        nobody else is there."""
+        now = clock.monotonic()
+        if instance == self.instance:
+            self._bound = now
+            return True
+        return not instance and now - self._bound > RECEIVER_GONE_S
 
     def _let_go(self) -> None:
         """Forget ended calls that every receiver has to the end; the host remembers their ids."""
@@ -304,7 +322,8 @@ class ToolStreamPublisher:
     def _repair(self, writer: CallWriter, request: ToolStreamRequest) -> None:
         found, gone = writer.repair(request.from_seq, request.to_seq)
         for encoded in found:
-            self.publish(encoded)
+            if self._repairs.take(len(encoded)):  # what is too much is asked for again
+                self.publish(encoded)
         if gone:
             answer = ToolStreamRequest(
                 utime=clock.utime(),

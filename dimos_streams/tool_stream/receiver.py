@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
+import itertools
 import logging
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dimos_streams import clock
+from dimos_streams.allowance import Allowance
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.errors import MessageError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
-from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUESTS, ToolEvent
+from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent
+from dimos_streams.tool_stream.inflow import Inflow, Inflows
+from dimos_streams.tool_stream.receivers import name_of, named
 from dimos_streams.tool_stream.wire import unpack_event
 
 _log = LimitedLog(logging.getLogger(__name__))
+_seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
 ACK_EVERY = 64
 ACK_DELAY_S = 0.01
@@ -26,12 +31,13 @@ SETTLE_S = 0.003
 REPAIR_DELAYS_S = (0.005, 0.01, 0.02, 0.04, 0.08, *(0.16,) * 17)
 """Pauses after each request without an answer; then the events count as gone. 2.9 s in all, and so many requests
 that at 30 % loss in both directions one of three million ranges is given up."""
-MAX_PENDING = 2048
-"""Events of one call kept that came ahead of a missing one; more are dropped and asked for later."""
 _MAX_BATCH = 256
 """Events that are handed over together at most."""
 _MAX_RANGES = 256
-_REMEMBERED = 4096
+_QUEUE_BYTES = 8 * 1024 * 1024
+_REQUEST_RATE = 10_000.0
+"""Requests for missing events in a second, of all calls together; and calls looked at in one turn of the loop:"""
+_MAX_DUE = 256
 _EVERYTHING = 2**31 - 1
 
 
@@ -41,6 +47,8 @@ class Resume:
 
     delivered: int = 0
     closed: bool = False
+    instance: str = ""
+    """Whose call it is, as far as that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +61,8 @@ class ReceiverStatistics:
     repair_requests: int
     gaps: int
     """Events that were given up, each told to the readers."""
-
-
-@dataclass(slots=True)
-class _Stream:
-    delivered: int
-    closed: bool
-    highest: int = 0
-    pending: dict[int, ToolEvent] = field(default_factory=dict)
-    acked: int = 0
-    attempts: int = 0
-    repair_at: float | None = None
-    module: str = ""
-    last: ToolEvent | None = None
+    foreign: int
+    """Events in the name of a call of somebody else; none was delivered."""
 
 
 class ToolStreamReceiver:
@@ -87,7 +84,11 @@ class ToolStreamReceiver:
         self._deliver = deliver
         self._resume = resume or (lambda call_id: Resume())
         self._name = name
-        self._streams: OrderedDict[str, _Stream] = OrderedDict()
+        self._inflows = Inflows()
+        self._due: list[tuple[float, int, str]] = []
+        """When which calls are to be looked at, as a heap."""
+        self._numbers = itertools.count()
+        self._allowed = Allowance(_REQUEST_RATE, _REQUEST_RATE)
         self._batch: list[ToolEvent] = []
         self._flushing = False
         self._retry: asyncio.TimerHandle | None = None
@@ -95,13 +96,16 @@ class ToolStreamReceiver:
         self._ack_timer: asyncio.TimerHandle | None = None
         self._repair_timer: asyncio.TimerHandle | None = None
         self._subscriptions: list[Subscription] = []
-        self._delivered = self._duplicates = self._malformed = self._requests = self._gaps = 0
+        self._delivered = self._duplicates = self._malformed = self._requests = self._gaps = self._foreign = 0
 
     def start(self) -> None:
         """Begin to receive. The bus must be open."""
         self._loop = asyncio.get_running_loop()
-        self._events = self._bus.subscribe(EVENTS, self._on_event, capacity=65536)
-        self._subscriptions = [self._events, self._bus.subscribe(REQUESTS, self._on_request)]
+        self._events = self._bus.subscribe(EVENTS, self._on_event, capacity=65536, capacity_bytes=_QUEUE_BYTES)
+        self._subscriptions = [
+            self._events,
+            self._bus.subscribe(REQUESTS, self._on_request, capacity_bytes=REQUEST_BYTES),
+        ]
 
     def stop(self) -> None:
         """Deliver what is in hand and receive no more. Twice is fine."""
@@ -116,43 +120,51 @@ class ToolStreamReceiver:
         self._flush()
         self._send_acks()
 
-    def on_status(self, status: ModuleStatus) -> None:
-        """Take a heartbeat: it tells of last events that never arrived, and its sender of those that did."""
+    def on_status(self, status: ModuleStatus, *, bound: bool = True) -> None:
+        """Take a heartbeat: it tells of last events that never arrived, and its sender of those that did.
+
+        An instance that does not speak for its module (``bound`` False) is heard on calls that are its own only.
+        """
         for call_id, last_seq in zip(status.call_ids, status.last_seqs, strict=False):
-            stream = self._stream(call_id)
-            stream.module = status.module
+            stream = self._inflows.get(call_id)
+            if not bound and (stream is None or stream.instance != status.instance):
+                continue
+            if stream is None:
+                if not (self._inflows.room_for_claims and 1 <= last_seq <= MAX_SEQ):
+                    continue  # the next heartbeat names it again
+                stream = self._resumed(call_id)
+                self._inflows.claim(call_id, stream)
+                if stream.closed or stream.delivered:
+                    self._inflows.heard(call_id, stream)
+            if stream.instance not in ("", status.instance):
+                continue
+            stream.module, stream.claimed_by = status.module, status.instance
             if not stream.closed and stream.highest < last_seq <= MAX_SEQ:
                 stream.highest = last_seq
-                self._arm_repair(stream)
+                self._arm_repair(call_id, stream)
             self._ack_soon(call_id, at_once=False)
 
     def finish(self, call_id: str) -> int:
         """Take nothing more of a call, because somebody else closes it; the last seq that was delivered."""
         stream = self._stream(call_id)
         stream.closed = True
-        stream.pending.clear()
+        self._inflows.empty(stream)
+        self._inflows.heard(call_id, stream)
         stream.repair_at = None
         return stream.delivered
 
     def statistics(self) -> ReceiverStatistics:
         """What has come in."""
-        return ReceiverStatistics(self._delivered, self._duplicates, self._malformed, self._requests, self._gaps)
+        return ReceiverStatistics(
+            self._delivered, self._duplicates, self._malformed, self._requests, self._gaps, self._foreign
+        )
 
-    def _stream(self, call_id: str) -> _Stream:
-        stream = self._streams.get(call_id)
-        if stream is None:
-            known = self._resume(call_id)
-            stream = _Stream(known.delivered, known.closed, highest=known.delivered)
-            self._streams[call_id] = stream
-            self._forget_old()
-        return stream
+    def _stream(self, call_id: str) -> Inflow:
+        return self._inflows.get(call_id) or self._resumed(call_id)
 
-    def _forget_old(self) -> None:
-        """Closed calls are remembered to tell duplicates; the oldest of them go, open ones stay."""
-        excess = len(self._streams) - _REMEMBERED
-        if excess > 0:
-            for call_id in [c for c, stream in self._streams.items() if stream.closed][:excess]:
-                del self._streams[call_id]
+    def _resumed(self, call_id: str) -> Inflow:
+        known = self._resume(call_id)
+        return Inflow(known.delivered, known.closed, known.instance, highest=known.delivered)
 
     def _on_event(self, channel: str, data: bytes) -> None:
         self._take(channel, data)
@@ -173,29 +185,47 @@ class ToolStreamReceiver:
             _log.warning("skipped: %s", error)
             return
         stream = self._stream(event.call_id)
+        if stream.instance not in ("", event.instance):
+            self._refuse(stream, event)
+            return
         if stream.closed or event.seq <= stream.delivered or event.seq in stream.pending:
             self._duplicates += 1
+            self._inflows.heard(event.call_id, stream)
             self._ack_soon(event.call_id, at_once=False)
             return
         stream.highest = max(stream.highest, event.seq)
+        stream.claimed_by = event.instance or stream.claimed_by
         if event.seq == stream.delivered + 1:
             self._advance(stream, event)
-        elif len(stream.pending) < MAX_PENDING:
-            stream.pending[event.seq] = event
+        else:
+            self._inflows.keep(stream, event, len(data))
+        self._inflows.heard(event.call_id, stream)
         if stream.highest > stream.delivered and not stream.closed:
-            self._arm_repair(stream)
+            self._arm_repair(event.call_id, stream)
 
-    def _advance(self, stream: _Stream, event: ToolEvent) -> None:
+    def _refuse(self, stream: Inflow, event: ToolEvent) -> None:
+        self._foreign += 1
+        _seldom.warning(
+            "call %s is of instance %r; its event %d in the name of instance %r is not believed",
+            event.call_id,
+            stream.instance,
+            event.seq,
+            event.instance,
+        )
+
+    def _advance(self, stream: Inflow, event: ToolEvent) -> None:
         """Deliver an event and the ones that waited for it."""
         following: ToolEvent | None = event
         while following is not None:
+            if following.instance and not stream.instance:
+                self._foreign += self._inflows.bind(stream, following.instance)
             self._batch.append(following)
             stream.delivered, stream.last = following.seq, following
             stream.closed = following.type == "close"
-            following = None if stream.closed else stream.pending.pop(stream.delivered + 1, None)
+            following = None if stream.closed else self._inflows.take(stream, stream.delivered + 1)
         stream.attempts, stream.repair_at = 0, None
         if stream.closed:
-            stream.pending.clear()
+            self._inflows.empty(stream)
 
     def _flush(self) -> None:
         """Hand over what has come in, then acknowledge it."""
@@ -214,7 +244,7 @@ class ToolStreamReceiver:
         self._batch = []
         self._delivered += len(batch)
         for call_id in dict.fromkeys(event.call_id for event in batch):
-            stream = self._streams[call_id]
+            stream = self._stream(call_id)
             self._ack_soon(call_id, at_once=stream.closed or stream.delivered - stream.acked >= ACK_EVERY)
 
     def _ack_soon(self, call_id: str, *, at_once: bool) -> None:
@@ -230,23 +260,26 @@ class ToolStreamReceiver:
             self._ack_timer = None
         undelivered = {event.call_id for event in self._batch}
         for call_id in sorted(self._to_ack - undelivered):
-            stream = self._streams.get(call_id)
+            stream = self._inflows.get(call_id)
             if stream is not None:
                 stream.acked = stream.delivered
                 # A closed call wants nothing more, whatever its publisher still holds or sends.
-                self._request("ack", call_id, 1, _EVERYTHING if stream.closed else stream.delivered)
+                self._request("ack", call_id, stream, 1, _EVERYTHING if stream.closed else stream.delivered)
         self._to_ack &= undelivered
 
-    def _arm_repair(self, stream: _Stream) -> None:
+    def _arm_repair(self, call_id: str, stream: Inflow) -> None:
         if stream.repair_at is None:
-            stream.repair_at = self._loop.time() + SETTLE_S
+            self._look_at(call_id, stream, self._loop.time() + SETTLE_S)
         self._schedule_repair()
 
+    def _look_at(self, call_id: str, stream: Inflow, when: float) -> None:
+        stream.repair_at = when
+        heapq.heappush(self._due, (when, next(self._numbers), call_id))
+
     def _schedule_repair(self) -> None:
-        due = [s.repair_at for s in self._streams.values() if s.repair_at is not None] if self._streams else []
-        if not due or not self._subscriptions:
+        if not self._due or not self._subscriptions:
             return
-        when = min(due)
+        when = self._due[0][0]
         if self._repair_timer is not None:
             if self._repair_timer.when() <= when and not self._repair_timer.cancelled():
                 return
@@ -256,25 +289,33 @@ class ToolStreamReceiver:
     def _repair_due(self) -> None:
         self._repair_timer = None
         now = self._loop.time()
-        for call_id, stream in list(self._streams.items()):
-            if stream.repair_at is None or stream.repair_at > now:
-                continue
-            missing = _missing(stream)
-            if not missing:
-                stream.repair_at = None
-            elif stream.attempts >= len(REPAIR_DELAYS_S):
-                self._give_up(call_id, stream, missing[0][1])
-            else:
-                for first, last in missing[:_MAX_RANGES]:
-                    self._request("repair", call_id, first, last)
-                stream.repair_at = now + REPAIR_DELAYS_S[stream.attempts]
-                stream.attempts += 1
+        for _ in range(_MAX_DUE):
+            if not self._due or self._due[0][0] > now:
+                break
+            when, _, call_id = heapq.heappop(self._due)
+            stream = self._inflows.get(call_id)
+            if stream is not None and stream.repair_at == when:
+                self._repair(call_id, stream, now)
         self._schedule_repair()
 
-    def _give_up(self, call_id: str, stream: _Stream, to_seq: int) -> None:
+    def _repair(self, call_id: str, stream: Inflow, now: float) -> None:
+        missing = stream.missing(_MAX_RANGES)
+        if not missing:
+            stream.repair_at = None
+        elif stream.attempts < len(REPAIR_DELAYS_S):
+            for first, last in missing:
+                if not self._allowed.take():
+                    break  # the next time
+                self._request("repair", call_id, stream, first, last)
+            self._look_at(call_id, stream, now + REPAIR_DELAYS_S[stream.attempts])
+            stream.attempts += 1
+        elif not self._inflows.forget_claim(call_id):
+            self._give_up(call_id, stream, missing[0][1])
+
+    def _give_up(self, call_id: str, stream: Inflow, to_seq: int) -> None:
         """Say that events up to ``to_seq`` are gone, and go on behind them."""
         first = stream.delivered + 1
-        known = stream.last or next(iter(stream.pending.values()), None)
+        known = stream.last or stream.first_pending()
         gap = ToolEvent(
             utime=clock.utime(),
             call_id=call_id,
@@ -288,8 +329,9 @@ class ToolStreamReceiver:
         )
         self._gaps += to_seq - first + 1
         self._advance(stream, gap)
+        self._inflows.heard(call_id, stream)
         if stream.highest > stream.delivered and not stream.closed:
-            self._arm_repair(stream)
+            self._arm_repair(call_id, stream)
         self._flush()
 
     def _on_request(self, channel: str, data: bytes) -> None:
@@ -300,31 +342,31 @@ class ToolStreamReceiver:
             self._malformed += 1
             _log.warning("skipped: %s", error)
             return
-        if request.kind != "gone" or request.receiver != self._name:
+        if request.kind != "gone" or named(request.receiver)[0] != self._name:
             return
-        stream = self._streams.get(request.call_id)
+        stream = self._inflows.get(request.call_id)
         if stream is None or stream.closed or request.from_seq > stream.delivered + 1:
             return  # what comes before is still to be had
+        if request.receiver != self._signature(stream):
+            return  # an answer to somebody else's question
         if stream.delivered < request.to_seq <= stream.highest:
-            to_seq = min([request.to_seq, *(seq - 1 for seq in stream.pending)])
+            first = stream.first_pending()
+            to_seq = request.to_seq if first is None else min(request.to_seq, first.seq - 1)
             if to_seq > stream.delivered:
                 self._give_up(request.call_id, stream, to_seq)
 
-    def _request(self, kind: str, call_id: str, from_seq: int, to_seq: int) -> None:
+    def _request(self, kind: str, call_id: str, stream: Inflow, from_seq: int, to_seq: int) -> None:
         if kind == "repair":
             self._requests += 1
         request = ToolStreamRequest(
-            utime=clock.utime(), receiver=self._name, kind=kind, call_id=call_id, from_seq=from_seq, to_seq=to_seq
+            utime=clock.utime(),
+            receiver=self._signature(stream),
+            kind=kind,
+            call_id=call_id,
+            from_seq=from_seq,
+            to_seq=to_seq,
         )
         self._bus.publish(REQUESTS, encode(request))
 
-
-def _missing(stream: _Stream) -> list[tuple[int, int]]:
-    """Ranges of seqs that are known to exist and have not come."""
-    ranges: list[tuple[int, int]] = []
-    expected = stream.delivered + 1
-    for seq in [*sorted(stream.pending), stream.highest + 1]:
-        if seq > expected:
-            ranges.append((expected, seq - 1))
-        expected = max(expected, seq + 1)
-    return ranges
+    def _signature(self, stream: Inflow) -> str:
+        return name_of(self._name, stream.instance or stream.claimed_by)

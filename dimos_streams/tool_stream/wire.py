@@ -18,6 +18,8 @@ from dimos_streams.text import well_formed
 from dimos_streams.tool_stream.event import (
     EVENT_TYPES,
     EVENTS,
+    MAX_EVENT,
+    MAX_NAME,
     MAX_PAYLOAD,
     MAX_SEQ,
     OUTCOMES,
@@ -31,13 +33,17 @@ from dimos_streams.tool_stream.event import (
 
 _TYPE = ToolStreamEvent.msg_name
 _FINGERPRINT = ToolStreamEvent._get_packed_fingerprint()
+_INSTANCE = "_instance"
+"""The key, beside those of an event's own data, of the instance that writes its stream."""
 _UTIME, _SEQ, _LENGTH = struct.Struct(">q"), struct.Struct(">i"), struct.Struct(">I")
 
 
 class EventPacker:
     """Packs the events of one call."""
 
-    def __init__(self, call_id: str, module: str, skill: str, caller: str) -> None:
+    def __init__(self, call_id: str, module: str, skill: str, caller: str, instance: str = "") -> None:
+        """``instance`` is the start of the module that opens the call: it goes with each event of it."""
+        self._instance = f'"{_INSTANCE}":{json_text(instance)}}}'.encode() if instance else b""
         self._call_id = _string(call_id)
         names = _string(module) + _string(skill) + _string(caller)
         self._types = {type: _string(type) + names for type in EVENT_TYPES}
@@ -48,6 +54,8 @@ class EventPacker:
         size = len(encoded) + len(data_json)
         if size > MAX_PAYLOAD:
             raise SkillError(f"text and data of one event are {size} bytes long; {MAX_PAYLOAD} are possible")
+        if self._instance:
+            data_json = data_json[:-1] + (b"," if data else b"") + self._instance
         return b"".join(
             (
                 _FINGERPRINT,
@@ -67,14 +75,19 @@ class EventPacker:
 
 def pack_event(event: ToolEvent) -> bytes:
     """One event's bytes. Raises as ``EventPacker.pack``."""
-    packer = EventPacker(event.call_id, event.module, event.skill, event.caller)
+    packer = EventPacker(event.call_id, event.module, event.skill, event.caller, event.instance)
     return packer.pack(event.utime, event.seq, event.type, event.text, event.data)
 
 
 def unpack_event(data: bytes, channel: str = EVENTS) -> ToolEvent:
     """The event of a message's bytes. Raises ``MessageError`` for what no publisher sends."""
+    if len(data) > MAX_EVENT:
+        raise MessageError(channel, _TYPE, f"it has {len(data)} bytes; {MAX_EVENT} are possible")
     fields = _unpack(data) or _decode(data, channel)
     value = json_object(fields.data_json, channel, _TYPE)
+    instance = value.pop(_INSTANCE, "")
+    if not isinstance(instance, str) or len(instance) > MAX_NAME:
+        raise MessageError(channel, _TYPE, f"its instance is {str(instance)[:MAX_NAME]!r}")
     if fields.type not in EVENT_TYPES:
         raise MessageError(channel, _TYPE, f"type is {fields.type!r}")
     if not 1 <= fields.seq <= MAX_SEQ or not is_call_id(fields.call_id):
@@ -93,6 +106,7 @@ def unpack_event(data: bytes, channel: str = EVENTS) -> ToolEvent:
         caller=fields.caller,
         text=fields.text,
         data=value,
+        instance=instance,
     )
 
 

@@ -112,7 +112,7 @@ def test_forged_names_do_not_keep_a_new_module_out() -> None:
 
 
 @pytest.mark.feature("F5")
-def test_another_instance_is_believed_when_the_first_is_silent(caplog: pytest.LogCaptureFixture) -> None:
+def test_another_instance_is_believed_when_the_first_is_silent() -> None:
     async def scenario(bus: Bus, directory: ModuleDirectory) -> None:
         async def beat(times: int) -> None:
             for _ in range(times):
@@ -129,7 +129,6 @@ def test_another_instance_is_believed_when_the_first_is_silent(caplog: pytest.Lo
         assert (view.instance, view.health, view.skills[0].name) == ("1", "fine", "drive")
         assert not directory.superseded("m", "1")
         assert directory.contradictions > 0
-        assert "what comes in its name from pid 0 on an unknown host, instance forged" in caplog.text
         for _ in range(5):
             bus.publish(STATUS, heartbeat("m", "next", skills_json=skills("other"), skills_version="2"))
             await asyncio.sleep(0.25)

@@ -8,7 +8,7 @@ from pathlib import Path
 from dimos_streams import module
 from dimos_streams.bridge.tending import Patience
 from dimos_streams.runtime import neighbours
-from dimos_streams.tool_stream import directory, host, instances, loss, publisher, receiver, receivers
+from dimos_streams.tool_stream import directory, host, inflow, instances, loss, publisher, receiver, receivers
 from dimos_streams.tool_stream.publisher import PublisherLimits
 
 _PAGE = Path(__file__).parents[2] / "docs" / "tool-streams.md"
@@ -23,7 +23,7 @@ def test_timers_and_bounds() -> None:
         "receiver.REPAIR_DELAYS_S": f"{short} ms, {len(delays) - 5} times {delays[-1] * 1000:g} ms, then a `gap`:"
         f" {sum(delays):.1f} s in all",
         "receiver.ACK_DELAY_S": f"after {receiver.ACK_DELAY_S * 1000:g} ms, or {receiver.ACK_EVERY} events",
-        "receiver.MAX_PENDING": f"{receiver.MAX_PENDING}",
+        "inflow.MAX_PENDING": f"{inflow.MAX_PENDING}",
         "PublisherLimits.window": f"{limits.window};",
         "publisher.RECEIVER_ANSWERS_S": f"has {publisher.RECEIVER_ANSWERS_S:g} s",
         "receivers.RECEIVER_GONE_S": f"{receivers.RECEIVER_GONE_S:g} s without",

@@ -19,6 +19,7 @@ from dimos_streams.operator.messages import RobotView
 FRESH_S = 2.0
 """A pose that is older counts as unknown."""
 BATTERY_FRESH_S = 60.0
+MAX_ROBOTS = 100
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -58,10 +59,13 @@ class Robots:
         self._followed: dict[str, tuple[_Newest, _Newest]] = {}
 
     def follow(self, modules: Iterable[str]) -> None:
-        """Listen to the robots of the namespaces of these modules too."""
-        for module in modules:
-            namespace = module.rpartition("/")[0]
-            if namespace not in self._followed:
+        """Listen to the robots of the namespaces of these modules, and to no others; to 100 of them at most."""
+        namespaces = dict.fromkeys(module.rpartition("/")[0] for module in modules)
+        for gone in self._followed.keys() - namespaces.keys():
+            for newest in self._followed.pop(gone):
+                newest.close()
+        for namespace in namespaces:
+            if namespace not in self._followed and len(self._followed) < MAX_ROBOTS:
                 prefix = f"/{namespace}" if namespace else ""
                 self._followed[namespace] = (
                     _Newest(self._bus, channel_name(f"{prefix}/odom", Odometry)),

@@ -1,0 +1,166 @@
+"""What a receiver knows of each call: what it has delivered, what came too early, what is missing; within bounds."""
+
+from __future__ import annotations
+
+import bisect
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from dimos_streams.tool_stream.event import ToolEvent
+
+MAX_PENDING = 2048
+"""Events of one call kept that came ahead of a missing one; more are dropped and asked for later."""
+PENDING_BYTES = 4 * 1024 * 1024
+"""What these may have together,"""
+ALL_PENDING_BYTES = 8 * 1024 * 1024
+"""and those of all calls."""
+MAX_OPEN = 4096
+MAX_CLOSED = 4096
+MAX_CLAIMED = 512
+"""Calls that heartbeats name and nothing else has been heard of."""
+
+
+@dataclass(slots=True)
+class Inflow:
+    """One call, as its receiver sees it."""
+
+    delivered: int
+    closed: bool
+    instance: str = ""
+    """The start of its module that opened it, as its events tell; nobody else's events are taken."""
+    claimed_by: str = ""
+    """The instance that was heard of it last: it is asked, until it is known whose call it is."""
+    highest: int = 0
+    pending: dict[int, tuple[ToolEvent, int]] = field(default_factory=dict)
+    """Events by seq, with their sizes on the wire."""
+    bytes: int = 0
+    acked: int = 0
+    attempts: int = 0
+    repair_at: float | None = None
+    module: str = ""
+    last: ToolEvent | None = None
+    _order: list[int] = field(default_factory=list)
+
+    def keep(self, event: ToolEvent, size: int) -> None:
+        """Keep an event that came too early."""
+        self.pending[event.seq] = event, size
+        bisect.insort(self._order, event.seq)
+        self.bytes += size
+
+    def take(self, seq: int) -> ToolEvent | None:
+        """An event that was kept, and is not any more."""
+        if seq not in self.pending:
+            return None
+        event, size = self.pending.pop(seq)
+        del self._order[bisect.bisect_left(self._order, seq)]
+        self.bytes -= size
+        return event
+
+    def take_all(self) -> None:
+        """Forget all that was kept."""
+        self.pending.clear()
+        self._order.clear()
+        self.bytes = 0
+
+    def bind(self, instance: str) -> int:
+        """Belong to an instance from now on; how many events of others were kept, and are not any more."""
+        self.instance = instance
+        foreign = [seq for seq, (event, _) in self.pending.items() if event.instance != instance]
+        for seq in foreign:
+            self.take(seq)
+        if foreign or self.claimed_by not in ("", instance):
+            self.highest = self._order[-1] if self._order else self.delivered
+        return len(foreign)
+
+    def first_pending(self) -> ToolEvent | None:
+        """The first event that was kept."""
+        return self.pending[self._order[0]][0] if self._order else None
+
+    def missing(self, limit: int) -> list[tuple[int, int]]:
+        """The first ranges of seqs that are known to exist and have not come."""
+        ranges: list[tuple[int, int]] = []
+        expected = self.delivered + 1
+        for seq in self._order:
+            if seq > expected:
+                ranges.append((expected, seq - 1))
+                if len(ranges) >= limit:
+                    return ranges
+            expected = seq + 1
+        if self.highest >= expected:
+            ranges.append((expected, self.highest))
+        return ranges
+
+
+class Inflows:
+    """The calls by id. Those that have closed longest ago are forgotten first, then those of which nothing but their
+    names is known, then those that were silent for longest: whoever knows them better says where they stand."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, Inflow] = OrderedDict()
+        self._closed: OrderedDict[str, Inflow] = OrderedDict()
+        self._claimed: OrderedDict[str, Inflow] = OrderedDict()
+        self.bytes = 0
+        """Of events that came too early."""
+
+    def __len__(self) -> int:
+        return len(self._open) + len(self._closed) + len(self._claimed)
+
+    def get(self, call_id: str) -> Inflow | None:
+        """One call, None if it is not known."""
+        return self._open.get(call_id) or self._closed.get(call_id) or self._claimed.get(call_id)
+
+    def claim(self, call_id: str, inflow: Inflow) -> None:
+        """Take in a call that a heartbeat names; there must be ``room_for_claims``."""
+        self._claimed[call_id] = inflow
+
+    def forget_claim(self, call_id: str) -> bool:
+        """Forget a call of which nothing has come but its name; whether it is one."""
+        return self._claimed.pop(call_id, None) is not None
+
+    @property
+    def room_for_claims(self) -> bool:
+        """Whether another call may be taken in of which only the name is known."""
+        return len(self._claimed) < MAX_CLAIMED
+
+    def heard(self, call_id: str, inflow: Inflow) -> None:
+        """An event of a call has come: it belongs to those that are alive, or closed."""
+        self._claimed.pop(call_id, None)
+        if inflow.closed:
+            self._open.pop(call_id, None)
+            self._put(self._closed, MAX_CLOSED, call_id, inflow)
+        else:
+            self._put(self._open, MAX_OPEN, call_id, inflow)
+
+    def keep(self, inflow: Inflow, event: ToolEvent, size: int) -> None:
+        """Keep an event that came too early, if there is room."""
+        room = min(PENDING_BYTES - inflow.bytes, ALL_PENDING_BYTES - self.bytes)
+        if len(inflow.pending) < MAX_PENDING and size <= room:
+            inflow.keep(event, size)
+            self.bytes += size
+
+    def take(self, inflow: Inflow, seq: int) -> ToolEvent | None:
+        """An event that was kept, and is not any more."""
+        before = inflow.bytes
+        event = inflow.take(seq)
+        self.bytes += inflow.bytes - before
+        return event
+
+    def empty(self, inflow: Inflow) -> None:
+        """Forget what was kept of a call."""
+        self.bytes -= inflow.bytes
+        inflow.take_all()
+
+    def bind(self, inflow: Inflow, instance: str) -> int:
+        """See ``Inflow.bind``."""
+        before = inflow.bytes
+        foreign = inflow.bind(instance)
+        self.bytes += inflow.bytes - before
+        return foreign
+
+    def _put(self, table: OrderedDict[str, Inflow], limit: int, call_id: str, inflow: Inflow) -> None:
+        table[call_id] = inflow
+        table.move_to_end(call_id)
+        while len(table) > limit:
+            _, oldest = table.popitem(last=False)
+            self.empty(oldest)
+            oldest.repair_at = None

@@ -1,0 +1,221 @@
+"""Events, requests and heartbeats in the name of calls that are somebody else's, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from dimos_streams.bridge.broker import Broker
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolStreamEvent, ToolStreamRequest
+from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.testing import CrashablePart
+from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_SEQ, REQUESTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.inflow import ALL_PENDING_BYTES, MAX_CLAIMED, MAX_CLOSED, MAX_OPEN
+from dimos_streams.tool_stream.receiver import ToolStreamReceiver
+from dimos_streams.tool_stream.wire import EventPacker, pack_event, unpack_event
+from tests.helpers import run_virtual, until
+from tests.live.modules import Sleeper
+from tests.tool_stream.test_instances import closed, with_two
+
+pytestmark = pytest.mark.feature("F6")
+
+
+def event(call_id: str, seq: int, type: str = "update", text: str = "forged", data: str = "{}") -> bytes:
+    fields = {"utime": 1, "module": "walker", "skill": "walk", "caller": "test"}
+    return encode(
+        ToolStreamEvent(call_id=call_id, seq=seq, type=type, text=text, data_json=data, **fields)  # type: ignore[arg-type]
+    )
+
+
+async def journal_of(broker: Broker, call_id: str) -> list[ToolEvent]:
+    found = []
+    place = await broker.place()
+    async for placed in broker.events(after=0):
+        if placed.event.call_id == call_id:
+            found.append(placed.event)
+        if placed.place == place:
+            break
+    return found
+
+
+@pytest.mark.parametrize("data", ["{}", '{"_instance": "forged"}', '{"_instance": ""}'])
+@pytest.mark.parametrize("seq", [3, 4, 1000, MAX_SEQ])
+def test_nobody_else_writes_on_in_a_call(seq: int, data: str) -> None:
+    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+        call_id = await broker.call("walk", {"seconds": 5.0}, caller="test")
+        await broker.wait(call_id, "answer", 5.0)
+        for _number in range(10):
+            broker.bus.publish(EVENTS, event(call_id, seq, data=data))
+            outcome = json.dumps({"outcome": "failed", **json.loads(data)})
+            broker.bus.publish(EVENTS, event(call_id, seq, "close", data=outcome))
+        view = await closed(broker, call_id)
+        assert (view.outcome, view.text) == (Outcome.COMPLETED, "there")
+        told = await journal_of(broker, call_id)
+        assert [(each.seq, each.type) for each in told] == [(1, "open"), (2, "update"), (3, "close")]
+        assert all("_instance" not in each.data for each in told)
+        assert broker.contradictions() == 20
+        assert broker.receiver.statistics().repair_requests == 0
+
+    with_two(scenario)
+
+
+@pytest.mark.feature("F5")
+def test_another_instances_heartbeats_lose_no_call() -> None:
+    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+        call_id = await broker.call("walk", {"seconds": 6.0}, caller="test")
+
+        def forge(**more: object) -> None:
+            status = ModuleStatus(module="walker", instance="forged", skills_version="9", **more)  # type: ignore[arg-type]
+            broker.bus.publish(STATUS, encode(status))
+
+        forge(call_ids=[call_id], last_seqs=[2**30])
+        await broker.wait(call_id, "answer", 5.0)
+        for _number in range(10):
+            forge(call_ids=[call_id], last_seqs=[2**30])
+            forge()
+            await asyncio.sleep(0.3)
+        assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
+        assert [each.type for each in await journal_of(broker, call_id)] == ["open", "update", "close"]
+        assert broker.contradictions() == 1
+
+    with_two(scenario)
+
+
+def test_acknowledgements_of_somebody_who_reads_nothing_do_not_count() -> None:
+    """What the bridge has not got is kept for it, and nobody else is waited for."""
+
+    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+        call_id = await broker.call("walk", {"seconds": 1.0}, caller="test")
+        await broker.wait(call_id, "answer", 5.0)
+        await asyncio.sleep(0.1)
+        fields = {"call_id": call_id, "from_seq": 1, "to_seq": 2**31 - 1}
+        heard: list[ToolStreamEvent] = []
+        for name in ["bridge", *(f"forged{n}" for n in range(20))]:
+            for instance in ("", "@forged"):
+                for kind in ("ack", "gone", "repair"):
+                    request = ToolStreamRequest(receiver=f"{name}{instance}", kind=kind, **fields)  # type: ignore[arg-type]
+                    broker.bus.publish(REQUESTS, encode(request))
+        broker.bus.subscribe(EVENTS, lambda _, data: heard.append(decode(ToolStreamEvent, data)))
+        await asyncio.sleep(0.5)
+        assert heard == [], "nothing is sent again to them"
+        view = await closed(broker, call_id)
+        assert view.outcome is Outcome.COMPLETED
+        assert [each.seq for each in await journal_of(broker, call_id)] == [1, 2, 3]
+
+    with_two(scenario)
+
+
+def test_an_event_that_no_publisher_sends_is_refused_at_the_door() -> None:
+    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+        call_id = await broker.call("walk", {"seconds": 0.5}, caller="test")
+        broker.bus.publish(EVENTS, event("large", 1, "open", text="x" * 60_000))
+        broker.bus.publish(EVENTS, event("larger", 1, "open", text="x" * 20_000_000))
+        assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
+        assert broker.ledger.journal.state == "ok"
+        assert broker.malformed()["events"] == 1
+        assert [view.call_id for view in await broker.calls()] == [call_id]
+
+    with_two(scenario)
+
+
+def test_a_receivers_tables_are_bounded_and_what_is_forged_costs_little() -> None:
+    async def scenario() -> None:
+        bus: Bus = create_bus("memq://")
+        await bus.open()
+        delivered: list[ToolEvent] = []
+        requests: list[bytes] = []
+        receiver = ToolStreamReceiver(bus, delivered.extend)
+        receiver.start()
+        bus.subscribe(REQUESTS, lambda _, data: requests.append(data))
+        began = time.perf_counter()
+        for number in range(3000):
+            ids = [f"claimed{number}-{n}" for n in range(100)]
+            receiver.on_status(ModuleStatus(module="m", instance="1", call_ids=ids, last_seqs=[2**30] * 100))
+        for number in range(MAX_OPEN + MAX_CLOSED):
+            bus.publish(EVENTS, event(f"quiet{number}", 2**30))
+            if number % 1000 == 0:
+                await asyncio.sleep(0.01)
+        for number in range(2, 1000):
+            bus.publish(EVENTS, event("ahead", 2 * number, text="x" * 40_000))
+            if number % 100 == 0:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.5)
+        assert len(receiver._inflows) <= MAX_OPEN + MAX_CLOSED + MAX_CLAIMED
+        assert receiver._inflows.bytes <= ALL_PENDING_BYTES
+        assert len(requests) < 40_000
+        packer = EventPacker("real", "m", "s", "c", "mine")
+        for seq in (1, 3, 2):
+            bus.publish(EVENTS, packer.pack(1, seq, "update" if seq > 1 else "open", "", {}))
+        await until(lambda: len([each for each in delivered if each.call_id == "real"]) == 3)
+        assert time.perf_counter() - began < 10.0
+        receiver.stop()
+        await bus.close()
+
+    run_virtual(scenario())
+
+
+def test_what_came_too_early_from_somebody_else_is_given_up_when_the_call_is_known() -> None:
+    async def scenario() -> None:
+        bus: Bus = create_bus("memq://")
+        await bus.open()
+        delivered: list[ToolEvent] = []
+        receiver = ToolStreamReceiver(bus, delivered.extend)
+        receiver.start()
+        packer = EventPacker("call", "m", "s", "c", "mine")
+        bus.publish(EVENTS, event("call", 2))
+        bus.publish(EVENTS, event("call", 3, data='{"_instance": "other"}'))
+        bus.publish(EVENTS, packer.pack(1, 3, "update", "third", {}))
+        await asyncio.sleep(0)
+        for seq, type, text in ((1, "open", "first"), (2, "update", "second"), (3, "update", "third")):
+            bus.publish(EVENTS, packer.pack(1, seq, type, text, {"n": seq}))  # type: ignore[arg-type]
+        await asyncio.sleep(0.1)
+        assert [each.text for each in delivered] == ["first", "second", "third"]
+        assert receiver.statistics().foreign == 2
+        receiver.stop()
+        await bus.close()
+
+    run_virtual(scenario())
+
+
+def test_an_instance_goes_with_an_event_and_is_no_part_of_its_data() -> None:
+    for data in ({}, {"a": 1}, {"_instance": "own"}):
+        packed = EventPacker("call", "m", "s", "c", 'in"st').pack(1, 1, "open", "text", data)
+        found = unpack_event(packed)
+        assert found.instance == 'in"st'
+        assert found.data == {name: value for name, value in data.items() if name != "_instance"}
+        assert pack_event(found) == packed or "_instance" in data
+    with pytest.raises(MessageError, match="its instance is"):
+        unpack_event(event("call", 1, data='{"_instance": 5}'))
+    with pytest.raises(MessageError, match="bytes; 60000 are possible"):
+        unpack_event(event("call", 1, text="x" * 60_000))
+
+
+@pytest.mark.feature("A5")
+def test_a_flood_of_calls_that_are_rejected_is_no_flood_of_events() -> None:
+    async def scenario() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        heard: list[ToolStreamEvent] = []
+        statuses: list[bytes] = []
+        bus.subscribe(EVENTS, lambda _, data: heard.append(decode(ToolStreamEvent, data)))
+        bus.subscribe(STATUS, lambda _, data: statuses.append(data))
+        host = ModuleHost(bus)
+        await host.start(Sleeper(name="sleeper"), {})
+        for number in range(3000):
+            bus.publish(CALLS, encode(SkillCall(call_id=f"forged{number}", module="sleeper", skill="no such")))
+            bus.publish(REQUESTS, encode(ToolStreamRequest(kind="describe")))
+        bus.publish(CALLS, encode(SkillCall(call_id="real", module="sleeper", skill="cancelled_calls")))
+        await until(lambda: any(each.call_id == "real" and each.type == "close" for each in heard))
+        await asyncio.sleep(1.0)
+        assert len({each.call_id for each in heard}) <= 300
+        assert len(statuses) <= 30
+        await host.stop()
+        await bus.close()
+
+    run_virtual(scenario())
