@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from tests.helpers import until
 from tests.live.mission import Mission, running
 
@@ -79,6 +79,9 @@ def test_bridge(bus_url: str, free_port: int, tmp_path: Path) -> None:
     """The follow goes on without the bridge; when it is back nothing is missing, and the agent still hears all."""
 
     async def scenario(mission: Mission) -> None:
+        def ends_of_missions() -> list[ToolEvent]:
+            return [e for e in mission.events if e.skill == "say" and e.type == "close"]
+
         follow = await mission.follow()
         mission.kill("bridge")
         await mission.until_restarted("bridge")
@@ -86,9 +89,10 @@ def test_bridge(bus_url: str, free_port: int, tmp_path: Path) -> None:
         await until(lambda: any(e.call_id == follow and e.type == "close" for e in mission.events))
         seqs = [e.seq for e in mission.events if e.call_id == follow]
         assert seqs == list(range(1, len(seqs) + 1))
-        missions = [e for e in mission.events if e.skill == "say" and e.type == "close"]
-        await until(lambda: len([e for e in mission.events if e.skill == "say" and e.type == "close"]) == 2)
-        assert all(e.outcome is Outcome.COMPLETED for e in missions)
+        await until(lambda: len(ends_of_missions()) == 2)
+        outcomes = {e.outcome: e.text for e in ends_of_missions()}
+        assert outcomes.keys() == {Outcome.COMPLETED, Outcome.FAILED}, "the stop is done, and what it ended is not"
+        assert outcomes[Outcome.FAILED].startswith("the mission did not complete: aborted")
 
     with_mission(bus_url, free_port, tmp_path, scenario)
 
@@ -105,6 +109,6 @@ def test_agent(bus_url: str, free_port: int, tmp_path: Path) -> None:
         said = await mission.call("say", text="stop")
         assert said.outcome is Outcome.COMPLETED
         close = [e for e in mission.events if e.call_id == follow and e.type == "close"]
-        assert [e.text for e in close] == ["stop_following was called"]
+        assert [e.text for e in close] == ["aborted by the operator: the operator said 'stop'"]
 
     with_mission(bus_url, free_port, tmp_path, scenario)

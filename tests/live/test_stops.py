@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams.module import LOSS_BOUND_S
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from tests.helpers import until
 from tests.live.mission import Mission, running
@@ -23,20 +24,20 @@ def close_of(mission: Mission, call_id: str) -> ToolEvent | None:
     return next((e for e in mission.events if e.call_id == call_id and e.type == "close"), None)
 
 
-async def suspend(mission: Mission, *parts: str) -> None:
+async def suspend(mission: Mission, *parts: str, for_s: float = STOPPED_S) -> None:
     """Stop processes for some seconds."""
     for part in parts:
         mission.kill(part, signal.SIGSTOP)
-    await asyncio.sleep(STOPPED_S)
+    await asyncio.sleep(for_s)
     for part in parts:
         mission.kill(part, signal.SIGCONT)
 
 
 async def bridge(mission: Mission) -> None:
-    """Nobody misses it: the follow goes on, and what it said in the meantime is there."""
+    """Nobody misses it for so long: the follow goes on, and what it said in the meantime is there."""
     call_id = await follow(mission)
     before = len(mission.events)
-    await suspend(mission, "bridge")
+    await suspend(mission, "bridge", for_s=0.6 * LOSS_BOUND_S)
     await until(lambda: sum(e.call_id == call_id for e in mission.events[before:]) > 5)
     await until(lambda: mission.process("bridge").state == "ready")
     assert close_of(mission, call_id) is None
