@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -63,6 +63,28 @@ def parse_json(data: str | bytes) -> Any:
     if _BEYOND_FLOATS.search(text) and not _is_finite(value):
         raise ValueError("a number is too large")
     return value
+
+
+def cut_to(text: str, most_bytes: int) -> str:
+    """The text if its JSON has at most so many bytes, else as much of its beginning, and how much is missing."""
+    if _json_bytes(text) <= most_bytes:
+        return text
+    fewest, most = 0, len(text)
+    while fewest < most:
+        middle = (fewest + most + 1) // 2
+        if _json_bytes(_cut(text, middle)) <= most_bytes:
+            fewest = middle
+        else:
+            most = middle - 1
+    return _cut(text, fewest)
+
+
+def _cut(text: str, characters: int) -> str:
+    return f"{text[:characters]} [{len(text) - characters} of {len(text)} characters are left out here]"
+
+
+def _json_bytes(text: str) -> int:
+    return len(to_json(text))
 
 
 class TextJoiner:

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, replace
 
 from dimos_streams import clock
-from dimos_streams.agent.assembly import AssembledCall, ToolCallAssembler
+from dimos_streams.agent.assembly import MAX_CALLS, AssembledCall, ToolCallAssembler
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.gates.base import Emit
 from dimos_streams.agent.limits import LoopSettings
@@ -29,6 +29,8 @@ from dimos_streams.text import TextJoiner, well_formed
 CUT = "cut"
 CAPPED = "too_long"
 """The finish reason of an answer that was longer than it may be; the rest was not read."""
+_MAX_REASON, _MAX_WHY = 100, 500
+"""Characters of what a model says of the end of its answer."""
 CONTENT_PERIOD_S = 0.1
 """Pieces of text are told together, at most one event in so long."""
 
@@ -129,6 +131,8 @@ class Answering:
             self._tell()
             name = self._capped(delta.name, "arguments")
             assembler.add(replace(delta, name=name, arguments=self._capped(delta.arguments, "arguments")))
+            if assembler.full:
+                self._finish, self._why_cut = CAPPED, f"more than the {MAX_CALLS - 1} calls that are read"
             names = assembler.begun()
             for name in names[self._announced :]:
                 self._emit(EventKind.CALL_START, self._missions, skill=name)
@@ -136,9 +140,9 @@ class Answering:
         elif isinstance(delta, Usage):
             self._usage = delta
         elif isinstance(delta, Finish):
-            self._finish = well_formed(delta.reason)
+            self._finish = well_formed(delta.reason)[:_MAX_REASON]
         elif isinstance(delta, Cut):
-            self._why_cut = well_formed(delta.reason)
+            self._why_cut = well_formed(delta.reason)[:_MAX_WHY]
 
     def _capped(self, piece: str, of: str) -> str:
         """As much of a piece as there is room for; where there is too little the answer ends here."""

@@ -16,6 +16,14 @@ from dimos_streams.text import parse_json, repaired, well_formed, well_formed_js
 SHOWN_CHARACTERS = 200
 """Of damaged arguments, told to the model."""
 
+MAX_CALLS = 1000
+"""Of an answer; further ones are not read."""
+_MAX_NAME = 200
+_MAX_ID = 1000
+"""Characters; a longer one is replaced, for it goes into every event and every request."""
+_MAX_EXTRA = 100_000
+"""Characters of what a server wants back with a call; of more nothing is kept."""
+
 Damage = Literal["truncated", "malformed"]
 
 
@@ -69,7 +77,14 @@ class _Slot:
     @property
     def known_name(self) -> str:
         """As far as it has come."""
-        return redacted(well_formed(self.name))
+        name = redacted(well_formed(self.name))
+        return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
+
+    @property
+    def known_id(self) -> str:
+        """Empty if there is none that can be used."""
+        call_id = well_formed(self.id or "")
+        return call_id if len(call_id) <= _MAX_ID else ""
 
     @property
     def arguments(self) -> str:
@@ -89,12 +104,19 @@ class ToolCallAssembler:
         self._offered = frozenset(offered)
         self._slots: list[_Slot] = []
 
+    @property
+    def full(self) -> bool:
+        """Whether there are as many calls as one answer may have."""
+        return len(self._slots) >= MAX_CALLS
+
     def add(self, delta: ToolCallDelta) -> None:
-        """Take the next piece."""
+        """Take the next piece. One that would begin a call too many is not taken."""
         slot = self._slot_for(delta)
         if slot is not None and _is_repeated(delta, slot):
             return
         if slot is None:
+            if self.full:
+                return
             slot = _Slot(delta.index, delta.id)
             self._slots.append(slot)
         slot.id = slot.id or delta.id
@@ -124,12 +146,12 @@ class ToolCallAssembler:
         for slot in self._slots:
             if not slot.name and not slot.pieces:
                 continue  # some servers announce calls that never come
-            call_id = well_formed(slot.id or "") or new_id()
+            call_id = slot.known_id or new_id()
             while call_id in taken:
                 call_id = new_id()
             taken.add(call_id)
             whole = complete and not (limited and slot is self._slots[-1] and not slot.extent.closed)
-            call = ToolCall(call_id, slot.known_name, slot.arguments, repaired(slot.extra))
+            call = ToolCall(call_id, slot.known_name, slot.arguments, _kept(slot.extra))
             calls.append(_assembled(call, complete=whole))
         return tuple(calls)
 
@@ -161,6 +183,11 @@ class ToolCallAssembler:
 
     def _continues(self, name: str, piece: str) -> bool:
         return any(offered.startswith(name + piece) for offered in self._offered)
+
+
+def _kept(extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    kept: Mapping[str, Any] | None = repaired(extra)
+    return kept if kept is None or len(json.dumps(kept)) <= _MAX_EXTRA else None
 
 
 def _is_another(delta: ToolCallDelta, slot: _Slot) -> bool:

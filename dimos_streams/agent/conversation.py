@@ -21,10 +21,13 @@ from dimos_streams.agent.models.base import (
 from dimos_streams.agent.shortening import are_words, expendable, halved, is_final
 from dimos_streams.agent.telling import news_head, own_text
 from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.reporting import within
 from dimos_streams.tool_stream.event import ToolEvent
 
 Role = Literal["operator", "event", "assistant", "tool", "progress", "error", "note"]
 _SHOWN_TEXT, _SHOWN_CALLS, _SHOWN_ARGUMENTS = 4000, 20, 500
+_MAX_SHOWN = 36_000
+"""Bytes of an entry: with a line of text for people it fits into one event."""
 SILENT = "(nothing to add)"
 """What a model sees of its answer that said nothing."""
 LEFT_OUT = "What was said before is left out here."
@@ -90,7 +93,9 @@ class Entry:
             "outcome": self.event.outcome if self.event else None,
             "is_error": self.is_error,
         }
-        return {name: value for name, value in fields.items() if value or name in ("number", "text")}
+        told = {name: value for name, value in fields.items() if value or name in ("number", "text")}
+        shown: dict[str, Any] = within(told, _MAX_SHOWN)
+        return shown
 
 
 class Conversation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 from typing import Any
 
@@ -22,7 +23,7 @@ from dimos_streams.agent.record import FOLDER
 from dimos_streams.agent.reviews import Asked
 from dimos_streams.agent.stop_order import stop_all
 from dimos_streams.agent.stopping import RobotState
-from dimos_streams.agent.taking_up import take_up, tidy_up
+from dimos_streams.agent.taking_up import let_go, take_up, tidy_up
 from dimos_streams.agent.waiting import waits_behind
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
@@ -33,12 +34,16 @@ from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
+from dimos_streams.text import cut_to
 from dimos_streams.tool_stream.directory import ModuleDirectory
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "Said"]
 
 _LINE = 2000
+_SAID_BYTES = 30_000
+"""Of the JSON of what a mission has said last: its result, with an error's text, has to fit into one event."""
+_logger = logging.getLogger(__name__)
 
 
 class Said(BaseModel):
@@ -47,7 +52,7 @@ class Said(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str
-    """The model's last words."""
+    """The model's last words; if they are too long for an event, their beginning, and how much is missing."""
     reason: str
     """Why its last turn ended: ``completed``, ``max_iterations``, ``error``, …"""
     unfinished: tuple[str, ...] = ()
@@ -155,8 +160,12 @@ class Agent(OperatorSkills):
             await self._relay(call, mission, seen)
         except asyncio.CancelledError:
             mission.end("cancelled")
+            let_go(mission)
             raise
-        said = Said(text=mission.text, reason=mission.reason, unfinished=mission.unfinished)
+        except Exception as error:
+            raise _ended_by(error, mission) from error
+        text = cut_to(mission.text, _SAID_BYTES)
+        said = Said(text=text, reason=mission.reason, unfinished=mission.unfinished)
         if not completed(mission.reason):
             raise MissionIncompleteError(explained(mission), result=said)
         return said
@@ -177,9 +186,10 @@ class Agent(OperatorSkills):
 
     async def _stop_all(self, call: Call, words: str) -> Said:
         stopping = asyncio.ensure_future(stop_all(self._core(), call.id, words))
-        await call.update(words, entry={"role": "operator", "text": words})
+        await call.update(words[:_LINE], entry={"role": "operator", "text": words[:_LINE]})
         text = await asyncio.shield(stopping)  # who no longer waits for it does not take it back
-        await call.update(text, entry={"role": "assistant", "text": text})
+        text = cut_to(text, _SAID_BYTES)
+        await call.update(text[:_LINE], entry={"role": "assistant", "text": text[:_LINE]})
         return Said(text=text, reason="completed")
 
     async def _relay(self, call: Call, mission: Mission, seen: int) -> None:
@@ -218,6 +228,15 @@ class Agent(OperatorSkills):
         if clock.is_virtual() or services.get(SkillGateway) is not None:  # type: ignore[type-abstract]
             return LocalGateway(services)
         return HttpGateway(self.context.bridge_url, rng=self.random, token=self.context.token)
+
+
+def _ended_by(error: Exception, mission: Mission) -> SkillError:
+    """End a mission whose call of ``say`` fails: nobody would hear of it any more, nor have a hold on it."""
+    _logger.error("mission %s is ended, because the call of say failed: %s", mission.id, error, exc_info=error)
+    why = f"what it says could not be passed on ({type(error).__name__}: {error})"
+    mission.end("error", why)
+    let_go(mission)
+    return SkillError(f"the mission was ended, and its calls are cancelled: {why}")
 
 
 def _line(entry: Entry) -> str:

@@ -16,7 +16,7 @@ from dimos_streams.agent.undo import Undone
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.module import Module
 from dimos_streams.operator.messages import AgentEvent, ApprovalView, PauseReport
-from dimos_streams.operator.reporting import event_data, snapshot_data
+from dimos_streams.operator.reporting import MAX_REPORT, approvals_within, event_data, snapshot_data, within
 from dimos_streams.skill import Call, skill
 
 SNAPSHOT_PERIOD_S = 0.2
@@ -136,7 +136,7 @@ class OperatorSkills(Module):
     @skill(audience="operator")
     async def approvals(self) -> list[ApprovalView]:
         """List the calls that wait for an operator's decision."""
-        return self._core().approvals.pending()
+        return approvals_within(self._core().approvals.pending())
 
     @skill(audience="operator")
     async def decide(
@@ -154,7 +154,8 @@ class OperatorSkills(Module):
             arguments: To be used instead of those that the model asked for.
             reason: Told to the model.
         """
-        return self._core().approvals.decide(approval, decision, arguments, reason)
+        (view,) = approvals_within([self._core().approvals.decide(approval, decision, arguments, reason)])
+        return view
 
     @skill(audience="operator")
     async def amend(self, approval: str, arguments: dict[str, Any]) -> ApprovalView:
@@ -164,12 +165,14 @@ class OperatorSkills(Module):
             approval: Its id, see ``approvals``.
             arguments: All of them.
         """
-        return self._core().approvals.amend(approval, arguments)
+        (view,) = approvals_within([self._core().approvals.amend(approval, arguments)])
+        return view
 
     @skill(audience="operator")
     async def plans(self) -> list[dict[str, Any]]:
         """List the plans that the agent has written; one that was submitted waits among the approvals."""
-        return [plan.to_dict() for plan in self._core().plans.plans]
+        plans = [plan.to_dict() for plan in self._core().plans.plans]
+        return [within(plan, MAX_REPORT // len(plans)) for plan in plans]
 
     @skill(audience="operator")
     async def set_skill(self, skill: str, enabled: bool) -> str:

@@ -131,7 +131,7 @@ def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]
         mission = missions[unfinished.id]
         if unfinished.ended:
             mission.end(unfinished.ended)
-            _let_go(mission)
+            let_go(mission)
             continue
         core.events.emit(EventKind.NOTE, (mission.id,), text="the agent was restarted and goes on with this mission")
         if not unfinished.heard:
@@ -139,13 +139,13 @@ def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]
         elif unfinished.in_turn:
             core.queue.put_nowait(Notice("", (mission,)))
         else:
-            _let_go(mission)
+            let_go(mission)
     going_on = any(each.in_turn and not each.ended for each in resumption.missions)
     if core.conversation.awaits_answer and not going_on:
         close(core.loop.parts, (), "the agent was restarted")
 
 
-def _let_go(mission: Mission) -> None:
+def let_go(mission: Mission) -> None:
     """It is over if nothing of it is left."""
     if mission.over:
         mission.hold()

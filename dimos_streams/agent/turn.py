@@ -29,6 +29,7 @@ MAX_SHORTENINGS = 8
 LOOPING = "repetition"
 INTERRUPTED = "interrupted"
 """The operator had words that could not wait."""
+_MAX_WHY = 4000
 _logger = logging.getLogger(__name__)
 
 
@@ -208,7 +209,7 @@ class Turn:
         raise AssertionError("endless")
 
     def _model_failed(self, why: str) -> Ending:
-        text = f"the model failed: {why}"
+        text = f"the model failed: {why[:_MAX_WHY]}"
         self.emit(EventKind.ERROR, text=text, is_error=True)
         return Ending("error", why=text)
 

@@ -20,12 +20,12 @@ Each but ``say`` and ``report`` closes at once with a text for people. What can'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from dimos_streams.operator.messages import AgentEvent, AgentSnapshot
+from dimos_streams.operator.messages import AgentEvent, AgentSnapshot, ApprovalView, WaitingCall
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, json_text
 
 REPORT: Final = "report"
@@ -36,6 +36,9 @@ MONITOR: Final = "monitor"
 MAX_REPORT = MAX_PAYLOAD - 4_000
 """Bytes of an event's or a snapshot's JSON; the rest is for the update's text."""
 _CUT = "…"
+_ARGUMENTS = (8_000, 1_000, 100)
+"""Bytes of the arguments of a call that waits, as little as will do."""
+_Asked = TypeVar("_Asked", ApprovalView, WaitingCall)
 
 
 def event_data(event: AgentEvent) -> dict[str, Any]:
@@ -86,11 +89,40 @@ def _smaller(snapshot: AgentSnapshot) -> AgentSnapshot | None:
         )
     if snapshot.plan is not None:
         return snapshot.model_copy(update={"plan": None})
-    for name in ("missions", "calls", "disabled_skills", "approvals"):
+    waits: list[ApprovalView | WaitingCall] = [*snapshot.approvals, *snapshot.waiting_calls]
+    for limit in _ARGUMENTS:
+        if any(_size(asked.arguments) > limit for asked in waits):
+            short = {
+                "approvals": tuple(_with_arguments(view, limit) for view in snapshot.approvals),
+                "waiting_calls": tuple(_with_arguments(call, limit) for call in snapshot.waiting_calls),
+            }
+            return snapshot.model_copy(update=short)
+    for name in ("missions", "calls", "disabled_skills", "waiting_calls", "approvals"):
         parts = getattr(snapshot, name)
         if len(parts) > 1:
             return snapshot.model_copy(update={name: parts[: len(parts) // 2]})
     return None
+
+
+def within(value: Any, most_bytes: int = MAX_REPORT) -> Any:
+    """JSON of at most so many bytes: what is long is shortened, as little as will do."""
+    for limit in (8_000, 4_000, 1_000, 100, 20):
+        if _size(value) <= most_bytes:
+            return value
+        value = shortened(value, limit)
+    return value if _size(value) <= most_bytes else {"shortened": True}
+
+
+def approvals_within(views: Sequence[ApprovalView]) -> list[ApprovalView]:
+    """Approvals as they fit into one event: long arguments are shortened, then the newest left out."""
+    kept = list(views)
+    for limit in _ARGUMENTS:
+        if _approvals_size(kept) <= MAX_REPORT:
+            break
+        kept = [_with_arguments(view, limit) for view in kept]
+    while len(kept) > 1 and _approvals_size(kept) > MAX_REPORT:
+        kept = kept[: len(kept) // 2]
+    return kept
 
 
 def shortened(value: Any, limit: int) -> Any:
@@ -98,11 +130,19 @@ def shortened(value: Any, limit: int) -> Any:
     if isinstance(value, str):
         return value if len(value) <= limit else f"{value[:limit]}{_CUT}"
     if isinstance(value, Mapping):
-        return {key: shortened(part, limit) for key, part in list(value.items())[:limit]}
+        return {shortened(key, limit): shortened(part, limit) for key, part in list(value.items())[:limit]}
     if isinstance(value, list | tuple):
         return [shortened(part, limit) for part in value[:limit]]
     return value
 
 
-def _size(fields: Mapping[str, Any]) -> int:
+def _with_arguments(asked: _Asked, most_bytes: int) -> _Asked:
+    return asked.model_copy(update={"arguments": within(asked.arguments, most_bytes)})
+
+
+def _approvals_size(views: Sequence[ApprovalView]) -> int:
+    return _size([view.model_dump(mode="json") for view in views])
+
+
+def _size(fields: Any) -> int:
     return len(json_text(fields).encode())

@@ -153,8 +153,11 @@ def _result(result: Any) -> tuple[str, dict[str, Any]]:
         return "done", {"result": None}
     encoded = json_text(result)
     text = result if isinstance(result, str) else _own_text(result) or encoded
-    if len(encoded.encode()) + len(text[:_MAX_TEXT].encode()) > MAX_PAYLOAD:
-        raise SkillError(f"the result has {len(encoded)} bytes, {MAX_PAYLOAD} are possible; give a reference instead")
+    size = len(json_text({"result": result}).encode()) + len(text[:_MAX_TEXT].encode())
+    if size > MAX_PAYLOAD:
+        raise SkillError(
+            f"the result and its text have {size} bytes, {MAX_PAYLOAD} are possible; give a reference instead"
+        )
     return text[:_MAX_TEXT], {"result": result}
 
 

@@ -14,6 +14,8 @@ MAX_NODES = 20_000
 _MAX_DEPTH = 64
 _FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")
 _MAX_PROBLEM = 500
+_MAX_PROBLEMS, _MAX_PATH = 20, 200
+"""Fields of arguments that are named, and characters of each: what does not fit is told to models and callers."""
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
@@ -40,7 +42,8 @@ def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
     for found in errors:
         path = ".".join(str(part) for part in found.absolute_path)
         for name, problem in _explain(found, path, skill.parameters):
-            problems.setdefault(name, problem)
+            if len(problems) < _MAX_PROBLEMS:
+                problems.setdefault(name[:_MAX_PATH], problem)
     if problems:
         raise SkillArgumentError(skill.name, problems)
 

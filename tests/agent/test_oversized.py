@@ -1,0 +1,188 @@
+"""Whatever a model says, in whatever length: the operator's calls hold, and no mission goes on without one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from dimos_streams.agent.conversation import Entry
+from dimos_streams.agent.models.base import Cut, Finish, ModelDelta, ModelRequest, TextDelta, ToolCall, ToolCallDelta
+from dimos_streams.errors import SkillArgumentError
+from dimos_streams.text import cut_to
+from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
+from dimos_streams.tool_stream.schemas import check_arguments
+from tests.agent.policies.parts import Brain, decide, offered, robot_stage
+from tests.helpers import run_virtual, until
+
+END = Finish("tool_calls")
+
+
+class Raw(Brain):
+    """A model that streams these deltas, an answer at a time, then "done"."""
+
+    def __init__(self, *answers: Sequence[ModelDelta]) -> None:
+        super().__init__()
+        self._raw = list(answers)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
+        """See ``Model``."""
+        self.requests.append(request)
+        for delta in self._raw.pop(0) if self._raw else (TextDelta("done"), Finish("stop")):
+            yield delta
+
+
+def asked(name: str, id: str = "t1", index: int = 0, **arguments: Any) -> ToolCallDelta:
+    return ToolCallDelta(index=index, id=id, name=name, arguments=json.dumps(arguments))
+
+
+@pytest.mark.feature("D4")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [asked("look", id="i" * 60_000), END],
+        [asked("l" * 99_000), END],
+        [ToolCallDelta(index=0, id="t1", name="look", arguments="{}", extra={"extra_content": "x" * 500_000}), END],
+        [asked("look", id="\0" * 900, index=n) for n in range(30)] + [END],
+        [TextDelta("\0" * 4000), *(asked("\1" * 150, id=f"{n}" * 400, index=n, a="😀" * 500) for n in range(9)), END],
+        [*(asked("look", id=f"{n}", index=n) for n in range(3000)), END],
+        [ToolCallDelta(index=0, id="t1", name="look", arguments='{"%s": 1}' % ("n" * 60_000)), END],
+    ],
+    ids=["id", "name", "extra", "many long ids", "all at once", "too many calls", "argument"],
+)
+def test_long_parts_of_an_answer_do_not_cut_the_mission_off(answer: list[ModelDelta]) -> None:
+    async def main() -> None:
+        brain = Raw([asked("follow")], answer)
+        brain._raw[0] = [*brain._raw[0], END]
+        async with robot_stage(brain) as (made, robot):
+            said = await made.say("go")
+            await until(lambda: len(brain.requests) > 2)
+            robot.done.set()
+            close = await said.closed()
+            assert close.outcome is Outcome.COMPLETED, close.text
+            assert len(json_text([str(message) for message in brain.requests[-1].messages])) < 400_000
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("D4")
+@pytest.mark.parametrize("end", [Finish("r" * 100_000), Cut("c" * 100_000)], ids=["finish", "cut"])
+def test_a_long_reason_ends_the_mission_with_its_beginning(end: ModelDelta) -> None:
+    async def main() -> None:
+        async with robot_stage(Raw([TextDelta("well"), end])) as (made, _):
+            close = await (await made.say("go")).closed()
+            assert close.outcome is Outcome.FAILED
+            assert "the mission did not complete: " in close.text
+            assert len(close.text) < 1000
+            assert close.data["result"]["text"] == "well"
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("D4", "B5")
+def test_a_say_that_fails_ends_its_mission_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(entry: Entry) -> dict[str, Any]:
+        if entry.role == "tool":
+            raise ValueError("a bug")
+        return {"text": entry.text}
+
+    monkeypatch.setattr(Entry, "to_dict", broken)
+
+    async def main() -> None:
+        async with robot_stage(Brain([("follow", {})], "I follow")) as (made, _):
+            close = await (await made.say("go")).closed()
+            assert close.outcome is Outcome.FAILED
+            assert "the mission was ended, and its calls are cancelled" in close.text
+            assert "a bug" in close.text
+            await until(lambda: not made.agent.core.loop.missions)
+            (follow,) = [view for view in await made.bridge.broker.calls() if view.skill == "follow"]
+            assert follow.outcome is Outcome.CANCELLED
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("D5", "B5")
+def test_arguments_of_any_length_keep_nobody_from_watching_and_deciding() -> None:
+    async def main() -> None:
+        brain = Brain([("drop", {"what": f"{letter}{'x' * 46_000}"}) for letter in "ab"], "ok")
+        async with robot_stage(brain) as (made, _):
+            report = await made.harness.call("report", caller="monitor")
+            said = await made.say("go")
+            for _ in range(2):
+                view = await decide(made, "reject", reason="too long")
+                assert view["skill"] == "drop"
+            assert (await said.result())["text"] == "ok"
+            await asyncio.sleep(1)
+            assert not report.texts("close")
+            report.cancel()
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("D5")
+def test_many_approvals_and_plans_fit_into_an_answer() -> None:
+    async def main() -> None:
+        steps = [{"skill": "drop", "arguments": {"what": "x" * 1000}}] * 20
+        plans = [("create_plan", {"goal": f"{n}" * 9000, "steps": steps}) for n in range(3)]
+        wishes = [("follow", {"who": f"{n:03d}{'y' * 2000}"}) for n in range(40)]
+        rules = {"rules": [{"skill": "follow"}]}
+        limits = {"parallel_calls": 40, "calls_per_answer": None}
+        async with robot_stage(Brain(plans, [wishes[0]]), approval=rules, limits=limits) as (made, _):
+            said = await made.say("go")
+            await until(made.agent.core.approvals.pending)
+            book = made.agent.core.approvals
+            asking = [asyncio.create_task(book.ask(name, arguments)) for name, arguments in wishes[1:]]
+            await until(lambda: len(book.pending()) == 40)
+            listed = await (await made.harness.call("approvals", caller="operator")).result()
+            assert len(listed) == 40
+            written = await (await made.harness.call("plans", caller="operator")).result()
+            assert [plan["id"] for plan in written] == ["plan-1", "plan-2", "plan-3"]
+            for task in asking:
+                task.cancel()
+            said.cancel()
+            await said.closed()
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("D4")
+@pytest.mark.parametrize("character", ["😀", "\0", "x"])
+def test_long_last_words_are_cut_and_the_mission_is_complete(character: str) -> None:
+    async def main() -> None:
+        async with robot_stage(Brain(character * 19_000)) as (made, _):
+            close = await (await made.say("go")).closed()
+            assert close.outcome is Outcome.COMPLETED, close.text
+            text = close.data["result"]["text"]
+            assert text.startswith(character * 1000)
+            assert text.endswith("x" if character == "x" else "of 19000 characters are left out here]")
+
+    run_virtual(main())
+
+
+def test_entries_fit_into_an_event_with_their_line() -> None:
+    call = ToolCall("\0" * 1000, "\1" * 201, "\2" * 100_000)
+    entry = Entry(
+        number=1, utime=1, role="assistant", text="\3" * 100_000, finish="\4" * 100, tool_calls=(call,) * 1000
+    )
+    assert len(json_text(entry.to_dict())) < MAX_PAYLOAD - 4 * 2000
+    small = Entry(number=2, utime=1, role="assistant", text="hello", tool_calls=(ToolCall("a", "b", "c"),))
+    assert small.to_dict()["tool_calls"] == [{"id": "a", "skill": "b", "arguments": "c"}]
+
+
+@pytest.mark.parametrize("text", ["", "hello", "😀" * 100, '\0"\\' * 100])
+def test_texts_are_cut_to_bytes_of_json(text: str) -> None:
+    for most in range(60, 800, 7):
+        cut = cut_to(text, most)
+        assert len(json_text(cut).encode()) <= most
+        assert cut == text or f"of {len(text)} characters are left out" in cut
+    assert cut_to(text, 10_000) == text
+
+
+def test_of_bad_arguments_a_bounded_number_is_named() -> None:
+    skill = offered(parameters={"type": "object", "properties": {}, "additionalProperties": False})
+    with pytest.raises(SkillArgumentError) as caught:
+        check_arguments(skill, {f"{n:04d}{'a' * 1000}": 1 for n in range(1000)})
+    assert len(str(caught.value)) < 10_000
