@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from dimos_streams.regression.comparison import Comparison
+from dimos_streams.regression.differences import value_differences
 from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.tool_stream.event import EVENTS, ToolEvent
 from dimos_streams.tool_stream.wire import pack_event
@@ -50,3 +55,35 @@ def test_an_event_that_is_missing_or_another_is_a_difference() -> None:
     assert compared(given, given[:2]).finish()[0].wrong == 1
     assert compared([given[0], given[2]], [given[0]]).finish()[0].wrong == 1, "what came behind a lost one counts too"
     assert compared(given, [given[0], packed(2, "else"), given[2]]).finish()[0].wrong == 1
+
+
+@pytest.mark.parametrize(
+    ("recorded", "replayed", "paths"),
+    [
+        ([1.0, 2.0, 3.0], [1.0, 2.05, 3.0], []),
+        ([1.0, 2.0, 3.0], [1.0, 2.5, 3.5], ["v[1]", "v[2]"]),
+        ([1.0], [1.0, 2.0], ["v"]),
+        ({"a": {"b": 1.0}, "c": "x"}, {"a": {"b": 2.0}, "c": "x"}, ["v.a.b"]),
+        ({"a": 1.0}, {"c": 1.0}, ["v.a", "v.c"]),
+        ("2.00 m to go", "2.05 m to go", []),
+        ("-2.00 m to go", "-2.05 m to go", []),
+        ("2.00 m to go", "2.50 m to go", ["v"]),
+        ("2.00 m to go", "2.00 deg to go", ["v"]),
+        (float("nan"), float("nan"), []),
+        (float("nan"), 1.0, ["v"]),
+        (True, False, ["v"]),
+        (None, 0.0, ["v"]),
+    ],
+)
+def test_values_differ_by_more_than_is_allowed(recorded: Any, replayed: Any, paths: list[str]) -> None:
+    found = value_differences("/c#std_msgs.String", "v", recorded, replayed, Tolerances(absolute=0.1))
+    assert [difference.field for difference in found] == paths
+
+
+def test_an_output_that_comes_at_another_time_is_told_with_both_times() -> None:
+    comparison = Comparison(Tolerances())
+    comparison.recorded("/x", b"data", START, optional=False)
+    comparison.replayed("/x", b"data", START + 2_000_000, optional=False)
+    (result,) = comparison.finish()
+    assert result.wrong >= 1
+    assert result.matched == 0
