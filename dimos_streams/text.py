@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?P<half>[dD][89a-fA-F][0-9a-fA-F]{2})|[\s\S])"
 )
+_UNSEEN = frozenset({"Cf", "Cc"})
 _BEYOND_FLOATS = re.compile(r"[eE]\+?\d{3}|\d{300}")
 
 
@@ -63,6 +65,13 @@ def parse_json(data: str | bytes) -> Any:
     if _BEYOND_FLOATS.search(text) and not _is_finite(value):
         raise ValueError("a number is too large")
     return value
+
+
+def plain(text: str) -> str:
+    """What a text looks like, for comparing: accents in one form (NFC), no characters that nobody sees (soft hyphens,
+    zero-width spaces, control characters), and single blanks between words only."""
+    seen = (character for character in text if character.isspace() or unicodedata.category(character) not in _UNSEEN)
+    return " ".join(unicodedata.normalize("NFC", "".join(seen)).split())
 
 
 def cut_to(text: str, most_bytes: int) -> str:

@@ -17,8 +17,8 @@ from dimos_streams.errors import SkillError, suggest
 from dimos_streams.operator.messages import ApprovalView
 
 State = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
-Check = Callable[[Mapping[str, Any]], None]
-"""Raises ``SkillError`` for arguments that can't be."""
+Check = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""The arguments with what they leave out. Raises ``SkillError`` for arguments that can't be."""
 
 _DECIDED = 1000
 _DECISIONS: dict[str, State] = {"approve": "approved", "reject": "rejected", "delete": "deleted"}
@@ -95,7 +95,7 @@ class ApprovalBook:
         module: str = "",
         reason: str = "",
         missions: tuple[str, ...] = (),
-        check: Check = lambda arguments: None,
+        check: Check = lambda arguments: arguments,
     ) -> Decision:
         """Wait for the decision on a call. ``check`` judges arguments that an operator puts in their place."""
         known = self._known((skill, canonical(arguments)), missions)
@@ -218,7 +218,7 @@ class ApprovalBook:
         return approval
 
     def _change(self, approval: _Approval, arguments: Mapping[str, Any]) -> None:
-        approval.check(arguments)
+        arguments = approval.check(arguments)
         if canonical(arguments) == canonical(approval.arguments):
             return
         approval.arguments = dict(arguments)

@@ -6,9 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from dimos_streams.text import plain
+
 
 def canonical(arguments: Mapping[str, Any]) -> str:
-    """JSON that is equal for equal arguments, whatever their order; 1 and 1.0 are equal, 1 and true are not."""
+    """JSON that is equal for equal arguments, whatever their order; 1 and 1.0 are equal, 1 and true are not.
+
+    Texts are equal that look the same, see ``plain``. It is for comparing, and never sent.
+    """
     return json.dumps(_plain(arguments), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -25,4 +30,6 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
+    if isinstance(value, str):
+        return plain(value)
     return value

@@ -54,9 +54,9 @@ from dimos_streams.agent.tools import LocalTool, LocalTools
 from dimos_streams.agent.undo import UndoJournal
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.tool_stream.defaults import checked_arguments
 from dimos_streams.tool_stream.directory import ModuleDirectory
 from dimos_streams.tool_stream.gateway import SkillGateway
-from dimos_streams.tool_stream.schemas import check_arguments
 
 _logger = logging.getLogger(__name__)
 
@@ -393,12 +393,15 @@ class AgentCore:
         offered = self.offers.all.get(skill)
         return offered is None or offered.motion or bool(offered.uses)
 
-    def _check_step(self, skill: str, arguments: Mapping[str, Any]) -> None:
-        """Raises ``SkillError`` for a step of a plan that is no call that the model could make."""
+    def _check_step(self, skill: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments with what they leave out.
+
+        Raises ``SkillError`` for a step of a plan that is no call that the model could make.
+        """
         offered = self.offers.offered
         if skill not in offered:
             raise UnknownSkillError(skill, offered)
-        check_arguments(offered[skill], arguments)
+        return checked_arguments(offered[skill], arguments)
 
 
 def _no_price(usage: Usage) -> float | None:

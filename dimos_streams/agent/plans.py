@@ -19,8 +19,8 @@ SUBMIT_PLAN = "submit_plan"
 _MAX_PLANS = 100
 _MAX_STEPS = 100
 
-Check = Callable[[str, Mapping[str, Any]], None]
-"""Raises ``SkillError`` if there is no such skill, or the arguments do not fit it."""
+Check = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+"""The arguments with what they leave out. Raises ``SkillError`` if there is no such skill, or they do not fit it."""
 
 
 class PlanState(enum.StrEnum):
@@ -176,10 +176,10 @@ class PlanBook:
         """The newest plan as JSON, for operators; None before the first."""
         return next(reversed(self._plans.values())).to_dict() if self._plans else None
 
-    def _check_plan(self, arguments: Mapping[str, Any]) -> None:
+    def _check_plan(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if not isinstance(arguments.get("steps"), list | tuple) or not arguments["steps"]:
             raise SkillError("a plan needs steps: a list of objects with 'skill' and 'arguments'")
-        self._checked(arguments["steps"])
+        return {**arguments, "steps": [step.to_dict() for step in self._checked(arguments["steps"])]}
 
     def _checked(self, steps: Sequence[Mapping[str, Any]]) -> list[Step]:
         if len(steps) > _MAX_STEPS:
@@ -191,10 +191,10 @@ class PlanBook:
             if not isinstance(skill, str) or not isinstance(arguments, Mapping):
                 raise SkillError(f"step {number} is {step!r}; it needs 'skill' (a name) and 'arguments' (an object)")
             try:
-                self._check(skill, arguments)
+                given = self._check(skill, arguments)
             except SkillError as error:
                 raise SkillError(f"step {number}: {error}") from error
-            checked.append(Step(skill, dict(arguments)))
+            checked.append(Step(skill, dict(given)))
         return checked
 
     def _tell(self, plan: Plan) -> None:

@@ -11,7 +11,8 @@ from dimos_streams.agent.approvals import ApprovalBook, denial
 from dimos_streams.agent.canonical import canonical, shown
 from dimos_streams.agent.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.gates.settings import ApprovalRule
-from dimos_streams.tool_stream.schemas import check_arguments
+from dimos_streams.text import plain
+from dimos_streams.tool_stream.defaults import checked_arguments
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
@@ -48,7 +49,7 @@ class ApprovalGate:
             module=skill.module,
             reason=reason,
             missions=request.missions,
-            check=lambda arguments: check_arguments(skill, arguments),
+            check=lambda arguments: checked_arguments(skill, arguments),
         )
         if not decision.approved:
             return Refuse(denial(skill.name, request.arguments, decision))
@@ -83,7 +84,8 @@ def _fits(pattern: Any, value: Any) -> bool:
         bound = _number(pattern.removeprefix(sign)) if pattern.startswith(sign) else None
         if bound is not None:
             return not isinstance(value, bool) and isinstance(value, int | float) and compare(value, bound)
-    return fnmatch.fnmatchcase(value if isinstance(value, str) else canonical({"": value})[4:-1], pattern)
+    text = plain(value) if isinstance(value, str) else canonical({"": value})[4:-1]
+    return fnmatch.fnmatchcase(text, plain(pattern))
 
 
 def _number(text: str) -> float | None:

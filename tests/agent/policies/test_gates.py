@@ -56,7 +56,7 @@ class Stage:
         self.settings = GateSettings(**settings)
         self.enabled = EnabledGate(self.events.emit, self.settings.disabled_skills)
         self.approvals = ApprovalBook(self.settings.approval, self.events.emit)
-        self.plans = PlanBook(self.approvals, self.events.emit, lambda skill, arguments: None)
+        self.plans = PlanBook(self.approvals, self.events.emit, lambda skill, arguments: arguments)
         self.pose: RobotPose | None = None
         self.paused = asyncio.Event()
         self.paused.set()

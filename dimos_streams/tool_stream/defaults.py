@@ -1,0 +1,76 @@
+"""What a call leaves out, filled in from the skill's schema: a call that spells a default out is the same call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dimos_streams.errors import SkillArgumentError
+from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.schemas import check_arguments
+
+_MAX_HOPS = 64
+"""From one ``$ref`` to the next: a schema that nobody has checked may go in circles."""
+
+
+def checked_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with the defaults of those that are left out. A default that does not fit its own schema is none.
+
+    Raises ``SkillError``, see ``check_arguments``.
+    """
+    check_arguments(skill, arguments)
+    filled = with_defaults(skill.parameters, arguments)
+    try:
+        check_arguments(skill, filled)
+    except SkillArgumentError as error:
+        unfit = {path.partition(".")[0] for path in error.problems}
+        fit = {name: value for name, value in filled.items() if name not in unfit}
+        return fit | {name: arguments[name] for name in unfit & arguments.keys()}
+    return filled
+
+
+def with_defaults(parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments, whether they fit or not, with the defaults of a schema, in objects and lists within them too."""
+    filled: dict[str, Any] = _filled(parameters, parameters, dict(arguments))
+    return filled
+
+
+def _filled(schema: Any, root: Mapping[str, Any], value: Any) -> Any:
+    if isinstance(value, Mapping):
+        properties = _of_objects(schema, root).get("properties")
+        known: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
+        filled = {name: _filled(known.get(name), root, part) for name, part in value.items()}
+        for name, part in known.items():
+            if name not in filled and isinstance(part, Mapping) and "default" in part:
+                filled[name] = _filled(part, root, part["default"])
+        return filled
+    if isinstance(value, list | tuple):
+        items = _resolved(schema, root).get("items")
+        return [_filled(items, root, part) for part in value]
+    return value
+
+
+def _of_objects(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of a schema that is about objects, where it is only one of several."""
+    found = _resolved(schema, root)
+    for word in ("anyOf", "oneOf", "allOf"):
+        parts = found.get(word)
+        if isinstance(parts, list):
+            objects = [part for part in (_resolved(each, root) for each in parts) if "properties" in part]
+            if len(objects) == 1 and "properties" not in found:
+                return objects[0]
+    return found
+
+
+def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a schema refers to; an empty one if that is nothing."""
+    for _ in range(_MAX_HOPS):
+        if not isinstance(schema, Mapping):
+            break
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            return schema
+        schema = root
+        for part in reference.removeprefix("#/").split("/"):
+            schema = schema.get(part) if isinstance(schema, Mapping) else None
+    return {}
