@@ -39,7 +39,8 @@ class ApprovalRule(_Settings):
     arguments: dict[str, Any] = Field(default_factory=dict)
     """What arguments must be: a value; a text with ``*`` or ``?``; or a comparison, ``">2"``, ``"<=0.5"``, ``"!=0"``.
 
-    An argument that the call leaves out has its default; without one it does not match. ``target.x`` names a value within an object.
+    An argument that the call leaves out has its default; without one it does not match. ``target.x`` names a value
+    within an object.
     """
     action: Literal["ask", "allow", "deny"] = "ask"
     reason: str = ""

@@ -10,7 +10,7 @@ from dimos_streams.agent.canonical import canonical
 from dimos_streams.agent.gates.approval import matches
 from dimos_streams.agent.gates.settings import ApprovalRule
 from dimos_streams.tool_stream.defaults import checked_arguments, with_defaults
-from tests.agent.policies.parts import Brain, decide, offered, robot_stage
+from tests.agent.policies.parts import Answer, Brain, decide, offered, robot_stage
 from tests.helpers import run_virtual, until
 
 
@@ -70,7 +70,7 @@ def test_an_approval_and_a_plans_step_hold_for_the_call_spelt_out() -> None:
             ]
             assert (await decide(made, "approve"))["skill"] == "drop"
             await said.result()
-            assert robot.log_ == ["walk 1", "drop  parcel", "drop parcel"]  # what is sent is what was asked for
+            assert robot.log_ == ["walk 1", "drop  parcel", "drop  parcel"]  # as it was approved
 
     run_virtual(main())
 
@@ -93,11 +93,9 @@ def test_an_operators_arguments_are_filled_in_too() -> None:
 @pytest.mark.feature("D2")
 def test_spelling_a_default_out_now_and_then_is_repetition() -> None:
     async def main() -> None:
-        calls = [[("drop", {})], [("drop", {"what": "parcel"})], [("drop", {"what": "parcel "})]] * 4
-        async with robot_stage(Brain(*calls), approval={"rules": [{"skill": "*", "action": "allow"}]}) as (
-            made,
-            robot,
-        ):
+        calls: list[Answer] = [[("drop", {})], [("drop", {"what": "parcel"})], [("drop", {"what": "parcel "})]]
+        rules = {"rules": [{"skill": "*", "action": "allow"}]}
+        async with robot_stage(Brain(*calls * 4), approval=rules) as (made, robot):
             close = await (await made.say("go")).closed()
             assert "repetition" in close.text
             assert len(robot.log_) == 8
