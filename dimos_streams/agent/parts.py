@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dimos_streams.agent.calls import CallManager
 from dimos_streams.agent.control import Control
@@ -18,6 +19,7 @@ from dimos_streams.agent.queue import MessageQueue
 from dimos_streams.agent.runaway import RunawayGuard
 from dimos_streams.agent.stopping import RobotState
 from dimos_streams.operator.messages import HoldView
+from dimos_streams.tool_stream.defaults import with_defaults
 
 
 async def _no_gate() -> HoldView:
@@ -55,3 +57,15 @@ class LoopParts:
     """What the velocity gates say of the robot's being held."""
     told_of_estimates: bool = False
     """Whether people know that tokens are estimated."""
+
+    def polling(self) -> frozenset[str]:
+        """Skills and tools that may be asked for again and again."""
+        return self.tools.polling() | {name for name, skill in self.offers.offered.items() if skill.polling}
+
+    def meant(self, calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
+        """Calls with what their arguments leave out: who spells a default out repeats himself all the same."""
+        offered = self.offers.offered
+        return [
+            (name, with_defaults(offered[name].parameters, arguments) if name in offered else arguments)
+            for name, arguments in calls
+        ]

@@ -63,14 +63,18 @@ class RepetitionGuard:
         self._within_s = within_s
 
     def observe(
-        self, batch: Sequence[tuple[str, Mapping[str, Any]]], exempt: frozenset[str] = frozenset()
+        self,
+        batch: Sequence[tuple[str, Mapping[str, Any]]],
+        exempt: frozenset[str] = frozenset(),
+        *,
+        at: float | None = None,
     ) -> Alarm | None:
-        """See ``Repetition``."""
+        """See ``Repetition``. ``at`` is when, on the loop's clock; now by default."""
         counted = [(skill, arguments) for skill, arguments in batch if skill not in exempt]
         if not counted:
             return None
         self._history.append(tuple(sorted((skill, canonical(arguments)) for skill, arguments in counted)))
-        self._times.append(clock.monotonic())
+        self._times.append(clock.monotonic() if at is None else at)
         while self._times[0] < self._times[-1] - self._within_s:
             self._times.popleft()
             self._history.popleft()

@@ -14,8 +14,10 @@ from dimos_streams.agent.missions import Spent
 from dimos_streams.agent.record import RecordedMission, RecordLine, read_general, read_missions
 from dimos_streams.agent.sub_mission import SUB, of_sub_agent
 from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.text import parse_json
 
 _CLOSED = 1000
+_ASKED = 1000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,6 +47,14 @@ class Unanswered:
     """The sub-mission whose model asked; empty for the agent's own."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The calls that one answer asked for."""
+
+    utime: int
+    calls: tuple[tuple[str, Mapping[str, Any]], ...]
+
+
 @dataclass(slots=True, kw_only=True)
 class UnfinishedMission:
     """A mission that was not over."""
@@ -61,6 +71,8 @@ class UnfinishedMission:
     reason: str = ""
     text: str = ""
     """Of its newest turn."""
+    asked: list[Asked] = field(default_factory=list)
+    """The newest answers that asked for calls since the operator's last words, those of sub-missions too."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,6 +140,8 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
     for event in mission.events:
         if event.kind == EventKind.USAGE:
             found.spent += spent_of(event)
+        elif event.kind == EventKind.ANSWER and event.data["tool_calls"]:
+            found.asked = [*found.asked, _asked(event)][-_ASKED:]
         elif of_sub_agent(event):
             continue
         elif event.kind == EventKind.ENDED:
@@ -136,11 +150,28 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
             found.words = event.data["text"]
         elif event.kind in (EventKind.WORDS, EventKind.NEWS, EventKind.ITERATION_START):
             found.heard = found.heard or event.kind == EventKind.WORDS
+            if event.kind == EventKind.WORDS and event.data.get("speaker", "operator") == "operator":
+                found.asked = []
             found.in_turn = True
         elif event.kind == EventKind.STOP:
             found.in_turn = False
             found.reason, found.text = event.data["reason"], event.data["text"]
     return found
+
+
+def _asked(event: AgentEvent) -> Asked:
+    """Calls that were damaged did not count."""
+    calls = [(call["name"], _arguments(call["arguments"])) for call in event.data["tool_calls"]]
+    return Asked(event.utime, tuple((name, arguments) for name, arguments in calls if arguments is not None))
+
+
+def _arguments(text: str) -> Mapping[str, Any] | None:
+    """None for what is no object."""
+    try:
+        arguments = parse_json(text if text.strip() else "{}")
+    except ValueError:
+        return None
+    return {} if arguments is None else arguments if isinstance(arguments, dict) else None
 
 
 def _wishes(events: Iterable[AgentEvent]) -> OperatorWishes:

@@ -29,19 +29,27 @@ class RunawayGuard:
     def reset(self) -> None:
         """An operator has said something."""
         self._left = float(self._actions or 0)
-        self._looked_at = clock.monotonic()
+        self._looked_at: float | None = None
         self._repetition = RepetitionGuard(self._settings.of_mission(), within_s=self._settings.mission_within_s)
 
     def observe(
-        self, batch: Sequence[tuple[str, Mapping[str, Any]]], exempt: frozenset[str] = frozenset()
+        self,
+        batch: Sequence[tuple[str, Mapping[str, Any]]],
+        exempt: frozenset[str] = frozenset(),
+        *,
+        at: float | None = None,
     ) -> tuple[str, str] | None:
-        """What an answer asks for; the reason for which the mission is to end, and a sentence on it."""
+        """What an answer asks for; the reason for which the mission is to end, and a sentence on it.
+
+        ``at`` is when, on the loop's clock; now by default.
+        """
         if all(skill in exempt for skill, _ in batch):
             return None
-        alarm = self._repetition.observe(batch, exempt)
+        at = clock.monotonic() if at is None else at
+        alarm = self._repetition.observe(batch, exempt, at=at)
         if isinstance(alarm, Stop):
             return REPETITION, alarm.text.replace("the turn", "the mission")
-        if self._actions is None or self._spend():
+        if self._actions is None or self._spend(at):
             return None
         text = (
             f"the model went on by itself too fast: {self._actions} answers that ask for calls, "
@@ -49,9 +57,8 @@ class RunawayGuard:
         )
         return MAX_ACTIONS, text
 
-    def _spend(self) -> bool:
-        now = clock.monotonic()
-        grown = (now - self._looked_at) * self._per_hour / 3600
+    def _spend(self, at: float) -> bool:
+        grown = 0.0 if self._looked_at is None else (at - self._looked_at) * self._per_hour / 3600
         self._left = min(float(self._actions or 0), self._left + grown) - 1
-        self._looked_at = now
+        self._looked_at = at
         return self._left >= 0

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable
 
+from dimos_streams import clock
 from dimos_streams.agent.control import Mode
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.events import EventKind
@@ -43,6 +44,7 @@ async def take_up(core: AgentCore, rng: random.Random, waiting: Callable[[str], 
         core.events.emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)
     if core.resumption is None:
         return place
+    _keep_counts(core, core.resumption, missions)
     _go_on(core, core.resumption, missions)
     # A journal that begins anew has places that mean something else.
     return min(core.resumption.place, place)
@@ -82,6 +84,16 @@ def _missions(core: AgentCore) -> dict[str, Mission]:
         mission.spent = unfinished.spent
         mission.reason, mission.text = unfinished.reason, unfinished.text
     return found
+
+
+def _keep_counts(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]) -> None:
+    """What watches a mission for running away has seen what it did before: a restart begins nothing anew."""
+    parts, since = core.loop.parts, clock.monotonic() - clock.utime() / 1e6
+    for unfinished in resumption.missions:
+        guard = missions[unfinished.id].guard = parts.new_guard()
+        for asked in unfinished.asked:
+            if asked.calls:
+                guard.observe(parts.meant(asked.calls), parts.polling(), at=since + asked.utime / 1e6)
 
 
 def _known_calls(resumption: Resumption | None, missions: dict[str, Mission]) -> list[OpenCall]:

@@ -23,8 +23,6 @@ from dimos_streams.agent.runaway import RunawayGuard
 from dimos_streams.agent.states import LoopState, StateMachine
 from dimos_streams.agent.stopping import ExecutedCall, Progress, verdict
 from dimos_streams.secrets import redacted
-from dimos_streams.tool_stream.defaults import with_defaults
-from dimos_streams.tool_stream.gateway import OfferedSkill
 
 MAX_SHORTENINGS = 8
 """Of the conversation, for one answer."""
@@ -279,10 +277,8 @@ class Turn:
 
     def _look_for_repetition(self, answer: Answer) -> Ending | str:
         """What to tell the model, or an ending."""
-        offered = self.parts.offers.offered
-        batch = [(call.call.name, _meant(call, offered)) for call in answer.calls if call.damage is None]
-        exempt = frozenset(name for name, skill in offered.items() if skill.polling)
-        exempt |= self.parts.tools.polling()
+        batch = self.parts.meant((call.call.name, call.arguments) for call in answer.calls if call.damage is None)
+        exempt = self.parts.polling()
         if batch and (ending := self._runs_away(batch, exempt)):
             return ending
         alarm = self._repetition.observe(batch, exempt) if batch else None
@@ -325,12 +321,6 @@ class Turn:
         if self._errors < self.parts.settings.max_consecutive_errors:
             return None
         return Ending("consecutive_errors", f"all calls of {self._errors} answers in a row have failed")
-
-
-def _meant(call: AssembledCall, offered: Mapping[str, OfferedSkill]) -> Mapping[str, Any]:
-    """The arguments of a call with what they leave out: who spells defaults out repeats himself all the same."""
-    skill = offered.get(call.call.name)
-    return with_defaults(skill.parameters, call.arguments) if skill is not None else call.arguments
 
 
 def _ending_of(answer: Answer) -> Ending:

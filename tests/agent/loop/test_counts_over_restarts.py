@@ -1,0 +1,79 @@
+"""What a mission has used up of what it may do without a word of the operator, it has used up after a restart too."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
+from tests.agent.loop.skills import World
+from tests.helpers import run_virtual, until
+
+
+async def restarted(
+    tmp_path: Path, first: list[Any], second: list[Any], **config: Any
+) -> tuple[World, str, list[str]]:
+    """Two processes of an agent in one mission: what was done, why it ended, and the results of the second."""
+    world = World()
+    before = FunctionModel(in_turn(*first, says("I wait")))
+    async with world.with_model(before, tmp_path, **config) as rig:
+        await rig.say("go")
+        await until(lambda: len(before.requests) == len(first) + 1)
+        await asyncio.sleep(1)
+        await rig.leave()
+        async with world.with_model(FunctionModel(in_turn(*second)), tmp_path, **config) as successor:
+            (mission,) = successor.core.loop.missions.values()
+            world.released.set()
+            await successor.over(mission)
+            return world, mission.reason, [data["text"] for data in successor.data("result")]
+
+
+@pytest.mark.feature("B8")
+def test_free_motions_are_counted_over_a_restart(tmp_path: Path) -> None:
+    async def main() -> None:
+        first = [asks(("follow", {}), ("move", {"by": 1})), asks(("move", {"by": 2}))]
+        second = [asks(("move", {"by": 3})), says("then not")]
+        world, reason, results = await restarted(tmp_path, first, second, plan={"motions": 2})
+        assert reason == "completed"
+        assert "2 motions of this mission have begun without a plan" in results[-1]
+        assert world.log == ["move 1", "move 2", "follow ended"]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B8")
+def test_a_motion_that_was_refused_is_not_counted_over_a_restart(tmp_path: Path) -> None:
+    async def main() -> None:
+        rules = [{"skill": "move", "arguments": {"by": 9}, "action": "deny"}]
+        first = [asks(("follow", {})), asks(("move", {"by": 9})), asks(("move", {"by": 1}))]
+        second = [asks(("move", {"by": 3})), says("there")]
+        config: dict[str, Any] = {"plan": {"motions": 2}, "approval": {"rules": rules}}
+        world, _, _ = await restarted(tmp_path, first, second, **config)
+        assert world.log == ["move 1", "follow ended", "move 3"]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("D4")
+@pytest.mark.parametrize(
+    ("steps", "config", "reason"),
+    [
+        ([3, 4], {"limits": {"actions": 4, "actions_per_hour": 0.001}}, "max_actions"),
+        ([1, 1], {"repetition": {"mission_stop_at": 4, "warn_at": None, "hint_at": None}}, "repetition"),
+    ],
+    ids=["actions", "repetition"],
+)
+def test_actions_are_counted_over_a_restart(
+    steps: list[int], config: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        first = [asks(("follow", {})), *[asks(("drop", {"n": n})) for n in (1, *steps[:1])]]
+        second = [asks(("drop", {"n": n})) for n in (*steps[1:], 1)]
+        world, ended, _ = await restarted(tmp_path, first, second, **config)
+        assert ended == reason
+        assert len([line for line in world.log if line.startswith("drop")]) <= 3
+
+    run_virtual(main())
