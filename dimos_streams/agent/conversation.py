@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +17,7 @@ from dimos_streams.agent.models.base import (
     ToolResultMessage,
     UserMessage,
 )
-from dimos_streams.agent.shortening import are_words, expendable, halved, is_final
+from dimos_streams.agent.shortening import expendable, halved, is_final
 from dimos_streams.agent.telling import news_head, own_text
 from dimos_streams.operator.messages import AgentEvent
 from dimos_streams.operator.reporting import within
@@ -75,6 +74,8 @@ class Entry:
     """``operator`` where a ``tool`` entry is an operator's answer; ``task`` where words are no operator's."""
     missions: frozenset[str] = frozenset()
     """The missions that it is part of; none for what concerns all."""
+    begins: str = ""
+    """The mission that an ``operator`` entry's words have begun."""
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as operators get it, cut to what fits into one event. Of a close it has ``outcome``."""
@@ -136,13 +137,6 @@ class Conversation:
         return newest is not None and not is_final(newest)
 
     @property
-    def has_unanswered_words(self) -> bool:
-        """Whether an operator has said something since the model's last answer that asked for nothing more."""
-        seen = (message for message in reversed(self._messages) if message is not None)
-        since = itertools.takewhile(lambda message: not is_final(message), seen)
-        return any(map(are_words, since))
-
-    @property
     def changed(self) -> asyncio.Event:
         """Set at the next change. Take it before looking, then wait."""
         return self._changed
@@ -153,6 +147,8 @@ class Conversation:
             self._shorten()
         elif event.kind == EventKind.FORGOTTEN:
             self._forget()
+        elif event.kind == EventKind.ENDED and event.data.get("turn_goes_on"):
+            self.withdraw(event.missions[0])
         data, notice = event.data, own_text(event)
         role = "event" if notice else _ROLES.get(event.kind)
         if role is None:
@@ -173,7 +169,18 @@ class Conversation:
             note=data.get("note", ""),
             speaker=data.get("speaker", "data"),
             missions=frozenset(event.missions),
+            begins=event.missions[0] if role == "operator" and event.missions else "",
         )
+
+    def withdraw(self, mission: str) -> None:
+        """Of a mission's words that were not answered yet the model sees only that they were withdrawn."""
+        for index in range(len(self._messages) - 1, -1, -1):
+            if is_final(self._messages[index]):
+                return
+            entry = self._entries[index]
+            if entry.begins == mission and self._messages[index] is not None:
+                text = f"Withdrawn, so nothing is to be done about it any more: {entry.text}"
+                self._messages[index] = UserMessage(text, _notice(text, "", "", entry.utime))
 
     def add(self, role: Role, text: str, *, utime: int | None = None, **fields: Any) -> Entry:
         """Write an entry; ``fields`` are those of ``Entry``."""
@@ -251,15 +258,12 @@ class Conversation:
 
 def _own_event(event: AgentEvent, text: str) -> ToolEvent:
     """What the agent itself has to say is data for its model, like what skills say."""
+    return _notice(text, event.agent, event.data.get("call_id", ""), event.utime)
+
+
+def _notice(text: str, agent: str, call_id: str, utime: int) -> ToolEvent:
     return ToolEvent(
-        utime=event.utime,
-        call_id=event.data.get("call_id", ""),
-        seq=0,
-        type="update",
-        module=event.agent,
-        skill="agent",
-        caller=event.agent,
-        text=text,
+        utime=utime, call_id=call_id, seq=0, type="update", module=agent, skill="agent", caller=agent, text=text
     )
 
 

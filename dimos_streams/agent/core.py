@@ -211,13 +211,17 @@ class AgentCore:
             self._on_over(mission)
             on_over()
 
-        mission = Mission(id, over, words=words, on_end=self.loop.on_end)
+        mission = Mission(id, over, words=words, on_end=self._on_end)
         self.loop.add(mission)
         deadline_s = self.loop.parts.settings.deadline_s
         if deadline_s is not None:
             timer = asyncio.get_running_loop().call_later(deadline_s, mission.end, "deadline")
             self._spent_deadlines[id] = timer
         return mission
+
+    def _on_end(self, mission: Mission) -> None:
+        self.loop.on_end(mission)
+        self.delegation.withdraw(mission)
 
     def _on_over(self, mission: Mission) -> None:
         if mission.id not in self.loop.missions:

@@ -74,6 +74,13 @@ class Delegation:
             self._working[-1].hear(words)
         return bool(self._working)
 
+    def withdraw(self, mission: Mission) -> None:
+        """Words of a mission that was ended are no order for the sub-agents that were given them."""
+        for work in self._working:
+            work.parts.conversation.withdraw(mission.id)
+            if work.loop is not None:
+                work.loop.withdraw(mission)
+
     def parts_of(self, missions: Iterable[Mission]) -> LoopParts | None:
         """Those of the sub-mission that is among the missions; None if none at work is."""
         missions = tuple(missions)

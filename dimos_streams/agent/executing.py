@@ -12,12 +12,12 @@ from dimos_streams.agent.assembly import AssembledCall
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.gates.base import Allow, CallRequest, Refuse, ToolRequest
 from dimos_streams.agent.missions import all_ended, ids
-from dimos_streams.agent.models.base import Speaker
+from dimos_streams.agent.models.base import STALE, Speaker
 from dimos_streams.agent.open_call import OpenCall
 from dimos_streams.agent.scheduling import groups, run_in_order
 from dimos_streams.agent.telling import answer_text, failed
 from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ class CallResult:
     """What the agent itself says of the call, before the text."""
     speaker: Speaker = "data"
     """``operator`` if the text is an operator's answer."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the call, or the attempt to begin it, has failed; one that somebody has cancelled has not."""
+        return (
+            self.is_error and self.text != STALE and (self.event is None or self.event.outcome != Outcome.CANCELLED)
+        )
 
 
 class Execution:
@@ -122,6 +129,8 @@ class Execution:
             return CallResult(assembled.problem, is_error=True)
         if all_ended(self._turn.missions):
             return CallResult("not run: the operator has withdrawn this", is_error=True)
+        if self._turn.stale:
+            return CallResult(STALE, is_error=True, charged=False)
         if self._in_motion is not None:
             moving = self._in_motion
             text = f"not run: {moving.skill} (call {moving.call_id}), asked for before it, has not answered yet"
@@ -147,6 +156,8 @@ class Execution:
         name, call = assembled.call.name, assembled.call
         await self._parts.control.permit_call(name, assembled.arguments, call.id, ids(self._turn.missions))
         await self._parts.control.unpaused()
+        if self._turn.stale:
+            return CallResult(STALE, is_error=True, charged=False)
         self._run_event(assembled.call.id, name, assembled.arguments)
         request = ToolRequest(
             arguments=assembled.arguments,
@@ -191,7 +202,7 @@ class Execution:
             await parts.control.unpaused()
             if self._turn.interruption:
                 raise asyncio.CancelledError
-            refusal = allowed.again(allowed.arguments)
+            refusal = Refuse(STALE, charged=False) if self._turn.stale else allowed.again(allowed.arguments)
             if refusal is not None:
                 allowed.give_back()
                 return refusal

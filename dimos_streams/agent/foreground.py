@@ -30,12 +30,14 @@ class Dialogue:
     async def listen(self, timeout_s: float | None = None) -> str:
         """The operator's next words. Raises ``TimeoutError``."""
         async with asyncio.timeout(timeout_s):
-            while not self._words:
-                self._arrived.clear()
-                await self._arrived.wait()
-        words = self._words.popleft()
-        self.heard.append(words)
-        return words.text
+            while True:
+                while not self._words:
+                    self._arrived.clear()
+                    await self._arrived.wait()
+                words = self._words.popleft()
+                self.heard.append(words)
+                if not words.withdrawn:
+                    return words.text
 
     async def ask(self, question: str, timeout_s: float | None = None) -> str:
         """Ask the operator, and wait for the next words. What was said before the question does not answer it."""

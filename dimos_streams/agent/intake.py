@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Sequence
 
 from dimos_streams.agent.events import EventKind
-from dimos_streams.agent.missions import Mission, ids
+from dimos_streams.agent.missions import Mission, ids, note_failure
 from dimos_streams.agent.parts import LoopParts
 from dimos_streams.agent.queue import CallNews, Notice, OperatorWords, QueueItem
 from dimos_streams.agent.telling import failed, news_body, news_head
+from dimos_streams.tool_stream.event import Outcome
 
 
 def close(parts: LoopParts, missions: Sequence[Mission], reason: str, label: str = "") -> None:
@@ -38,7 +39,9 @@ class Intake:
         self._unrecorded.extend(items)
         while self._unrecorded:
             item = self._unrecorded[0]
-            if isinstance(item, OperatorWords):
+            if isinstance(item, OperatorWords) and item.withdrawn:
+                self._note_withdrawn(item)
+            elif isinstance(item, OperatorWords):
                 whose = {} if item.speaker == "operator" else {"speaker": item.speaker}
                 self._parts.events.emit(EventKind.WORDS, ids(item.missions), text=item.text, **whose)
             elif isinstance(item, Notice):
@@ -49,10 +52,10 @@ class Intake:
                 self._record_news(item)
             self._unrecorded.popleft()
 
-    def close_words(self, missions: Sequence[Mission], reason: str) -> None:
-        """Operators' words that nobody will answer must not look as if they waited for an answer."""
-        if self._parts.conversation.has_unanswered_words:
-            close(self._parts, missions, reason)
+    def _note_withdrawn(self, words: OperatorWords) -> None:
+        """For people only: a model would carry out what it finds unanswered, whoever speaks to it next."""
+        text = f"not heard any more ({words.missions[0].ended}): {words.text}"
+        self._parts.events.emit(EventKind.NOTE, ids(words.missions), text=text)
 
     def _record_notice(self, item: Notice) -> None:
         if not item.text:
@@ -72,6 +75,8 @@ class Intake:
 
     def _record_news(self, item: CallNews) -> None:
         event, body = item.event, news_body(item.event)
+        if failed(event) and event.outcome is not Outcome.CANCELLED:
+            note_failure(item.missions, event.skill, event.text)
         body = self._parts.results.shorten(body, skill=event.skill, call_id=event.call_id, is_error=failed(event))
         self._parts.events.emit(
             EventKind.NEWS,

@@ -6,14 +6,14 @@ import asyncio
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.agent.aborting import Abort, AbortReport, Undo
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.intake import Intake
-from dimos_streams.agent.missions import Mission, ids, with_parents
+from dimos_streams.agent.missions import Mission, all_ended, ids, with_parents
 from dimos_streams.agent.parts import LoopParts
 from dimos_streams.agent.queue import CallNews, OperatorWords, QueueItem
 from dimos_streams.agent.states import LoopState, StateMachine
@@ -84,14 +84,22 @@ class AgentLoop:
 
     def on_end(self, mission: Mission) -> None:
         """A mission was ended early: its calls are ended, and its turn unless that is others' too."""
-        self.parts.events.emit(EventKind.ENDED, (mission.id,), reason=mission.ended)
-        self.wake()
         turn = self._turn
-        if turn is not None and mission in turn.missions and all(each.ended for each in turn.missions):
+        shared = turn is not None and not turn.interruption and not all_ended(turn.missions)
+        self.parts.events.emit(EventKind.ENDED, (mission.id,), reason=mission.ended, turn_goes_on=shared)
+        self.wake()
+        if turn is not None and mission in turn.missions and not shared:
             turn.interrupt(mission.ended)
+        self.withdraw(mission)
         if self._abort is None:
             calls = [call for call in self.parts.calls.open if mission in call.missions]
             self.parts.calls.end_soon(calls, _why_ended(mission.ended), bound_s=self.parts.settings.abort_bound_s)
+
+    def withdraw(self, mission: Mission) -> None:
+        """Nothing is begun any more that the model has asked for while it still saw an ended mission's words."""
+        if self._turn is not None and mission in self._turn.missions:
+            self._turn.stale = True
+        self.wake()
 
     def unrecorded_place(self) -> int | None:
         """The place of the oldest event that is dealt with, and not in the record yet."""
@@ -165,6 +173,7 @@ class AgentLoop:
     async def _take(self, items: Sequence[QueueItem]) -> None:
         """Take messages into the record and, unless all are progress, let the model react to them."""
         missions = tuple({mission.id: mission for item in items for mission in item.missions}.values())
+        heard = {item.missions[0] for item in items if _is_new(item)}
         wants_turn = any(item.wants_turn for item in items)
         if any(isinstance(item, OperatorWords) and item.speaker == "operator" for item in items):
             for mission in with_parents(missions):
@@ -172,15 +181,13 @@ class AgentLoop:
         try:
             self._intake.record(items)
             if wants_turn:
-                await self._run_turn(missions)
-            else:
-                self._intake.close_words(missions, missions[0].ended if missions else "withdrawn")
+                await self._run_turn(missions, heard)
         finally:
             _release(items)
 
-    async def _run_turn(self, missions: tuple[Mission, ...]) -> None:
+    async def _run_turn(self, missions: tuple[Mission, ...], heard: Collection[Mission]) -> None:
         turn_id = f"{self._name}-{next(self._turns)}"
-        self._turn = turn = Turn(turn_id, self.parts, self.machine, missions, self._call_numbers)
+        self._turn = turn = Turn(turn_id, self.parts, self.machine, missions, self._call_numbers, heard)
         ending = Ending("closed")
         try:
             ending = await self._until_stopped(turn)
@@ -256,7 +263,7 @@ class AgentLoop:
         )
         told = report.model_dump(mode="json", exclude={"missions"})
         self.parts.events.emit(EventKind.ABORT, report.missions, phase="end", **told)
-        self._close_notices(abort.missions, f"aborted{f': {abort.reason}' if abort.reason else ''}")
+        self._close_notices(abort.missions)
         for hear in abort.on_end:
             hear(report)
         return report
@@ -287,12 +294,11 @@ class AgentLoop:
 
     async def _carry_out_undo(self, undo: Undo) -> list[Undone]:
         undone = await self._undo(undo.count, None)
-        self._close_notices((), "undone by the operator")
+        self._close_notices(())
         return undone
 
-    def _close_notices(self, missions: Sequence[Mission], reason: str) -> None:
+    def _close_notices(self, missions: Sequence[Mission]) -> None:
         """The model reads what was done when it is asked next; until then nothing waits for an answer."""
-        self._intake.close_words(missions, reason)
         if self.parts.conversation.awaits_answer:
             self.parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
 
@@ -342,9 +348,14 @@ def _is_of(item: QueueItem, abort: Abort) -> bool:
     return all(mission in abort.missions for mission in item.missions)
 
 
+def _is_new(item: QueueItem) -> bool:
+    """Whether an item has somebody's words that the model will hear."""
+    return isinstance(item, OperatorWords) and bool(item.missions) and not item.withdrawn
+
+
 def _is_left(item: QueueItem) -> bool:
     """Whether an item is only for the record, because its missions were ended: no pause keeps it waiting."""
-    return bool(item.missions) and all(mission.ended for mission in item.missions)
+    return all_ended(item.missions) or (isinstance(item, OperatorWords) and item.withdrawn)
 
 
 async def first_of(task: asyncio.Future[Any], event: asyncio.Event) -> None:

@@ -67,6 +67,8 @@ class Mission:
         self.why = ""
         """The reason in words, for people, where it does not speak for itself."""
         self.spent = Spent()
+        self.failed_call = ""
+        """What the first of its calls that failed has said of that; a call that was cancelled has not failed."""
         self.ended = ""
         """Why it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …): no turn of it
         alone goes on, and the news of its calls cause none."""
@@ -135,6 +137,12 @@ def ids(missions: Iterable[Mission]) -> tuple[str, ...]:
 def all_ended(missions: Sequence[Mission]) -> bool:
     """Whether there are missions and each was ended early."""
     return bool(missions) and all(mission.ended for mission in missions)
+
+
+def note_failure(missions: Iterable[Mission], skill: str, text: str) -> None:
+    """A call of missions has failed."""
+    for mission in missions:
+        mission.failed_call = mission.failed_call or f"{skill}: {text}"
 
 
 def roots(missions: Iterable[str]) -> tuple[str, ...]:

@@ -20,15 +20,21 @@ class OperatorWords:
 
     text: str
     missions: tuple[Mission, ...] = ()
+    """The one that they have begun comes first."""
     speaker: Speaker = "operator"
     """``task`` for what a sub-agent is to do: no operator says that."""
     now: bool = False
     """Whether they go before all that waits, in a turn of their own."""
 
     @property
+    def withdrawn(self) -> bool:
+        """Whether the mission that they have begun was ended; those that they were given to may go on."""
+        return all_ended(self.missions[:1])
+
+    @property
     def wants_turn(self) -> bool:
         """Not once they were withdrawn."""
-        return not all_ended(self.missions)
+        return not self.withdrawn
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,12 @@ from dimos_streams.agent.missions import Mission
 
 _COMPLETED = frozenset({"completed", "answered", "goal_reached"})
 """The model asked for nothing more; the words were the answer to a question; the robot is where it was to go."""
+CALL_FAILED, NOT_UNDERSTOOD = "call_failed", "not_understood"
+"""The ends of a model's last answer where words are commands: one is not done, or was none that it knows."""
 _MEANINGS = {
     "": "no turn of it has ended",
+    CALL_FAILED: "a call that it led to has failed",
+    NOT_UNDERSTOOD: "the words are no command that the model knows",
     "aborted": "an operator has aborted it",
     "cancelled": "the operator has withdrawn the words",
     "content_filter": "the model's server has held its answer back",
@@ -24,6 +28,20 @@ _MEANINGS = {
 def completed(reason: str) -> bool:
     """Whether a mission that ended for a reason has done what it was to do."""
     return reason in _COMPLETED
+
+
+def settle(mission: Mission, reason: str, why: str, *, heard: bool) -> None:
+    """Give a mission the reason for which a turn of it has ended; ``heard`` if its words were heard in that turn.
+
+    A command that failed, or was not understood, stays so, and is nothing of the other missions of the turn.
+    """
+    undone = (CALL_FAILED, NOT_UNDERSTOOD)
+    if reason in undone and not (heard and reason == NOT_UNDERSTOOD):
+        reason, why = (CALL_FAILED, mission.failed_call) if mission.failed_call else ("completed", "")
+    if mission.ended and mission.ended != reason:
+        mission.reason = mission.ended
+    elif reason != "completed" or mission.reason not in undone:
+        mission.reason, mission.why = reason, why
 
 
 def explained(mission: Mission) -> str:

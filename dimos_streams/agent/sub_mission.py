@@ -37,6 +37,9 @@ class ChildLoop(Protocol):
     def on_end(self, mission: Mission) -> None:
         """A mission of it was ended early."""
 
+    def withdraw(self, mission: Mission) -> None:
+        """Words of a mission that was ended are no order any more."""
+
     def wake(self) -> None:
         """Look again for something to do."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,10 @@ from dimos_streams.agent.executing import CallResult, Execution
 from dimos_streams.agent.gates.base import Hint, Stop, Warn
 from dimos_streams.agent.intake import close
 from dimos_streams.agent.limits import over_budget
-from dimos_streams.agent.missions import Mission, Spent, all_ended, ids, with_parents
+from dimos_streams.agent.missions import Mission, Spent, all_ended, ids, note_failure, with_parents
 from dimos_streams.agent.models.base import ContextLengthError, ModelError, ModelRequest, ToolSchema, Usage
 from dimos_streams.agent.parts import LoopParts
+from dimos_streams.agent.reasons import settle
 from dimos_streams.agent.runaway import RunawayGuard
 from dimos_streams.agent.states import LoopState, StateMachine
 from dimos_streams.agent.stopping import ExecutedCall, Progress, verdict
@@ -61,7 +62,10 @@ class Turn:
         machine: StateMachine,
         missions: tuple[Mission, ...],
         numbers: itertools.count[int],
+        heard: Collection[Mission] = (),
     ) -> None:
+        """``heard`` are the missions whose words are new to the model."""
+        self._heard = heard
         self.id = id
         self.parts = parts
         self.missions = missions
@@ -72,6 +76,8 @@ class Turn:
         self.tools: tuple[ToolSchema, ...] = ()
         self.text = ""
         """The newest words of the model."""
+        self.stale = False
+        """Whether words were withdrawn since the model was asked."""
         self._machine = machine
         self._numbers = numbers
         self._task: asyncio.Task[Ending] | None = None
@@ -123,9 +129,8 @@ class Turn:
         if ending.note:
             self.emit(EventKind.NOTE, text=ending.note)
         for mission in self.missions:
-            mission.reason, mission.text = mission.ended or ending.reason, self.text
-            if mission.reason == ending.reason:
-                mission.why = ending.note or ending.why
+            mission.text = self.text
+            settle(mission, ending.reason, ending.note or ending.why, heard=mission in self._heard)
         self.emit(
             EventKind.STOP, reason=ending.reason, note=ending.note, iterations=self.iteration, text=self.text[:500]
         )
@@ -197,6 +202,7 @@ class Turn:
         """
         parts = self.parts
         for attempt in itertools.count(1):
+            self.stale = False
             request = ModelRequest(parts.results.mask(parts.conversation.messages()), self.tools)
             self._answering = Answering(parts.events.emit, ids(self.missions), self._numbers, parts.settings)
             try:
@@ -306,6 +312,9 @@ class Turn:
 
     def _note_executed(self, answer: Answer, results: list[CallResult]) -> None:
         self._batch_size = len(results)
+        for assembled, result in zip(answer.calls, results, strict=True):
+            if result.failed:
+                note_failure(self._heard or self.missions, assembled.call.name, result.text)
         self._executed += [
             ExecutedCall(
                 skill=assembled.call.name, arguments=assembled.arguments, text=result.text, is_error=result.is_error

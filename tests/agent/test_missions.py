@@ -87,9 +87,9 @@ def test_say_streams_the_entries_of_its_mission() -> None:
 def test_a_failed_step_ends_the_command() -> None:
     async def main() -> None:
         async with stage() as s:
-            said = await s.say("move 9 then move 1")
-            result = await said.result()
-            assert result["text"] == "move: 9 m is too far"
+            closed = await (await s.say("move 9 then move 1")).closed()
+            assert closed.outcome == "failed"
+            assert closed.data["result"] == {"text": "move: 9 m is too far", "reason": "call_failed"}
             assert s.entries("tool")[0].is_error
             assert s.skills.moves == []
 

@@ -192,6 +192,9 @@ class Cut:
     reason: str
 
 
+STALE = "not run: words of the operator were withdrawn meanwhile; ask again for what is still wanted"
+"""The result of a call that was asked for when those words were still seen."""
+
 ModelDelta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | Usage | Finish | Cut
 
 

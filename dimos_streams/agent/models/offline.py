@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from typing import TypeAlias
 
 from dimos_streams.agent.models.base import (
+    STALE,
     AssistantMessage,
     Finish,
     Message,
     ModelDelta,
     ModelRequest,
     TextDelta,
+    ToolCall,
     ToolCallDelta,
     ToolResultMessage,
     Usage,
     UserMessage,
 )
 from dimos_streams.agent.models.commands import COMMANDS, Ambiguous, Misunderstood, Step, parse, resolve, robots_of
+from dimos_streams.agent.reasons import CALL_FAILED, NOT_UNDERSTOOD
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 _CLIP = 300
+_AS_MEANT = (Outcome.COMPLETED, Outcome.CANCELLED)
 
 
 class OfflineModel:
@@ -32,46 +37,63 @@ class OfflineModel:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
         """See ``Model``."""
-        heard, results = _turn(request.messages)
+        heard, done = _turn(request.messages)
         offered = [tool.name for tool in request.tools]
-        plan, remarks = _plan(heard, offered)
-        steps = _remaining(plan, results)
+        plan, remarks, understood = _plan(heard, offered)
+        steps = _remaining(plan, done)
         if steps:
-            step, number = steps[0], len(results) + 1
+            step, number = steps[0], len(done) + 1
             yield ToolCallDelta(index=0, id=f"call_{number}", name=step.skill, arguments=json.dumps(step.arguments))
             yield Usage()
             yield Finish("tool_calls")
             return
         comments = [_comment(message.event) for message in heard if message.event is not None]
         answers = [
-            f"{result.name}: {_clip(result.text.splitlines()[0] if result.text else '')}" for result in results
+            f"{result.name}: {_clip(result.text.splitlines()[0] if result.text else '')}" for _, result in done
         ]
         lines = [*comments, *answers, *remarks]
         if lines:
             yield TextDelta("\n".join(lines))
         yield Usage()
-        yield Finish("stop")
+        yield Finish(_finish(heard, done, understood))
 
     async def close(self) -> None:
         """See ``Model``."""
 
 
-def _turn(messages: Sequence[Message]) -> tuple[list[UserMessage], list[ToolResultMessage]]:
-    """What was said since the last final answer, and the results that this turn's calls have had."""
+_Done: TypeAlias = tuple[ToolCall, ToolResultMessage]
+
+
+def _turn(messages: Sequence[Message]) -> tuple[list[UserMessage], list[_Done]]:
+    """What was said since the last final answer, and this turn's calls with their results."""
     heard: list[UserMessage] = []
-    results: list[ToolResultMessage] = []
+    results: dict[str, ToolResultMessage] = {}
+    done: list[_Done] = []
     for message in reversed(messages):
         if isinstance(message, UserMessage):
             heard.insert(0, message)
         elif heard or (isinstance(message, AssistantMessage) and not message.tool_calls):
             break
         elif isinstance(message, ToolResultMessage):
-            results.insert(0, message)
-    return heard, results
+            results[message.tool_call_id] = message
+        elif isinstance(message, AssistantMessage):
+            answered = [(call, results.pop(call.id)) for call in message.tool_calls if call.id in results]
+            done[:0] = [(call, result) for call, result in answered if result.text != STALE]
+    return heard, done
 
 
-def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[Step], list[str]]:
-    """The steps to take, their skills by offered names, and what is to be said besides."""
+def _finish(heard: Sequence[UserMessage], done: Sequence[_Done], understood: bool) -> str:
+    """Words are commands here, so that what became of them is known."""
+    if not understood:
+        return NOT_UNDERSTOOD
+    events = (message.event for message in heard)
+    failed = any(event is not None and event.outcome not in (None, *_AS_MEANT) for event in events)
+    return CALL_FAILED if failed or any(result.is_error for _, result in done) else "stop"
+
+
+def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[Step], list[str], bool]:
+    """The steps to take, their skills by offered names, what is to be said besides, and if all was understood."""
+    understood = True
     steps: list[Step] = []
     remarks: list[str] = []
     robots = robots_of(offered)
@@ -81,18 +103,21 @@ def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[St
         for item in parse(message.text, robots):
             if isinstance(item, Misunderstood):
                 remarks.append(_help(item.words, offered))
+                understood = understood and _asks_for_help(item.words)
                 continue
             try:
                 found = _offered_steps(item, offered)
             except Ambiguous as error:
                 remarks.append(str(error))
+                understood = False
                 continue
             steps += found
             if not found and not item.cleanup:
                 remarks.append(f"No skill {item.skill!r} is offered at the moment.")
+                understood = False
     if not steps and not remarks and any(message.event is None for message in heard):
         remarks.append("There is nothing to stop.")
-    return steps, remarks
+    return steps, remarks, understood
 
 
 def _offered_steps(step: Step, offered: Sequence[str]) -> list[Step]:
@@ -109,14 +134,22 @@ def _offered_steps(step: Step, offered: Sequence[str]) -> list[Step]:
     return [Step(name, arguments, step.robot, step.cleanup)]
 
 
-def _remaining(plan: Sequence[Step], results: Sequence[ToolResultMessage]) -> list[Step]:
-    """The steps still to take. After one that failed only cleaning up is left."""
-    steps = list(plan)
-    for number, (step, result) in enumerate(zip(plan, results, strict=False)):
-        if result.is_error and not step.cleanup:
-            steps[number + 1 :] = [later for later in plan[number + 1 :] if later.cleanup]
+def _remaining(plan: Sequence[Step], done: Sequence[_Done]) -> list[Step]:
+    """The steps still to take. After one that failed only cleaning up is left. Calls of words that were withdrawn
+    meanwhile are of no step."""
+    steps, left = list(plan), iter(done)
+    while steps:
+        result = next((result for call, result in left if _is(steps[0], call)), None)
+        if result is None:
             break
-    return steps[len(results) :]
+        step = steps.pop(0)
+        if result.is_error and not step.cleanup:
+            steps = [later for later in steps if later.cleanup]
+    return steps
+
+
+def _is(step: Step, call: ToolCall) -> bool:
+    return call.name == step.skill and call.arguments == json.dumps(step.arguments)
 
 
 def _comment(event: ToolEvent) -> str:
@@ -130,8 +163,11 @@ def _comment(event: ToolEvent) -> str:
 def _help(words: str, offered: Sequence[str]) -> str:
     examples = [example for skill, example in COMMANDS if any(n == skill or n.endswith(f"_{skill}") for n in offered)]
     can = "; ".join(examples) if examples else "nothing at the moment: no skill that I know is offered"
-    asked = words.lower() in ("", "help", "what can you do")
-    return f"I understand: {can}." if asked else f"I don't understand {words!r}. I understand: {can}."
+    return f"I understand: {can}." if _asks_for_help(words) else f"I don't understand {words!r}. I understand: {can}."
+
+
+def _asks_for_help(words: str) -> bool:
+    return words.lower() in ("", "help", "what can you do")
 
 
 def _clip(text: str) -> str:

@@ -76,22 +76,6 @@ def test_an_order_of_a_turn_that_ended_does_not_come_back(end: str) -> None:
     run_virtual(main())
 
 
-@pytest.mark.feature("B9")
-def test_words_that_were_withdrawn_before_they_were_heard_are_closed() -> None:
-    async def main() -> None:
-        world = World()
-        model = FunctionModel(lambda request: says("a wall"), lambda: 1.0)
-        async with world.with_model(model) as rig:
-            first = await rig.say("hello")
-            await asyncio.sleep(0.5)
-            (await rig.say(ORDER)).end("cancelled")
-            await rig.over(first)
-            await rig.over(await rig.say("what do you see?"))
-            assert is_closed(model.requests[-1]), model.requests[-1].messages
-
-    run_virtual(main())
-
-
 def record_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jsonl"))
 

@@ -133,7 +133,8 @@ def test_grammar(words: str, steps: list[tuple[str, dict[str, Any]]]) -> None:
 def test_what_it_cant_understand_it_says_with_what_it_can(words: str) -> None:
     deltas = answer(OfflineModel(), UserMessage(words))
     assert "I understand: follow the person in red" in text_of(deltas)
-    assert deltas[-1] == Finish("stop")
+    asked = words in ("", "help")
+    assert deltas[-1] == Finish("stop" if asked else "not_understood")
 
 
 def test_it_names_only_what_is_offered() -> None:
@@ -180,14 +181,15 @@ def test_it_asks_which_robot() -> None:
     assert text == "which one do you mean: robot1_move, robot2_move? Say for instance 'robot1: stop'."
 
 
-def done(number: int, name: str, text: str, *, is_error: bool = False) -> tuple[Message, Message]:
-    call = ToolCall(f"call_{number}", name, "{}")
+def done(number: int, name: str, text: str, *, is_error: bool = False, **arguments: Any) -> tuple[Message, Message]:
+    call = ToolCall(f"call_{number}", name, json.dumps(arguments))
     return AssistantMessage("", (call,)), ToolResultMessage(call.id, name, text, is_error)
 
 
 def test_steps_come_one_by_one_and_cleaning_up_always() -> None:
     words = UserMessage("move 1, turn left, stop")
-    moved, failed = done(1, "move", "moved"), done(1, "move", "blocked", is_error=True)
+    moved = done(1, "move", "moved", distance_m=1.0)
+    failed = done(1, "move", "blocked", is_error=True, distance_m=1.0)
     offered = ("move", "turn", "cancel_call")
     names = [
         next(each.name for each in answer(OfflineModel(), words, *after, offered=offered) if hasattr(each, "name"))

@@ -1,0 +1,102 @@
+"""Words for the offline model are commands: a mission whose command is not done, or not known, has not completed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dimos_streams.agent.models.offline import OfflineModel
+from dimos_streams.errors import SkillError
+from tests.agent.loop.rig import Body, FakeBridge, FakeCall, Rig, offered
+from tests.helpers import run_virtual
+
+
+class Robot:
+    """``follow_person`` says something at first, and ends as the test wants."""
+
+    def __init__(self) -> None:
+        self.lost = asyncio.Event()
+        skills: dict[str, tuple[Any, Body]] = {
+            "move": (offered("move"), self.move),
+            "observe": (offered("observe"), self.observe),
+            "follow_person": (offered("follow_person"), self.follow),
+        }
+        self.bridge = FakeBridge(skills)
+
+    def rig(self) -> Rig:
+        rig = Rig(self.bridge, None, {"plan": {"motions": None}})  # type: ignore[arg-type]
+        rig.core.loop.parts.model = OfflineModel()
+        return rig
+
+    async def move(self, call: FakeCall) -> str:
+        if call.arguments["distance_m"] > 5:
+            raise SkillError("too far")
+        return "moved"
+
+    async def observe(self, call: FakeCall) -> str:
+        return "a wall"
+
+    async def follow(self, call: FakeCall) -> str:
+        call.tell("update", "following")
+        await self.lost.wait()
+        raise SkillError("lost them")
+
+
+@pytest.mark.feature("D7")
+@pytest.mark.parametrize(
+    ("words", "reason", "why"),
+    [
+        ("move 1", "completed", ""),
+        ("help", "completed", ""),
+        ("move 9", "call_failed", "move: too far"),
+        ("move 9, what do you see", "call_failed", "move: too far"),
+        ("blah blah", "not_understood", ""),
+        ("what do you see and blah blah", "not_understood", ""),
+        ("turn left 90", "not_understood", ""),  # a skill that nobody offers
+    ],
+)
+def test_a_mission_ends_as_its_command_did(words: str, reason: str, why: str) -> None:
+    async def main() -> None:
+        async with Robot().rig() as rig:
+            mission = await rig.over(await rig.say(words))
+            assert (mission.reason, mission.why) == (reason, why)
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("D7")
+def test_what_fails_later_is_a_failure_of_its_own_mission_only() -> None:
+    async def main() -> None:
+        robot = Robot()
+        async with robot.rig() as rig:
+            following = await rig.say("follow a man")
+            while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+                await asyncio.sleep(0.1)
+            rig.core.control.pause()
+            robot.lost.set()
+            await asyncio.sleep(1)
+            looking, puzzling = await rig.say("what do you see"), await rig.say("move 1")
+            rig.core.control.resume()
+            for mission in (following, looking, puzzling):
+                await rig.over(mission)
+            assert (following.reason, following.why) == ("call_failed", "follow_person: lost them")
+            assert [looking.reason, puzzling.reason] == ["completed", "completed"]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("D7")
+def test_a_call_that_somebody_has_cancelled_is_no_failure() -> None:
+    async def main() -> None:
+        robot = Robot()
+        async with robot.rig() as rig:
+            mission = await rig.say("follow a man")
+            while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(1)
+            await robot.bridge.cancel(next(iter(robot.bridge.calls_)), "enough")
+            assert (await rig.over(mission)).reason == "completed"
+
+    run_virtual(main())

@@ -1,0 +1,164 @@
+"""Words that were withdrawn before a turn took them up are carried out by nobody; no model sees them as an order."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.agent.missions import Mission
+from dimos_streams.agent.models.base import (
+    AssistantMessage,
+    Message,
+    ModelRequest,
+    ToolCall,
+    ToolCallDelta,
+    ToolResultMessage,
+    ToolSchema,
+    UserMessage,
+)
+from dimos_streams.agent.models.offline import OfflineModel
+from dimos_streams.agent.queue import OperatorWords
+from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, says
+from tests.agent.loop.skills import World
+from tests.agent.stage import stage
+from tests.helpers import run_virtual
+
+ORDER, QUESTION = "drive forward 3 metres", "what do you see?"
+
+
+def open_orders(request: ModelRequest) -> list[str]:
+    """What an operator has said since the newest final answer."""
+    found: list[str] = []
+    for message in request.messages:
+        if isinstance(message, AssistantMessage) and not message.tool_calls:
+            found.clear()
+        elif isinstance(message, UserMessage) and message.event is None:
+            found.append(message.text)
+    return found
+
+
+async def told(rig: Rig, text: str, *, now: bool = False) -> Mission:
+    mission = rig.core.begin(text, text)
+    await rig.core.hear(OperatorWords(text, (mission,), now=now))
+    return mission
+
+
+@pytest.mark.feature("B9")
+@pytest.mark.parametrize("way", ["cancelled", "now", "deadline", "aborted", "with others"])
+def test_no_model_sees_an_order_that_was_withdrawn_behind_a_pause(way: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        model = FunctionModel(lambda request: says("a wall"))
+        limits = {"deadline_s": 5} if way == "deadline" else {}
+        async with World().with_model(model, record_dir=tmp_path, limits=limits) as rig:
+            rig.core.control.pause()
+            order = await told(rig, ORDER, now=way == "now")
+            if way == "aborted":
+                await rig.core.loop.abort()
+                rig.core.control.pause()
+            elif way == "with others":  # no moment passes between the two
+                other = await told(rig, QUESTION)
+                order.end("cancelled")
+                rig.core.control.resume()
+                await rig.over(other)
+            elif way != "deadline":
+                order.end("cancelled")
+            await rig.over(order, 6)
+            rig.core.control.resume()
+            await rig.over(await told(rig, "and now?"))
+            assert [request for request in model.requests if ORDER in str(request.messages)] == []
+            assert any(ORDER in entry.text for entry in rig.core.conversation.entries)  # people see it
+        async with World().with_model(model, record_dir=tmp_path, limits=limits) as successor:
+            await successor.over(await told(successor, "who are you?"))
+            assert open_orders(model.requests[-1]) == ["who are you?"]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B9")
+def test_an_order_that_was_withdrawn_in_a_turn_with_others_is_none_any_more() -> None:
+    async def main() -> None:
+        def answer(request: ModelRequest) -> Answer:
+            return asks(("look", {})) if len(model.requests) == 1 else says("a wall")
+
+        model = FunctionModel(answer)
+        async with World().with_model(model) as rig:
+            rig.core.control.pause()
+            order, other = await told(rig, ORDER), await told(rig, QUESTION)
+            rig.core.control.resume()
+            await asyncio.sleep(0.5)
+            order.end("cancelled")
+            assert (await rig.over(other)).reason == "completed"
+            assert [open_orders(request) for request in model.requests] == [[ORDER, QUESTION], [QUESTION]]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B9")
+def test_a_call_that_waits_when_an_order_is_withdrawn_is_asked_for_anew_or_not_at_all() -> None:
+    async def main() -> None:
+        world = World()
+
+        def answer(request: ModelRequest) -> Answer:
+            return asks(("move", {"by": 3})) if ORDER in open_orders(request) else says("a wall")
+
+        model = FunctionModel(answer, lambda: 0.2)
+        async with world.with_model(model) as rig:
+            rig.core.control.pause()
+            order, other = await told(rig, ORDER), await told(rig, QUESTION)
+            rig.core.control.resume()
+            await asyncio.sleep(0.1)
+            rig.core.control.pause()  # the model answers all the same; the call waits
+            await asyncio.sleep(2)
+            order.end("cancelled")
+            rig.core.control.resume()
+            assert (await rig.over(other)).reason == "completed"
+            assert world.log == []
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B9")
+def test_words_that_were_withdrawn_answer_no_question() -> None:
+    async def main() -> None:
+        async with World().rig() as rig, rig.core.foreground.dialogue() as dialogue:
+            listening = asyncio.ensure_future(dialogue.listen())
+            await asyncio.sleep(0.1)
+            order = await told(rig, ORDER)
+            order.end("cancelled")
+            await told(rig, "yes")
+            assert await listening == "yes"
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B9")
+def test_the_offline_model_goes_on_with_what_is_left_of_a_turn() -> None:
+    called = AssistantMessage("", (ToolCall("call_1", "move", '{"distance_m": 1.0}'),))
+    result = ToolResultMessage("call_1", "move", "Moved 1 m", False)
+    seen: list[Message] = [UserMessage("turn left 90"), called, result]
+
+    async def main() -> None:
+        tools = tuple(ToolSchema(name, name, {}) for name in ("move", "turn"))
+        deltas = [delta async for delta in OfflineModel().stream(ModelRequest(tuple(seen), tools))]
+        assert [delta.name for delta in deltas if isinstance(delta, ToolCallDelta)] == ["turn"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.feature("B9")
+@pytest.mark.parametrize("now", [False, True])
+def test_nothing_moves_for_words_that_were_cancelled_behind_a_pause(now: bool) -> None:
+    async def main() -> None:
+        async with stage() as s:
+            await s.harness.call("pause", caller="operator")
+            order = await s.harness.call("say", caller="operator", text="move 0.4", now=now)
+            await asyncio.sleep(0.1)
+            order.cancel("the operator waits no longer")
+            assert (await order.closed()).outcome == "cancelled"
+            await s.harness.call("resume", caller="operator")
+            await (await s.say("what do you see")).closed()
+            assert s.skills.moves == []
+
+    run_virtual(main())
