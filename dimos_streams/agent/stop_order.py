@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dimos_streams.agent.core import AgentCore
 
 _LOOK_EVERY_S = 0.05
+_SHOWN = 200
 _logger = logging.getLogger(__name__)
 
 
@@ -27,7 +28,7 @@ async def stop_all(core: AgentCore, id: str, words: str) -> str:
     The model's stream is cut when this begins, before anything is waited for. Raises ``SkillError`` that names calls
     which may still run; the agent is paused then. So it does if a velocity gate has not held the robot.
     """
-    reason = f"the operator said {words!r}"
+    reason = f"the operator said {words[:_SHOWN]!r}"
     abort = core.loop.begin_abort(reason, keeps_mode=True)
     abort.on_end.append(lambda report: _record(core, id, words, _text(report, [])))
     core.stops += 1

@@ -1,8 +1,9 @@
 """Words that are a stop: they act at once, whatever the agent does, and no model is asked about them.
 
 A text is a stop if it consists of nothing but words of ``_STOPS`` (one at least), of ``_AROUND``, and names of the
-agent and its robots, in any order. Case, the form of accents and punctuation do not matter.
-So "Robot1: stop, please!" is one, and "stop at the door and wait" or "don't stop" is none.
+agent and its robots, in any order and of any number. Case, the form of accents, punctuation, numbers and characters
+that nobody sees do not matter. So "Robot1: stop, please!!!1" is one, and "stop at the door and wait" or "don't stop"
+is none; nor is "stop turning", which is about one thing of perhaps many: the model hears it like any other words.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
+
+from dimos_streams.text import plain as visible
 
 Language = Literal["en", "de", "fr", "es"]
 
@@ -25,13 +28,23 @@ _STOPS: Mapping[Language, tuple[str, ...]] = {
 _AROUND: Mapping[Language, tuple[str, ...]] = {
     "en": (
         *("please", "now", "right now", "immediately", "at once", "no", "hey", "it", "that"),
+        *("ok", "okay", "oh", "just", "right there", "there", "here", "right here", "for now"),
         *("everything", "all", "all of it", "moving", "driving", "robot", "the robot"),
     ),
-    "de": ("bitte", "jetzt", "sofort", "nein", "alles", "roboter", "der roboter", "den roboter"),
-    "fr": ("s'il te plaît", "s'il vous plaît", "maintenant", "tout de suite", "non", "tout", "robot", "le robot"),
-    "es": ("por favor", "ahora", "ya", "inmediatamente", "no", "todo", "robot", "el robot"),
+    "de": ("bitte", "ok", "okay", "jetzt", "sofort", "nein", "alles", "roboter", "der roboter", "den roboter"),
+    "fr": (
+        "ok",
+        "s'il te plaît",
+        "s'il vous plaît",
+        "maintenant",
+        "tout de suite",
+        "non",
+        "tout",
+        "robot",
+        "le robot",
+    ),
+    "es": ("ok", "vale", "por favor", "ahora", "ya", "inmediatamente", "no", "todo", "robot", "el robot"),
 }
-_LONGEST = 200
 _NO_WORD = re.compile(r"[\W_]+")
 
 
@@ -57,23 +70,34 @@ class StopWords:
     """Tells a stop from other words."""
 
     def __init__(self, settings: StopWordSettings) -> None:
-        self._around = _alternatives(word for language in settings.languages for word in _AROUND[language])
+        self._around = _phrases(word for language in settings.languages for word in _AROUND[language])
         stops = [word for language in settings.languages for word in _STOPS[language]]
-        self._stops = _alternatives((*stops, *settings.words))
+        self._stops = _phrases((*stops, *settings.words))
 
     def match(self, text: str, names: Iterable[str] = ()) -> bool:
         """Whether a text is a stop. ``names`` are those that the agent and its robots may be called by."""
-        if not self._stops or len(text) > _LONGEST:
-            return False
-        around = "|".join(part for part in (self._around, _alternatives(names)) if part)
-        others = f"(?:(?:{around}) )*" if around else ""
-        return re.fullmatch(f"{others}(?:(?:{self._stops}) {others})+", f"{_normalised(text)} ") is not None
+        words = _normalised(text).split()
+        around = self._around | _phrases(names)
+        longest = max(map(len, self._stops | around), default=0)
+        # Up to each word: whether what is before it consists of phrases, without a stop and with one.
+        plain, stopped = [True] + [False] * len(words), [False] * (len(words) + 1)
+        for start, word in enumerate(words):
+            if not plain[start] and not stopped[start]:
+                continue
+            for end in range(start + 1, min(start + longest, len(words)) + 1):
+                phrase = tuple(words[start:end])
+                if phrase in self._stops:
+                    stopped[end] = True
+                if phrase in around or (end == start + 1 and word.isdigit()):
+                    plain[end] = plain[end] or plain[start]
+                    stopped[end] = stopped[end] or stopped[start]
+        return stopped[-1]
 
 
-def _alternatives(words: Iterable[str]) -> str:
-    return "|".join(dict.fromkeys(re.escape(_normalised(word)) for word in words if _normalised(word)))
+def _phrases(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(_normalised(text).split()) for text in texts) - {()}
 
 
 def _normalised(text: str) -> str:
     """Words in small letters with one blank between them."""
-    return _NO_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+    return _NO_WORD.sub(" ", unicodedata.normalize("NFKC", visible(text)).casefold()).strip()

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from dimos_streams import clock
 from dimos_streams.agent.models.base import ModelRequest
 from dimos_streams.agent.stop_words import StopWords, StopWordSettings
+from dimos_streams.tool_stream.event import Outcome
 from tests.agent.policies.parts import Answer, Brain, robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import run_virtual, until
@@ -31,6 +32,17 @@ SOON_S = 0.3
             "\uff53\uff54\uff4f\uff50",
             "no, stop!",
         ),
+        *(
+            "ok stop",
+            "stop right there",
+            "stop!!!1",
+            "STOP!1!11",
+            "st\u00adop",
+            "\u200bstop\u2060",
+            "st\0op",
+            "\u202estop",
+        ),
+        *("stop " * 99, "stop " * 5000, f"{'no ' * 300}stop{'!1' * 300}"),
     ],
 )
 def test_what_is_a_stop(words: str) -> None:
@@ -55,7 +67,11 @@ def test_what_is_a_stop(words: str) -> None:
             "stop when you see a person",
             "move 1 and stop",
             "how do I stop you?",
-            "stop " * 99,
+            "stop turning",
+            "stop following me",
+            "1",
+            "ok",
+            f"{'stop ' * 5000}when you see a person",
         ),
     ],
 )
@@ -91,6 +107,14 @@ async def stops_soon(made: Stage, words: str = "stop!") -> str:
     assert core.loop.state == "idle"
     assert result["reason"] == "completed"
     return str(result["text"])
+
+
+def test_words_of_ones_own_may_overlap_and_are_looked_at_in_linear_time() -> None:
+    words = StopWords(StopWordSettings(words=("stop stop", "stop stop stop", "code 112")))
+    assert words.match("stop " * 2000)
+    assert not words.match(f"{'stop ' * 2000} later")
+    assert words.match("code 112!")
+    assert not words.match("112")
 
 
 @pytest.mark.feature("B5")
@@ -229,5 +253,19 @@ def test_words_that_cant_wait_answer_no_dialogue() -> None:
             await until(lambda: made.agent.core.foreground.busy)
             urgent = await made.harness.call("say", caller="operator", text="come here", now=True)
             assert (await urgent.result())["text"] == "I come"
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5")
+def test_a_stop_of_any_length_acts() -> None:
+    async def main() -> None:
+        async with robot_stage(Brain([("follow", {})], "I follow")) as (made, _):
+            said = await made.say("follow")
+            await until(lambda: made.agent.core.calls.open)
+            stopped = await (await made.say("st\u00adop! " * 4000)).closed()
+            assert stopped.outcome is Outcome.COMPLETED, stopped.text
+            assert "1 call ended" in stopped.text
+            assert "aborted" in (await said.closed()).text
 
     run_virtual(main())

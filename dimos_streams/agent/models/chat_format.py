@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from dimos_streams.agent.models.base import (
     Usage,
 )
 
+_MOST_TOKENS = 10**12
 _FINISHES = {
     "eos": "stop",
     "eos_token": "stop",
@@ -28,8 +30,7 @@ _FINISHES = {
 
 def chat_deltas(chunk: Mapping[str, Any]) -> Iterator[ModelDelta]:
     """What a chunk says; a whole completion, which servers send that don't stream, is one big chunk."""
-    choices = _sequence(chunk.get("choices"))
-    choice = _mapping(choices[0]) if choices else {}
+    choice = _choice(chunk)
     delta = _mapping(choice.get("delta") or choice.get("message"))
     for key in ("reasoning_content", "reasoning"):
         if isinstance(delta.get(key), str) and delta[key]:
@@ -44,12 +45,8 @@ def chat_deltas(chunk: Mapping[str, Any]) -> Iterator[ModelDelta]:
     if isinstance(delta.get("function_call"), Mapping):  # as it was before there were several calls
         yield _call_delta({"index": 0, "function": delta["function_call"]})
     usage = _mapping(chunk.get("usage"))
-    if usage:
-        details = _mapping(usage.get("prompt_tokens_details"))
-        cached = details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
-        told = Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached))
-        if told != Usage():  # servers that don't count say 0
-            yield told
+    if (told := _usage(usage)) is not None:
+        yield told
     reason = choice.get("finish_reason")
     if isinstance(reason, str) and reason:
         yield Finish(_FINISHES.get(reason.lower(), reason.lower()))
@@ -94,8 +91,37 @@ def _text(part: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+def _choice(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The first of the answers that a server gives at once, though one was asked for; the others are none of ours."""
+    choices = sorted(map(_mapping, _sequence(chunk.get("choices"))), key=_index)
+    if not choices or (_index(choices[0]) and "message" not in choices[0]):
+        return {}
+    return choices[0]
+
+
+def _index(choice: Mapping[str, Any]) -> int:
+    index = choice.get("index")
+    return index if isinstance(index, int) and not isinstance(index, bool) and index > 0 else 0
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage | None:
+    """None where a server tells nothing, or what can't be a number of tokens: then they are estimated."""
+    details = _mapping(usage.get("prompt_tokens_details"))
+    cached = _count(details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens"))
+    counts = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    if counts[0] is None or counts[1] is None:
+        return None
+    told = Usage(counts[0], counts[1], cached or 0)
+    return told if told != Usage() else None  # servers that don't count say 0
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens, one that is not whole rounded up; None for what is none."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
+        return None
+    return math.ceil(value)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
