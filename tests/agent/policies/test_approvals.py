@@ -92,9 +92,10 @@ def test_the_same_call_asks_once_and_changed_arguments_ask_again() -> None:
 
 
 def test_changed_arguments_are_checked_and_what_was_changed_is_asked_again() -> None:
-    def check(arguments: Mapping[str, Any]) -> None:
+    def check(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if not isinstance(arguments.get("n"), int):
             raise SkillError("n: is no number")
+        return arguments
 
     async def main() -> None:
         events = Events()
