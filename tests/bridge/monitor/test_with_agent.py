@@ -42,14 +42,17 @@ def test_a_mission_under_an_operators_control(tmp_path: Path) -> None:
                 assert said["outcome"] is None
                 await until(lambda: console.agent("agent")["approvals"])
                 (approval,) = console.agent("agent")["approvals"]
-                assert (approval["skill"], approval["arguments"]) == ("follow_person", {"description": "ann"})
+                assert (approval["skill"], approval["arguments"]) == (
+                    "follow_person",
+                    {"description": "ann", "timeout_s": 120.0},
+                )
                 decided = await console.ask(
                     command="decide", approval=approval["id"], decision="approve", arguments={"description": "bob"}
                 )
                 assert decided["type"] == "reply", decided["text"]
                 await until(lambda: "base" in console.state["leases"])
                 following = next(call for call in console.state["calls"] if call["skill"] == "follow_person")
-                assert following["arguments"] == {"description": "bob"}
+                assert following["arguments"] == {"description": "bob", "timeout_s": 120.0}
                 assert (await console.ask(command="pause", reason="look"))["type"] == "reply"
                 await until(lambda: console.agent("agent")["mode"] == "paused")
                 assert (await console.ask(command="resume"))["type"] == "reply"
