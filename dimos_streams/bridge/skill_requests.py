@@ -189,7 +189,8 @@ class SkillRequests:
         call = self._ledger.calls.get(message.call_id)
         pending = self._pending.get(message.call_id)
         if call is not None:
-            self._tending.cancel(call, message.reason)
+            if call.state != CLOSED or not message.outcome:  # or it is the bridge itself that says so
+                self._tending.cancel(call, message.reason)
         elif pending is not None and pending.task is not None and pending.withdrawn is None:
             pending.withdrawn = message.reason
             pending.task.cancel()

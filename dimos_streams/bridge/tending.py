@@ -1,10 +1,14 @@
-"""Looks after open calls: repeats what nobody reacted to, and closes calls whose module is gone."""
+"""Looks after open calls: repeats what nobody reacted to, and closes calls whose module is gone.
+
+A module that can't be heard may hear well: it is told of each of its calls that was closed as lost.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +28,8 @@ _logger = logging.getLogger(__name__)
 
 _TICK_S = 0.1
 _MAX_REASON = 4000
+_MAX_LOST = 1000
+"""Lost calls that are told of at a time; of more, those that were told of for longest are not any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +65,8 @@ class Tending:
         self._directory = directory
         self._finish = finish
         self._patience = patience
+        self._lost: OrderedDict[str, CallState] = OrderedDict()
+        """Calls that were closed as lost, while their modules are told so."""
         self._task: asyncio.Task[None] | None = None
         self._ticked = 0.0
         self._trust_from = 0.0
@@ -103,8 +111,13 @@ class Tending:
         self._bus.publish(CALLS, encode(message))
 
     def cancel(self, call: CallState, reason: str) -> None:
-        """Ask a call to end, and again until it does. A second wish changes nothing."""
-        if call.cancel is None and call.state in (REQUESTED, OPEN):
+        """Ask a call to end, and again until it does. A second wish changes nothing.
+
+        One that was closed as lost may run nevertheless: its module is told again.
+        """
+        if call.state == CLOSED and call.outcome is Outcome.LOST:
+            self._tell_of_loss(call)
+        elif call.cancel is None and call.state in (REQUESTED, OPEN):
             call.cancel, call.cancel_reason = Repeat(clock.monotonic()), reason[:_MAX_REASON]
             call.cancel.due(clock.monotonic())
             self._ledger.save(call)
@@ -122,9 +135,7 @@ class Tending:
                 continue
             if call.state == CLOSED:
                 # It runs on, or again, in a module that had been given up; one that has ended overhears this.
-                self._send_cancel(
-                    call_id, f"the call is closed already, as {call.outcome}: {call.text}", call.outcome
-                )
+                self._send_outcome(call)
             elif call.state == OPEN:
                 if call.cancel is not None and now - call.listed > self._patience.silence_s:
                     call.cancel = Repeat(now)  # what was sent into the silence does not count
@@ -162,6 +173,7 @@ class Tending:
             else:
                 self._settle_leases(call)
                 self._repeat(call, now)
+        self._repeat_losses(now)
 
     def _settle_leases(self, call: CallState) -> None:
         """End a call that runs without its leases: they were given away while its broker's journal was lost."""
@@ -209,6 +221,26 @@ class Tending:
         if call.state in (REQUESTED, OPEN):
             _logger.warning("call %s of %r is lost: %s", call.call_id, call.skill, why)
             close_for_module(self._bus, self._ledger, call, Outcome.LOST, why)
+            self._tell_of_loss(call)
+
+    def _tell_of_loss(self, call: CallState) -> None:
+        call.cancel = Repeat(clock.monotonic())
+        self._lost[call.call_id] = call
+        self._lost.move_to_end(call.call_id)
+        if len(self._lost) > _MAX_LOST:
+            self._lost.popitem(last=False)
+        self._repeat_losses(clock.monotonic())
+
+    def _repeat_losses(self, now: float) -> None:
+        """A module that runs such a call and is heard is told besides, whenever its heartbeats name it."""
+        for call in list(self._lost.values()):
+            if call.cancel is None or call.cancel.sent >= self._patience.cancels:
+                del self._lost[call.call_id]
+            elif call.cancel.due(now):
+                self._send_outcome(call)
+
+    def _send_outcome(self, call: CallState) -> None:
+        self._send_cancel(call.call_id, f"the call is closed already, as {call.outcome}: {call.text}", call.outcome)
 
     def _send_cancel(self, call_id: str, reason: str, outcome: Outcome | None = None) -> None:
         message = SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason, outcome=outcome or "")

@@ -59,7 +59,7 @@ class CallWriter:
         self.answered = False
         """Whether an update has been sent."""
         self.acknowledged_at = float("-inf")
-        """When any receiver acknowledged something of it, on the loop's clock."""
+        """When any receiver that wants more of it acknowledged something, on the loop's clock."""
         self._packer = EventPacker(call_id, module, skill, caller, publisher.instance)
         self._publisher = publisher
         self._acked: dict[str, int] = {}
@@ -122,8 +122,12 @@ class CallWriter:
         self._emit("open", text, data)
 
     def acknowledge(self, receiver: str, to_seq: int) -> None:
-        """A receiver has all events up to ``to_seq``; for the publisher."""
-        self.acknowledged_at = clock.monotonic()
+        """A receiver has all events up to ``to_seq``; for the publisher.
+
+        One that has more than there are has closed the call in its module's stead: it does not answer for it.
+        """
+        if self.closed or to_seq <= self.last_seq:
+            self.acknowledged_at = clock.monotonic()
         self._acked[receiver] = max(self._acked.get(receiver, 0), min(to_seq, self.last_seq))
         self.forget()
         if not self._full():

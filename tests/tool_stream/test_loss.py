@@ -13,6 +13,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.module import Bridge
+from dimos_streams.bridge.tending import Patience
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall
@@ -21,7 +22,7 @@ from dimos_streams.module import Module, RunContext
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 from dimos_streams.testing import CrashablePart, Faults, PartGateway
-from dimos_streams.tool_stream.event import CALLS, REQUESTS, Outcome
+from dimos_streams.tool_stream.event import CALLS, CANCELS, REQUESTS, Outcome
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.host import SkillHost
 from tests.helpers import run_virtual, until
@@ -266,6 +267,79 @@ def test_a_cut_of_one_way_is_told_by_the_stream() -> None:
         assert world.moved_at[-1] - began <= 2.2
         world.bridge.bus.faults = Faults()
         assert await world.agreed(call_id) is Outcome.LOST
+
+    in_world(scenario)
+
+
+def _deafen(world: World, *, told: bool) -> None:
+    """From now on the bridge hears nothing of the robot, which hears all that the bridge says but, perhaps, ends."""
+    world.robot.bus.faults = Faults(loss=1.0)
+    if not told:
+        world.bridge.bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CANCELS)
+
+
+@pytest.mark.feature("F5")
+@pytest.mark.parametrize("told", [True, False])
+def test_a_cut_of_the_other_way_ends_what_moves_within_the_bound(told: bool) -> None:
+    """The robot hears the bridge, which does not hear it: neither what the bridge closes nor that it hears itself do
+    so is a sign that it answers for the call."""
+
+    async def scenario(world: World) -> None:
+        call_id = await world.begin("drive")
+        began = clock.monotonic()
+        _deafen(world, told=told)
+        await asyncio.sleep(6.0)
+        assert world.moved_at[-1] - began <= (1.8 if told else 2.2)
+        assert world.host.outcome(call_id) is Outcome.LOST
+        world.robot.bus.faults = world.bridge.bus.faults = Faults()
+        assert await world.agreed(call_id) is Outcome.LOST
+
+    in_world(scenario)
+
+
+@pytest.mark.parametrize("skill_name", ["watch", "cross"])
+def test_what_the_bridge_gives_up_unheard_ends(skill_name: str) -> None:
+    """Also what moves nothing, and what was to go on for as long as the bridge waits for it."""
+
+    async def scenario(world: World) -> None:
+        call_id = await world.begin(skill_name, arguments={"seconds": 600.0})
+        _deafen(world, told=True)
+        view = await world.closed(call_id)
+        await asyncio.sleep(0.2)
+        assert view.outcome is Outcome.LOST
+        assert world.host.outcome(call_id) is Outcome.LOST
+
+    in_world(scenario)
+
+
+def test_that_a_call_is_lost_is_told_again_but_not_for_ever() -> None:
+    async def scenario(world: World) -> None:
+        told: list[float] = []
+        world.bus.subscribe(CANCELS, lambda channel, data: told.append(clock.monotonic()))
+        call_id = await world.begin("watch", arguments={"seconds": 600.0})
+        world.robot.crash()
+        await world.closed(call_id)
+        await asyncio.sleep(30.0)
+        assert len(told) == Patience().cancels
+        assert 8.0 < told[-1] - told[0] < 10.0
+
+    in_world(scenario)
+
+
+def test_a_cancel_of_a_call_that_was_given_up_unheard_goes_out() -> None:
+    """The bridge could not say at the time that it had closed the call; now only its own words get through."""
+
+    async def scenario(world: World) -> None:
+        call_id = await world.begin("watch", arguments={"seconds": 600.0})
+        world.robot.bus.partitioned = True
+        await world.closed(call_id)
+        await asyncio.sleep(15.0)
+        world.robot.bus.partitioned, world.robot.bus.faults = False, Faults(loss=1.0)
+        await asyncio.sleep(3.0)
+        assert world.host.outcome(call_id) is None
+        await world.gateway.cancel(call_id, "come back")
+        await asyncio.sleep(0.1)
+        assert world.host.outcome(call_id) is Outcome.LOST
 
     in_world(scenario)
 
