@@ -26,6 +26,8 @@ class AbortReport(HoldView):
     """Ids of the calls that were open."""
     unfinished: tuple[str, ...]
     """Those that were given up, now or before: they may still run, and the agent stays paused."""
+    stays_paused: bool = False
+    """Whether the operator had paused the agent before: only a ``resume`` ends that."""
     undone: tuple[Undone, ...] = ()
     """What was taken back, and what could not be; newest first."""
 
@@ -35,6 +37,8 @@ class AbortReport(HoldView):
         lines = [f"aborted: {ended}; the robot {'is' if self.unfinished else 'was'} {super().__str__()}"]
         if self.unfinished:
             lines.append(f"may still run: {', '.join(self.unfinished)}; the agent stays paused")
+        elif self.stays_paused:
+            lines.append("the agent stays paused: `resume` ends that")
         return "\n".join([*lines, *map(str, self.undone)])
 
 
@@ -69,8 +73,6 @@ class Abort(Command[AbortReport]):
     missions: tuple[Mission, ...]
     calls: tuple[OpenCall, ...]
     """Those that were open when it was asked for."""
-    keeps_mode: bool = False
-    """Whether an agent that is paused, or in step mode, stays so."""
     on_end: list[Callable[[AbortReport], None]] = field(default_factory=list)
     """Told at its end, before anything else may begin."""
 

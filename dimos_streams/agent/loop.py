@@ -128,7 +128,7 @@ class AgentLoop:
         """``begin_abort`` and wait for its end. Raises ``SkillError`` if the loop is closed."""
         return await asyncio.shield(self.begin_abort(reason, rollback=rollback).done)
 
-    def begin_abort(self, reason: str = "", *, rollback: bool = False, keeps_mode: bool = False) -> Abort:
+    def begin_abort(self, reason: str = "", *, rollback: bool = False) -> Abort:
         """End all missions and their calls, now; with ``rollback`` take back what can be, newest first.
 
         The model's stream is cut and no call begins any more when this is called, before anything is waited for.
@@ -138,7 +138,7 @@ class AgentLoop:
         self._check_open()
         abort = self._abort
         if abort is None or self.state is LoopState.UNDOING:
-            abort = Abort(reason, rollback, tuple(self.missions.values()), self.parts.calls.open, keeps_mode)
+            abort = Abort(reason, rollback, tuple(self.missions.values()), self.parts.calls.open)
             self._commands.appendleft(abort)
             self._abort = abort
             self.parts.events.emit(
@@ -245,18 +245,16 @@ class AgentLoop:
         finally:
             confirming.cancel()
         unfinished = self.parts.calls.given_up
-        undone: list[Undone] = []
+        was_paused = self.parts.control.paused
         if unfinished:
             self.parts.control.pause("calls that were aborted may still run")
-        elif self.parts.control.paused and not abort.keeps_mode:
-            self.parts.control.resume()
-        if abort.rollback:
-            undone = await self._undo(len(self._journal.deeds), ids(abort.missions))
+        undone = await self._roll_back(abort) if abort.rollback else []
         report = AbortReport(
             reason=abort.reason,
             missions=ids(abort.missions),
             cancelled=tuple(call.call_id for call in cancelled),
             unfinished=tuple(call.call_id for call in unfinished),
+            stays_paused=was_paused and self.parts.control.paused,
             undone=tuple(undone),
             held=hold.held,
             not_held=hold.not_held,
@@ -267,6 +265,19 @@ class AgentLoop:
         for hear in abort.on_end:
             hear(report)
         return report
+
+    async def _roll_back(self, abort: Abort) -> list[Undone]:
+        """Take back what the missions did. A pause is interrupted for it, since a robot that is held can't go back;
+        not where calls may still move it."""
+        control = self.parts.control
+        interrupts = control.paused and not self.parts.calls.given_up
+        if interrupts:
+            control.resume()
+        try:
+            return await self._undo(len(self._journal.deeds), ids(abort.missions))
+        finally:
+            if interrupts:
+                control.pause("as before the rollback")
 
     async def _settle(self, abort: Abort) -> None:
         """End what is open, for as long as something new turns up, within the bound."""

@@ -148,7 +148,7 @@ class Agent(OperatorSkills):
         core = self._core()
         if core.is_stop(text):
             return await self._stop_all(call, text)
-        waits = "" if now else waits_behind(core)
+        waits = waits_behind(core, now=now)
         mission = core.begin(call.id, text, on_over=core.conversation.notify)
         seen = core.conversation.last_number
         await call.update(text[:_LINE], entry={"role": "operator", "text": text[:_LINE]})

@@ -26,10 +26,11 @@ async def stop_all(core: AgentCore, id: str, words: str) -> str:
     hold the robot meanwhile. What was done. ``id`` is the call of ``say`` that asks for it.
 
     The model's stream is cut when this begins, before anything is waited for. Raises ``SkillError`` that names calls
-    which may still run; the agent is paused then. So it does if a velocity gate has not held the robot.
+    which may still run; the agent is paused then. So it does unless each velocity gate
+    has said that it held the robot, as for an abort.
     """
     reason = f"the operator said {words[:_SHOWN]!r}"
-    abort = core.loop.begin_abort(reason, keeps_mode=True)
+    abort = core.loop.begin_abort(reason)
     abort.on_end.append(lambda report: _record(core, id, words, _text(report, [])))
     core.stops += 1
     core.robot_hold.changed()
@@ -44,7 +45,7 @@ async def stop_all(core: AgentCore, id: str, words: str) -> str:
     running = [*report.unfinished, *(view.call_id for view in left)]
     if running:
         raise SkillError(f"{text}; may still run: {', '.join(running)}; the agent stays paused")
-    if report.not_held:
+    if not report.confirmed:
         raise SkillError(text)
     return text
 
@@ -91,4 +92,5 @@ def _text(report: AbortReport, others: list[CallView]) -> str:
     ]
     theirs = ", ".join(f"{view.skill} of {view.caller}" for view in others)
     text = f"stopped: {', '.join(done)}{f' (also {theirs})' if theirs else ''}"
-    return f"{text}; the robot was {HoldView.__str__(report)}" if report.not_held else text
+    paused = "; the agent stays paused" if report.stays_paused else ""
+    return f"{text}; the robot was {HoldView.__str__(report)}{paused}"

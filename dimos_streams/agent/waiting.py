@@ -10,20 +10,31 @@ if TYPE_CHECKING:
     from dimos_streams.agent.core import AgentCore
 
 _SHOWN = 60
+_WITHOUT_WAITING = "`abort` stops now, `say --now` goes before all that waits"
 _WORK = {LoopState.SETTLING: "an abort", LoopState.UNDOING: "an undo"}
 
 
-def waits_behind(core: AgentCore) -> str:
-    """What new words have to wait for, and how not to; empty if they are heard at once."""
-    behind = [part for part in (_mode(core), _work(core), _messages(core)) if part]
-    if not behind:
+def waits_behind(core: AgentCore, *, now: bool = False) -> str:
+    """What new words have to wait for, and how not to; empty if they are heard at once.
+
+    ``now`` is for words that go before all that waits: not before the end of a pause, of an abort or of an undo.
+    """
+    turn = core.loop.turn is not None
+    work = "" if now and turn else _work(core)
+    behind = [_pause(core), *([work] if now else [_dialogue(core), work, _messages(core)])]
+    found = " and ".join(part for part in behind if part)
+    if not found:
         return ""
-    return f"waiting behind {' and '.join(behind)}; `abort` stops now, `say --now` goes before all that waits"
-
-
-def _mode(core: AgentCore) -> str:
     if core.control.paused:
-        return "the pause (`resume` ends it)"
+        return f"waiting behind {found}: `resume` lets it be heard, `abort` drops it"
+    return f"waiting behind {found}" if now else f"waiting behind {found}; {_WITHOUT_WAITING}"
+
+
+def _pause(core: AgentCore) -> str:
+    return "the pause" if core.control.paused else ""
+
+
+def _dialogue(core: AgentCore) -> str:
     return "a dialogue" if core.foreground.busy else ""
 
 

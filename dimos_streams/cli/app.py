@@ -61,6 +61,7 @@ def create_app() -> typer.Typer:
     app.command("resume", rich_help_panel=_CONTROL)(control.resume)
     app.command("step", rich_help_panel=_CONTROL)(control.step)
     app.command("abort", rich_help_panel=_CONTROL)(control.abort)
+    app.command("undo", rich_help_panel=_CONTROL)(control.undo)
     app.command("forget", rich_help_panel=_CONTROL)(control.forget)
     app.command("monitor", rich_help_panel=_CONTROL)(monitor.monitor)
     app.add_typer(topics.create_app(), name="topics", rich_help_panel=_BUS)

@@ -84,15 +84,15 @@ async def find_say(gateway: SkillGateway, wanted: str | None = None) -> str:
 
 
 async def find_call(gateway: SkillGateway, start: str) -> CallView:
-    """The call whose id begins so, an open one rather than a closed one. Raises ``SkillError``."""
+    """The call whose id begins so, an open one rather than a closed one. Raises ``UserError``."""
     views = [view for view in await gateway.calls() if view.call_id.startswith(start)]
     exact = [view for view in views if view.call_id == start]
     candidates = exact or [view for view in views if view.state != "closed"] or views
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
-        raise SkillError(f"no call has an id that begins with {start!r}; `dimos-streams calls` lists them")
-    raise SkillError(f"several calls have ids that begin with {start!r}: {', '.join(v.call_id for v in candidates)}")
+        raise UserError(f"no call has an id that begins with {start!r}; `dimos-streams calls` lists them")
+    raise UserError(f"several calls have ids that begin with {start!r}: {', '.join(v.call_id for v in candidates)}")
 
 
 def call_row(view: CallView) -> tuple[str, str, str, str, str]:

@@ -14,14 +14,14 @@ from dimos_streams.cli import signals
 from dimos_streams.cli.calling import CALLER, call_row, find_call, find_say
 from dimos_streams.cli.commanding import CHAT_COMMANDS, chat_command
 from dimos_streams.cli.connection import BridgeAddress, open_gateway
-from dimos_streams.cli.exit_codes import DONE, FAILED, worst_of
+from dimos_streams.cli.exit_codes import DONE, code_of_error, worst_of
 from dimos_streams.cli.loop import run_async
 from dimos_streams.cli.output import plural, shortened, table_lines
 from dimos_streams.cli.report import TextReporter
 from dimos_streams.cli.screen import Line, PlainScreen, Screen
 from dimos_streams.cli.skill_text import signature
 from dimos_streams.cli.watch import EventWatch, watching
-from dimos_streams.errors import DimosStreamsError, SkillError
+from dimos_streams.errors import DimosStreamsError, UserError
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -36,7 +36,7 @@ Whatever you type is said to the agent. Besides:
   /cancel ID    cancel a call; the beginning of its id is enough
   /now TEXT     say it before all that waits, and cut the present answer
   /skills       list the skills
-  /pause, /resume, /step [on|off|once], /abort [rollback], /forget
+  /pause, /resume, /step [on|off|once], /abort [rollback], /undo [COUNT], /forget
                 the operator's control, as the commands of these names
   /approvals    list the calls that wait for approval
   /approve ID [NAME=VALUE]…, /reject ID [REASON]
@@ -133,7 +133,7 @@ class _Chat:
         self._skill = skill
         self._said: list[str] = []
         self._code = DONE
-        """``FAILED`` once words could not be said, or a command to the agent was not carried out."""
+        """The worst of what could not be said or done."""
 
     async def at_prompt(self, screen: PromptScreen) -> None:
         from prompt_toolkit.patch_stdout import patch_stdout
@@ -183,8 +183,7 @@ class _Chat:
                 await self._say(line.strip())
         except DimosStreamsError as error:
             self._tell(f"error: {error}")
-            if not command.startswith("/") or command[1:] in CHAT_COMMANDS:
-                self._code = FAILED
+            self._code = max(self._code, code_of_error(error))
         return True
 
     async def _say(self, text: str, **how: bool) -> None:
@@ -203,16 +202,16 @@ class _Chat:
             case "/now" if rest:
                 await self._say(rest, now=True)
             case "/now":
-                raise SkillError("/now needs words, to be said before all that waits")
+                raise UserError("/now needs words, to be said before all that waits")
             case "/cancel" if rest:
                 call = await find_call(self._gateway, rest)
                 await self._gateway.cancel(call.call_id, "cancelled by the operator")
             case "/cancel":
-                raise SkillError("/cancel needs the id of a call; /calls lists them")
+                raise UserError("/cancel needs the id of a call; /calls lists them")
             case _ if command[1:] in CHAT_COMMANDS:
                 self._tell(await chat_command(self._gateway, self._skill, command[1:], rest.split()))
             case _:
-                raise SkillError(f"there is no command {command!r}; /help lists them")
+                raise UserError(f"there is no command {command!r}; /help lists them")
 
     def _tell(self, text: str) -> None:
         self._reporter.note(text)

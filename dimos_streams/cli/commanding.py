@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
     from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 
-CHAT_COMMANDS = frozenset({"pause", "resume", "step", "abort", "forget", "approvals", "approve", "reject"})
+CHAT_COMMANDS = frozenset({"pause", "resume", "step", "abort", "undo", "forget", "approvals", "approve", "reject"})
 _SHOWN_ARGUMENTS = 80
 
 
@@ -44,6 +44,28 @@ async def _held(gateway: SkillGateway, name: str, arguments: Mapping[str, Any], 
     """``hold`` where nothing but the text is of interest. Raises ``SkillError`` if not all gates confirm it."""
     text, confirmed = await hold(gateway, name, arguments, agent)
     if not confirmed:
+        raise SkillError(text)
+    return text
+
+
+async def take_back(gateway: SkillGateway, count: int, agent: str = "") -> tuple[str, bool]:
+    """Have an agent take back its newest calls; a line for each, and whether all of them are undone.
+
+    Raises ``UserError`` or ``SkillError`` if it did not try.
+    """
+    offered = await gateway.skills()
+    closed = await _ask(gateway, choose_agent(agents_among(offered), agent), "undo", {"count": count}, offered)
+    calls = closed.data.get("result") or ()
+    lines = [f"{call['skill']} (call {call['call_id']}): {call['how']}: {call['text']}" for call in calls]
+    return "\n".join(lines) or "there is nothing to take back", all(call["how"] == "undone" for call in calls)
+
+
+async def _taken_back(gateway: SkillGateway, word: str, agent: str) -> str:
+    """``take_back`` where nothing but the text is of interest. Raises ``SkillError`` if not all is undone."""
+    if not word.isdecimal() or not int(word):
+        raise UserError(f"/undo {word}: how many calls are to be taken back is a whole number from 1 on")
+    text, undone = await take_back(gateway, int(word), agent)
+    if not undone:
         raise SkillError(text)
     return text
 
@@ -95,6 +117,8 @@ async def chat_command(gateway: SkillGateway, agent: str, name: str, words: Sequ
             return await command(gateway, "step", {"mode": words[0] if words else "once"}, agent)
         case "abort", [] | ["rollback"]:
             return await _held(gateway, name, {"rollback": bool(words)}, agent)
+        case "undo", [] | [_]:
+            return await _taken_back(gateway, words[0] if words else "1", agent)
         case "approvals", []:
             rows = [approval_row(view) for view in await pending(gateway, agent)]
             return "\n".join(table_lines(rows)) if rows else "nothing waits for approval"
@@ -102,7 +126,7 @@ async def chat_command(gateway: SkillGateway, agent: str, name: str, words: Sequ
             return await decide(gateway, id, "approve", changes=changes, agent=agent)
         case "reject", [id, *reason]:
             return await decide(gateway, id, "reject", reason=" ".join(reason), agent=agent)
-    raise SkillError(f"/{name} is not to be used so; /help tells how")
+    raise UserError(f"/{name} is not to be used so; /help tells how")
 
 
 def approval_row(view: ApprovalView) -> tuple[str, str, str, str, str]:

@@ -1,4 +1,5 @@
-"""The operator's hand on the agents: approvals, approve, reject, pause, resume, step, abort."""
+"""The operator's hand on the agents: approvals, approve, reject, pause, resume, step, abort,
+undo, forget."""
 
 from __future__ import annotations
 
@@ -129,6 +130,22 @@ def abort(
 ) -> None:
     """End the agent's missions and their calls. Exit code 1 unless every velocity gate has held the robot still."""
     _hold("abort", {"rollback": rollback, "reason": reason}, agent, url, port, token)
+
+
+def undo(
+    count: Annotated[int, typer.Argument(metavar="[COUNT]", min=1, help="How many calls, newest first.")] = 1,
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Take back the newest calls of the agent, newest first. Exit code 1 if one of them could not be."""
+    from dimos_streams.cli.commanding import take_back
+
+    text, undone = at_bridge(lambda gateway: take_back(gateway, count, agent), url, port, token)
+    write_lines(text)
+    if not undone:
+        raise typer.Exit(1)
 
 
 def _hold(

@@ -8,9 +8,9 @@ import sys
 import typer
 
 from dimos_streams.cli.app import create_app
-from dimos_streams.cli.exit_codes import DONE, FAILED, MISUSED
+from dimos_streams.cli.exit_codes import DONE, MISUSED, code_of_error
 from dimos_streams.cli.signals import Interrupted
-from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.errors import DimosStreamsError
 from dimos_streams.printable import printable, show_tracebacks
 from dimos_streams.secrets import know_environment
 
@@ -34,7 +34,7 @@ def run_command(arguments: list[str]) -> int:
         if os.environ.get(DEBUG):
             raise
         _say(str(error))
-        return MISUSED if isinstance(error, UserError) else FAILED
+        return code_of_error(error)
     except Exception as error:
         if not isinstance(error, _ClickException):
             raise

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from dimos_streams.errors import DimosStreamsError, SkillArgumentError, UnknownSkillError, UserError
+
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
 
@@ -15,7 +17,7 @@ INTERRUPTED = 128
 MEANINGS = {
     "0": "done: the call or mission completed",
     "1": "not done: it did not complete, whatever the reason, or nobody could be asked",
-    "2": "called wrongly: an argument, a setting or a blueprint that can't be used",
+    "2": "called wrongly: an argument, an id, a setting or a blueprint that can't be used",
     "128+N": "ended by signal N: 130 after Ctrl-C, 143 after `stop`",
 }
 
@@ -23,6 +25,11 @@ MEANINGS = {
 def code_of(event: ToolEvent) -> int:
     """The code for an event that was waited for: an answer or a completed close is done, any other close is not."""
     return DONE if event.outcome in (None, "completed") else FAILED
+
+
+def code_of_error(error: DimosStreamsError) -> int:
+    """The code for what a command was refused with: whoever typed something wrong has to type something else."""
+    return MISUSED if isinstance(error, UserError | UnknownSkillError | SkillArgumentError) else FAILED
 
 
 def worst_of(closes: Iterable[ToolEvent]) -> int:

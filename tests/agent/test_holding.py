@@ -290,6 +290,45 @@ def test_pause_says_held_when_the_gate_lets_nothing_pass_any_more() -> None:
 
 
 @pytest.mark.feature("B3", "B5")
+@pytest.mark.parametrize("gate", ["held", "deaf", "none", "frozen"])
+def test_a_stop_is_confirmed_like_an_abort(gate: str) -> None:
+    async def main() -> None:
+        unwired = ("hold",) if gate == "deaf" else ()
+        async with stage(gate=gate != "none", unwired=unwired) as made:
+            if gate != "none":
+                await until(lambda: any(view.name == "gate" for view in made.bridge.broker.directory.modules()))
+            if gate == "frozen":
+                state = json.dumps({"velocity_gate": HOLDING})
+                status = ModuleStatus(module="second", instance="1", health="ok", state_json=state)
+                made.harness.bus.publish(STATUS, encode(status))
+            aborted = await (await made.harness.call("abort")).closed()
+            await asyncio.sleep(5)
+            stop = await (await made.harness.call("say", text="stop")).closed()
+            was = aborted.text.partition("; the robot was ")[2]
+            assert ("NOT held" in was) == (gate != "held")
+            if gate != "frozen":  # how long it is silent is another matter
+                assert stop.text.endswith(f"stopped: no call ran; the robot was {was}"), stop.text
+            assert (stop.outcome == "completed") == (gate == "held")
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B3", "B5")
+def test_an_abort_leaves_a_pause_as_it_is_and_says_so() -> None:
+    async def main() -> None:
+        async with stage() as made:
+            await (await made.harness.call("pause")).closed()
+            aborted = await (await made.harness.call("abort")).closed()
+            assert aborted.text.splitlines()[-1] == "the agent stays paused: `resume` ends that"
+            assert made.agent.core.control.paused
+            assert await (await made.harness.call("resume")).result() == "goes on"
+            aborted = await (await made.harness.call("abort")).closed()
+            assert not aborted.data["result"]["stays_paused"]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B3", "B5")
 @pytest.mark.parametrize("command", ["pause", "abort"])
 def test_a_gate_that_is_not_wired_is_no_pause(command: str) -> None:
     async def main() -> None:

@@ -83,7 +83,31 @@ def test_say_fails_with_the_reason(talking: Machine, words: str, reason: str, wh
 def test_a_pipe_fails_if_anything_that_was_said_did(talking: Machine) -> None:
     assert talking("chat", stdin="all is fine\n").code == 0
     assert talking("chat", stdin="use the bad key\nall is fine\n").code == 1
-    assert talking("chat", stdin="/approve nonsense\nall is fine\n").code == 1
+    assert talking("chat", stdin="/calls\nall is fine\n").code == 0
+    for line in ("/approve nonsense", "/nosuch", "/cancel nope", "/undo all", "/now"):
+        assert talking("chat", stdin=f"{line}\nall is fine\n").code == 2
+
+
+@pytest.mark.live
+def test_what_was_typed_wrong_is_2_in_each_command(talking: Machine) -> None:
+    for wrong in (
+        ["cancel", "nope"],
+        ["approve", "nope"],
+        ["missions", "nope"],
+        ["logs", "nope"],
+        ["stop", "nope"],
+        ["undo", "0"],
+        ["call", "nope"],
+        ["call", "move", "-a", "distance_m=far"],
+    ):
+        result = talking(*wrong)
+        assert (result.code, result.out) == (2, ""), (wrong, result)
+
+
+@pytest.mark.live
+def test_calls_are_taken_back_from_the_command_line(talking: Machine) -> None:
+    nothing = talking("undo")
+    assert (nothing.code, nothing.out) == (0, "there is nothing to take back\n")
 
 
 @pytest.mark.live

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.agent.models.base import AssistantMessage, Message, TextDelta, ToolResultMessage, UserMessage
+from dimos_streams.operator.messages import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import World
 from tests.helpers import run_virtual, until
@@ -87,5 +88,29 @@ def test_the_reason_is_not_lost_when_an_abort_cuts_an_answer() -> None:
             seen = model.requests[-1].messages
             answers = [message.text for message in seen if isinstance(message, AssistantMessage)]
             assert answers[0] == "I drive  [aborted: mind the cat]"
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5")
+def test_a_rollback_interrupts_a_pause_for_as_long_as_it_takes() -> None:
+    async def main() -> None:
+        world = World()
+        async with world.rig(asks(("move", {"by": 1})), asks(("follow", {}))) as rig:
+            await rig.say("go")
+            await until(lambda: [call.skill for call in rig.core.calls.open] == ["follow"])
+            rig.core.control.pause()
+            paused: list[bool] = []
+
+            def hear(event: AgentEvent) -> None:
+                if event.kind == "undo":
+                    paused.append(rig.core.control.paused)
+
+            rig.core.events.listen(hear)
+            report = await rig.core.loop.abort(rollback=True)
+            assert [undone.how for undone in report.undone] == ["impossible", "undone"]
+            assert paused == [False] * 4
+            assert report.stays_paused
+            assert rig.core.control.paused
 
     run_virtual(main())
