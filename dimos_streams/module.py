@@ -10,7 +10,7 @@ import json
 import logging
 import random
 import typing
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -133,6 +133,12 @@ class Module:
     def config_type(cls) -> type[ModuleConfig]:
         """The class that annotates ``config``. Raises ``TypeError`` if that is no ``ModuleConfig``."""
         return _config_type(cls)  # type: ignore[arg-type]
+
+    @classmethod
+    def problems(cls, config: Any) -> Iterable[str]:
+        """What is wrong with a config although each setting by itself is valid, such as a name of something that is
+        not there: for ``check``, and before a run starts anything. ``config`` is of the class's config type."""
+        return ()
 
     async def start(self) -> None:
         """Prepare: open devices, load models. The module counts as ready when it returns."""

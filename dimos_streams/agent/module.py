@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
@@ -27,7 +28,7 @@ from dimos_streams.agent.taking_up import let_go, take_up, tidy_up
 from dimos_streams.agent.waiting import waits_behind
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import SkillError, UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
@@ -88,6 +89,26 @@ class Agent(OperatorSkills):
     odom: In[Odometry] = In(required=False)
     battery: In[BatteryState] = In(required=False)
     hold: Out[Hold]
+
+    @classmethod
+    def problems(cls, config: Any) -> Iterator[str]:
+        """See ``Module``: models that there are not, and gates and conditions that can't be loaded."""
+        from dimos_streams.agent.gates.chain import load_gate
+        from dimos_streams.agent.models import check_model
+        from dimos_streams.agent.stopping import load_condition
+
+        models = [config.model, *(agent.model for agent in config.agents.values() if agent.model)]
+        wanted: list[tuple[Callable[[str], object], Iterable[str]]] = [
+            (check_model, models),
+            (load_gate, config.gates),
+            (load_condition, config.stop_when.conditions),
+        ]
+        for load, names in wanted:
+            for name in names:
+                try:
+                    load(name)
+                except UserError as error:
+                    yield str(error)
 
     async def start(self) -> None:
         """Raises ``UserError`` for a model or a gate that there is not."""

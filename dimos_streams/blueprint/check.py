@@ -70,9 +70,12 @@ def _usable_class(spec: ModuleSpec) -> type[Module]:
 
 def _module_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:
     try:
-        module_config(spec, cls)
+        config = module_config(spec, cls)
     except BlueprintError as error:
         yield from error.problems
+    else:
+        for text in cls.problems(config):
+            yield Problem(f"module {spec.name!r}: {text}", spec.where("config"))
     for missing in missing_packages(cls):
         yield Problem(f"module {spec.name!r}: {missing}", spec.where("type"))
     yield from _remap_problems(spec, cls)

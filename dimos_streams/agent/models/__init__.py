@@ -37,6 +37,12 @@ def create_model(spec: str, *, base_url: str | None = None, options: ModelOption
     raise UserError(f"there is no model {spec!r}{suggest(kind, _FORMS)} (valid: {valid})")
 
 
+def check_model(spec: str) -> None:
+    """Raises ``UserError`` for what can never be a model here; what a server needs (key, extra) is not looked for."""
+    if not spec.startswith("openai:") or spec == "openai:":
+        create_model(spec)
+
+
 def guarded(
     model: Model,
     *,
