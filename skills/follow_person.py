@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dimos_streams.holding import HoldInput
+from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
@@ -46,13 +48,15 @@ class FollowPerson(Module):
     odom: In[Odometry] = In(required=False)
     scan: In[LaserScan] = In(required=False)
     camera_info: In[CameraInfo] = In(required=False)
+    hold: In[Hold] = In(required=False)
     cmd_vel: Out[Twist]
     wanted_descriptions: Out[String]
 
     async def start(self) -> None:
-        """Listen to the odometry."""
+        """Listen to the odometry and to who holds the robot."""
         self.poses = PoseHistory()
         self._calls = OwnCalls()
+        self.holds = HoldInput(self.hold, self.name)
         self.odom.on_message(self.poses.add)
 
     @skill(uses={"base"}, on_duplicate="replace", motion=True)

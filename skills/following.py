@@ -20,6 +20,7 @@ from dimos_streams.skills.steering import Detour, surroundings_of
 from dimos_streams.skills.watch import Watch
 
 if TYPE_CHECKING:
+    from dimos_streams.holding import HoldInput
     from dimos_streams.messages.geometry_msgs import Twist
     from dimos_streams.messages.nav_msgs import Odometry
     from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
@@ -76,6 +77,8 @@ class Follower(Protocol):
     @property
     def camera_info(self) -> In[CameraInfo]: ...
     @property
+    def holds(self) -> HoldInput: ...
+    @property
     def cmd_vel(self) -> Out[Twist]: ...
     @property
     def poses(self) -> PoseHistory: ...
@@ -97,6 +100,7 @@ class Following:
         self._frozen = False
         self._lost_times = 0
         self._lost_s = 0.0
+        self._ticked_at = self._began
         self._search_side = 1.0
         self._distance_sum, self._distance_count = 0.0, 0
 
@@ -105,6 +109,9 @@ class Following:
         async with aclosing(fresh_frames(self._module.detections, TICK_S)) as frames:
             async for frame in frames:
                 now = clock.monotonic()
+                if self._module.holds.held:
+                    self._pass_over(now - self._ticked_at)
+                self._ticked_at = now
                 if now >= self._began + timeout_s:
                     break
                 if frame is not None:
@@ -115,6 +122,13 @@ class Following:
         if self._found_at is None:
             raise self._nobody()
         return self._report()
+
+    def _pass_over(self, held_s: float) -> None:
+        """Time in which the robot was held still does not count: who can't turn can't search."""
+        self._began += held_s
+        self._watch.seen_at += held_s
+        if self._lost_at is not None:
+            self._lost_at += held_s
 
     def followed_s(self) -> float:
         """Seconds since the person was found, 0 before."""
@@ -238,7 +252,9 @@ class Following:
             text = f"looking for {self._description}"
         else:
             text = f"following {self._description}"
-        self._call.progress(text, speed=round(abs(command[0]), 2), **self._measures())
+        held = self._module.holds.held
+        speed = 0.0 if held else round(abs(command[0]), 2)
+        self._call.progress(f"held; {text}" if held else text, speed=speed, **self._measures())
 
     def _measures(self) -> dict[str, float | None]:
         if self._watch.sighting is None:

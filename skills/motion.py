@@ -221,4 +221,4 @@ class Motion:
     def _tell(self, text: str, **data: float) -> None:
         if clock.monotonic() >= self._progress_at:
             self._progress_at = clock.monotonic() + PROGRESS_S
-            self._call.progress(text, **data)
+            self._call.progress(f"held; {text}" if self._module.holds.held else text, **data)

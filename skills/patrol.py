@@ -104,7 +104,7 @@ class Patrol(Module):
     def as_follower(self) -> Following:
         """This module as one that follows people."""
         return Following(
-            self.config.follow, self.detections, self.odom, self.scan, self.camera_info, self.cmd_vel, self.poses
+            self.config.follow, self.detections, self.odom, self.scan, self.camera_info, self.holds, self.cmd_vel, self.poses
         )
 
 
@@ -128,5 +128,6 @@ class Following:
     odom: In[Odometry]
     scan: In[LaserScan]
     camera_info: In[CameraInfo]
+    holds: HoldInput
     cmd_vel: Out[Twist]
     poses: PoseHistory

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.errors import SkillError, UserError
+from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.following import Following
@@ -180,6 +182,27 @@ def test_lost_for_good_ends_the_call() -> None:
             assert closed.outcome is Outcome.FAILED
             assert closed.text == "Stopped following person in red after 10 s: lost them, not seen for 10 s"
             assert harness.sent("cmd_vel")[-1] == STOP
+
+    run_virtual(scenario())
+
+
+@pytest.mark.feature("B3")
+def test_time_in_which_the_robot_is_held_does_not_count() -> None:
+    async def scenario() -> None:
+        async with following(Seen()) as (harness, camera):
+            call = await harness.call("follow_person", description="person in red", timeout_s=30.0)
+            await call.answer()
+            harness.feed("hold", Hold(utime=clock.utime(), source="agent", seq=1, hold=True, valid_s=60.0))
+            await asyncio.sleep(2)
+            assert "held; following person in red" in call.texts("progress")[-1]
+            camera.view = []
+            await asyncio.sleep(40)
+            assert not call.texts("close")
+            camera.view = [Seen()]
+            harness.feed("hold", Hold(utime=clock.utime(), source="agent", seq=2, hold=False, valid_s=60.0))
+            await asyncio.sleep(2)
+            assert call.texts("progress")[-1] == "following person in red"
+            assert (await call.closed()).outcome is Outcome.COMPLETED
 
     run_virtual(scenario())
 
