@@ -20,6 +20,10 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.streams import In
 from dimos_streams.tool_stream.event import MAX_NAME, is_name
 
+HOLD_PERIOD_S: Final = 0.2
+"""Whoever holds says so again at least so often."""
+LISTEN_S: Final = 2.5 * HOLD_PERIOD_S
+"""Who has listened for so long knows who holds, even if one message got lost."""
 MAX_VALID_S: Final = 60.0
 """A hold that counts for longer without being repeated is none: nobody could let go of it after a crash."""
 MAX_SOURCES: Final = 8

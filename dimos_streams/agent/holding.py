@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from dimos_streams import clock
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.gates.base import Emit
-from dimos_streams.holding import GateState, gate_state
+from dimos_streams.holding import HOLD_PERIOD_S, GateState, gate_state
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.messages import GateNotHeld, HoldView
 from dimos_streams.tool_stream.directory import ModuleDirectory, ModuleView
 
-HOLD_PERIOD_S = 0.2
 HOLD_VALID_S = 15.0
 """A hold outlives its agent for so long: a process that died is restarted within it, and holds again."""
 RELEASES = 5

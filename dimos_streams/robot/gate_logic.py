@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from dimos_streams.holding import HoldTable
+from dimos_streams.holding import LISTEN_S, HoldTable
 from dimos_streams.robot.motion import STILL, Velocity
 
 Source = Literal["teleop", "skill"]
@@ -62,6 +62,11 @@ class GateLogic:
         self._decided_at: float | None = None
         self.holds = HoldTable(name)
         """While somebody holds, skills can't move the base."""
+        self._knows_holds_from = -math.inf
+
+    def listen(self, now: float) -> None:
+        """Holds may have been missed until now: skills can't move the base until those that last have come again."""
+        self._knows_holds_from = now + LISTEN_S
 
     def command(self, source: Source, velocity: Velocity, now: float) -> None:
         """Take a wish. One with a value that is no number counts as a wish to stand."""
@@ -108,7 +113,7 @@ class GateLogic:
         if teleop is not None and now - teleop.at <= self.limits.teleop_hold_s:
             return None
         if skill is not None and now - skill.at <= self.limits.command_timeout_s:
-            return STILL if self.holds.held(now) else skill.velocity
+            return STILL if now < self._knows_holds_from or self.holds.held(now) else skill.velocity
         return None
 
     def _limited(self, wish: Velocity) -> Velocity:

@@ -5,7 +5,7 @@ import asyncio
 from pydantic import Field
 
 from dimos_streams import clock
-from dimos_streams.holding import GATE, GateState
+from dimos_streams.holding import GATE, LISTEN_S, GateState
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
@@ -46,9 +46,10 @@ class VelocityGateConfig(ModuleConfig):
 class VelocityGate(Module):
     """Ranks the sources of velocities, limits them, stops before obstacles and zeroes what is stale.
 
-    `teleop_vel` outranks `skill_vel`. While somebody holds, skills can't move the base; teleop still can. Its
-    heartbeats say for whom it holds, see `GateState`. Publishes at 20 Hz while somebody commands, then a few zeros,
-    then nothing: whoever else drives the base is not braked.
+    `teleop_vel` outranks `skill_vel`. While somebody holds, skills can't move the base; teleop still can. Nor can
+    they for `LISTEN_S` after its start, or after it was held up for so long: who held before has to be heard first.
+    Its heartbeats say for whom it holds, see `GateState`. Publishes at 20 Hz while somebody commands, then a few
+    zeros, then nothing: whoever else drives the base is not braked.
     """
 
     config: VelocityGateConfig
@@ -77,8 +78,11 @@ class VelocityGate(Module):
     async def run(self) -> None:
         """Decide and publish, period for period."""
         due = clock.monotonic()
+        self._listen(due)
         while True:
             now = clock.monotonic()
+            if now - due > LISTEN_S:
+                self._listen(now)  # it was held up itself
             velocity = self.logic.decide(now)
             busy = self.logic.commanded(now) or velocity != STILL
             self._quiet = 0 if busy else min(self._quiet, PARTING_ZEROS) + 1
@@ -92,6 +96,10 @@ class VelocityGate(Module):
         """Leave the base at rest, if it was this gate that moved it."""
         if self._quiet <= PARTING_ZEROS and self.cmd_vel.wanted:
             self.cmd_vel.publish(_twist(STILL))
+
+    def _listen(self, now: float) -> None:
+        if self.hold.wired:
+            self.logic.listen(now)
 
     def _take(self, source: Source, twist: Twist) -> None:
         velocity = Velocity(twist.linear.x, twist.linear.y, twist.angular.z)

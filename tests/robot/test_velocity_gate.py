@@ -1,17 +1,22 @@
 import asyncio
 import math
+from collections.abc import Callable
 
 import pytest
 from pydantic import ValidationError
 
 from dimos_streams import clock
 from dimos_streams.bus import create_bus
+from dimos_streams.holding import HOLD_PERIOD_S, LISTEN_S
+from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, decode, encode
+from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.robot.velocity_gate import VelocityGate
 from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.testing import CrashablePart
 from dimos_streams.testing.harness import ModuleHarness
 from tests.helpers import run_virtual
 
@@ -139,6 +144,87 @@ def test_an_idle_gate_does_not_brake_a_robot_that_somebody_else_drives() -> None
     alone = driven_by_another(gate=False)
     assert alone > 4.5
     assert driven_by_another(gate=True) == pytest.approx(alone, abs=0.01)
+
+
+HOLD_TOPICS = {"skill_vel": "/skill_vel", "teleop_vel": "/teleop_vel", "hold": "/hold", "cmd_vel": "/cmd_vel"}
+
+
+@pytest.mark.feature("B3")
+@pytest.mark.parametrize("phase_s", [0.0, 0.05, 0.1, 0.15, 0.19])
+def test_a_gate_that_was_killed_lets_nothing_through_before_it_knows_who_holds(phase_s: float) -> None:
+    async def main() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        moved: list[float] = []
+
+        def on_velocity(channel: str, data: bytes) -> None:
+            if decode(Twist, data, channel=channel).linear.x:
+                moved.append(clock.monotonic())
+
+        bus.subscribe(CMD_VEL, on_velocity)
+
+        async def say(channel: str, message: Callable[[], Message], period_s: float) -> None:
+            while True:
+                bus.publish(channel, encode(message()))
+                await asyncio.sleep(period_s)
+
+        def hold() -> Hold:
+            return Hold(utime=clock.utime(), source="agent", hold=True, valid_s=15.0)
+
+        gate = CrashablePart(bus, lambda context: [VelocityGate(name="gate", context=context)], topics=HOLD_TOPICS)
+        holding = asyncio.create_task(say(channel_name("/hold", Hold), hold, HOLD_PERIOD_S))
+        driving = asyncio.create_task(say(channel_name("/skill_vel", Twist), lambda: FORWARD, 0.05))
+        for _ in range(2):
+            await asyncio.sleep(1.0 + phase_s)
+            gate.crash()
+            await gate.start()
+        await asyncio.sleep(1.0)
+        assert not moved
+        holding.cancel()
+        await asyncio.sleep(16.0)
+        assert moved, "nobody holds any more"
+        gate.crash()
+        moved.clear()
+        await gate.start()
+        began = clock.monotonic()
+        await asyncio.sleep(2.0)
+        assert moved[0] - began == pytest.approx(LISTEN_S, abs=0.15)
+        driving.cancel()
+        await gate.stop()
+        await bus.close()
+
+    run_virtual(main())
+
+
+def test_teleoperation_passes_while_a_gate_listens_who_holds() -> None:
+    async def main() -> None:
+        async with ModuleHarness(VelocityGate, unwired=("scan",)) as harness:
+            for _ in range(4):
+                harness.feed("teleop_vel", FORWARD)
+                await asyncio.sleep(0.1)
+            assert harness.sent("cmd_vel")[-1].linear.x > 0.3
+
+    run_virtual(main())
+
+
+def test_a_gate_that_was_held_up_listens_again_and_one_that_hears_no_holds_need_not() -> None:
+    """A loop that does not run is a clock that jumps."""
+
+    def moved_after(unwired: tuple[str, ...], held_up_s: float) -> bool:
+        async def main() -> bool:
+            async with ModuleHarness(VelocityGate, unwired=("scan", *unwired)) as harness:
+                await command_for(harness, FORWARD, 1.0)
+                loop = asyncio.get_running_loop()
+                assert isinstance(loop, clock.VirtualTimeLoop)
+                loop._now_ns += round(held_up_s * 1e9)
+                await command_for(harness, FORWARD, 0.3)
+                return bool(harness.sent("cmd_vel")[-1] != Twist())
+
+        return run_virtual(main())
+
+    assert moved_after((), 0.3)
+    assert not moved_after((), 1.0)
+    assert moved_after(("hold",), 1.0)
 
 
 def test_a_timeout_beyond_the_promise_is_refused() -> None:
