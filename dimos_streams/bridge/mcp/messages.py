@@ -14,7 +14,8 @@ PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR =
     -32603,
 )
 
-Id = Annotated[str, Field(max_length=200)] | int
+MAX_ID = 200
+Id = Annotated[str, Field(max_length=MAX_ID)] | int
 
 
 class Incoming(BaseModel):

@@ -35,6 +35,7 @@ ANSWER_WITHIN_S = 20.0
 """A call that has not answered by then is told of as one that goes on."""
 _LOOK_S = 0.5
 _PING_S = 10.0
+_MAX_REASON = 4000
 _INSTRUCTIONS = """\
 These tools are skills of a robot. Some answer and go on: their result says so, names the call and gives a cursor. \
 Then skill_updates tells what comes of it, get_call how it stands, list_calls which calls there are, and cancel_call \
@@ -75,7 +76,8 @@ class McpServer:
                 response = message if message is not None and "id" in message else response
             return response
         try:
-            return result(request.id, await self._answer(session, request))
+            with session.own():
+                return result(request.id, await self._answer(session, request))
         except SkillError as problem:
             return result(request.id, content(str(problem), is_error=True))
         except RpcError as problem:
@@ -94,6 +96,8 @@ class McpServer:
             name, arguments = _call_parameters(request)
             assert request.id is not None
             with session.request(request.id) as begun:
+                if begun.cancelled:
+                    return
                 begun.cursor = self._hub.last_place
                 begun.call_id = await self._tools.begin(session, name, arguments)
                 if begun.cancelled:
@@ -165,14 +169,21 @@ class McpServer:
             self._streams -= 1
 
     async def notice(self, session: Session, message: Incoming) -> None:
-        """Take a notification; ``cancelled`` ends the call that the request has begun."""
+        """Take a notification; ``cancelled`` ends the call that the request has begun, or keeps it from beginning."""
         if message.method != "notifications/cancelled":
             return
         id, reason = message.params.get("requestId"), message.params.get("reason")
-        request = session.find(id) if isinstance(id, str | int) else None
-        if request is None or request.cancelled:
+        if not isinstance(id, str | int):
             return
-        request.cancelled = reason if isinstance(reason, str) and reason else "the client has cancelled its request"
+        why = reason[:_MAX_REASON] if isinstance(reason, str) and reason else "the client has cancelled its request"
+        request = session.find(id)
+        if request is None:
+            session.cancel_early(id, why)
+        elif not request.cancelled:
+            request.cancelled = why
+            await self._end(request)
+
+    async def _end(self, request: Request) -> None:
         if request.call_id:
             with contextlib.suppress(UnknownCallError):  # it has ended long ago
                 await self._broker.cancel(request.call_id, request.cancelled)

@@ -8,14 +8,17 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from dimos_streams import clock
 from dimos_streams.bridge.authority import MCP
-from dimos_streams.bridge.mcp.messages import INVALID_REQUEST, Id, RpcError
+from dimos_streams.bridge.mcp.messages import INVALID_REQUEST, MAX_ID, Id, RpcError
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.tool_stream.event import MAX_NAME
 
 MAX_SESSIONS = 256
 MAX_REQUESTS = 256
 """Of one session that wait for calls; and as many whose clients have left without an answer."""
+EARLY_S = 30.0
+"""So long a request is waited for whose cancellation has overtaken it, on another connection."""
 MAX_STREAMS = 2
 """``GET`` streams of one session; a client that has lost one opens the next before the bridge has noticed."""
 MAX_ALL_STREAMS = 64
@@ -53,13 +56,17 @@ class Session:
     """The skills that the client knows of."""
     streams: int = 0
     """Open ``GET`` streams."""
+    _asked: int = 0
+    """Requests of the bridge's own that are being answered."""
+    _early: OrderedDict[Id, tuple[str, float]] = field(default_factory=OrderedDict)
+    """Of requests that were cancelled before they came: why, and until when that counts."""
     _running: dict[Id, Request] = field(default_factory=dict)
     _dropped: OrderedDict[Id, Request] = field(default_factory=OrderedDict)
 
     @property
     def busy(self) -> bool:
         """Whether the client waits for something."""
-        return bool(self._running or self.streams)
+        return bool(self._running or self.streams or self._asked)
 
     @contextlib.contextmanager
     def request(self, id: Id) -> Iterator[Request]:
@@ -69,7 +76,8 @@ class Session:
             raise RpcError(INVALID_REQUEST, f"request {id!r} is being worked on; each needs an id of its own")
         if len(self._running) >= MAX_REQUESTS:
             raise RpcError(INVALID_REQUEST, f"{MAX_REQUESTS} requests of this session wait already; cancel one")
-        request = self._running[id] = Request()
+        reason, until = self._early.pop(id, ("", 0.0))
+        request = self._running[id] = Request(cancelled=reason if clock.monotonic() <= until else "")
         self._dropped.pop(id, None)
         try:
             yield request
@@ -88,6 +96,24 @@ class Session:
             yield
         finally:
             self.streams -= 1
+
+    @contextlib.contextmanager
+    def own(self) -> Iterator[None]:
+        """A request that begins no call, while it is answered."""
+        self._asked += 1
+        try:
+            yield
+        finally:
+            self._asked -= 1
+
+    def cancel_early(self, id: Id, reason: str) -> None:
+        """Remember for a while that a request was cancelled that has not come, if it ever does."""
+        if isinstance(id, str) and len(id) > MAX_ID:
+            return  # there is no such request
+        self._early[id] = reason, clock.monotonic() + EARLY_S
+        self._early.move_to_end(id)
+        if len(self._early) > MAX_REQUESTS:
+            self._early.popitem(last=False)
 
     def find(self, id: Id) -> Request | None:
         """A request that has not been answered."""
