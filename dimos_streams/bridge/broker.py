@@ -43,11 +43,14 @@ class UnknownCallError(SkillError):
         super().__init__(f"no call has the id {call_id!r}; ended calls are forgotten after a while")
 
 
+_What = tuple[str, str, OnLoss | None]
+
+
 @dataclass(frozen=True, slots=True)
 class _Keyed:
     """A call that was begun with an idempotency key, perhaps not yet admitted."""
 
-    what: tuple[str, str]
+    what: _What
     call_id: asyncio.Future[str]
 
 
@@ -324,6 +327,6 @@ def _are_twins(info: SkillInfo, one: CallState, other: CallState) -> bool:
     return one.skill == other.skill and (info.duplicate_scope == "name" or one.arguments == other.arguments)
 
 
-def _what(call: CallState) -> tuple[str, str]:
-    """What must be the same in two calls with one idempotency key."""
-    return call.skill, json_text(call.arguments)
+def _what(call: CallState) -> _What:
+    """What must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
+    return call.skill, json_text(call.arguments), call.wish

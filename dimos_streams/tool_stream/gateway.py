@@ -77,7 +77,8 @@ class SkillGateway(Protocol):
         ``on_loss`` says whether it is to stop or to go on when a link is cut; None leaves that to its skill.
 
         Raises ``UnknownSkillError``, ``SkillArgumentError``, ``CallRejectedError`` (busy, duplicate) or
-        ``SkillUnavailableError``. The same idempotency key gives the same call.
+        ``SkillUnavailableError``. The same idempotency key gives the same call;
+        ``CallRejectedError`` if skill, arguments or ``on_loss`` are others.
         """
 
     async def cancel(self, call_id: str, reason: str) -> None:

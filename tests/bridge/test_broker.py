@@ -18,6 +18,7 @@ from dimos_streams.errors import (
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import RunContext
+from dimos_streams.skill import OnLoss
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_ARGUMENTS, STATUS, Outcome
 from tests.bridge.parts import Scene, Worker, answered, closed, collect, scene, until
@@ -285,19 +286,22 @@ def test_an_idempotency_key_gives_the_same_call_once() -> None:
         async with scene() as world:
             broker = world.broker
 
-            async def begin(key: str, description: str = "ann", caller: str = "agent") -> str:
+            async def begin(key: str, description: str = "ann", on_loss: OnLoss | None = None) -> str:
                 return await broker.call(
                     "follow",
                     {"description": description},
-                    caller=caller,
+                    caller="agent",
                     idempotency_key=key,
                     lease_wait_s=1.0,
+                    on_loss=on_loss,
                 )
 
             ids = await asyncio.gather(*(begin("k1") for _ in range(5)))
             assert len(set(ids)) == 1
             with pytest.raises(CallRejectedError, match="key 'k1' was used for another call"):
                 await begin("k1", "bob")
+            with pytest.raises(CallRejectedError, match="key 'k1' was used for another call"):
+                await begin("k1", on_loss="continue")
             refused = await asyncio.gather(*(begin("k2", "bob") for _ in range(3)), return_exceptions=True)
             assert [type(error) for error in refused] == [CallRejectedError] * 3
             await broker.cancel(ids[0], "done")
