@@ -69,10 +69,17 @@ class Mission:
 
     async def follow(self) -> str:
         """Tell the agent to look out and follow; the id of the follow call, once the robot drives."""
+        await self.until_offered("say", "look_out_for", "follow_person")
         await self.gateway.call("say", {"text": WORDS}, caller="operator")
         await until(lambda: any(e.skill == "follow_person" and e.type == "update" for e in self.events))
         await until(lambda: self.speeds and self.speeds[-1][1] > 0.3)
         return next(event.call_id for event in self.events if event.skill == "follow_person")
+
+    async def until_offered(self, *skills: str) -> None:
+        """On a bus that loses messages it takes a moment until all modules have introduced themselves."""
+        async with asyncio.timeout(15):
+            while not {skill.name for skill in await self.gateway.skills()}.issuperset(skills):
+                await asyncio.sleep(0.05)
 
     async def call(self, skill: str, /, **arguments: object) -> CallView:
         """Call a skill and wait for its close; while its module is on its way back, try again."""
