@@ -104,7 +104,14 @@ class Patrol(Module):
     def as_follower(self) -> Following:
         """This module as one that follows people."""
         return Following(
-            self.config.follow, self.detections, self.odom, self.scan, self.camera_info, self.holds, self.cmd_vel, self.poses
+            self.config.follow,
+            self.detections,
+            self.odom,
+            self.scan,
+            self.camera_info,
+            self.holds,
+            self.cmd_vel,
+            self.poses,
         )
 
 

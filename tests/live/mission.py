@@ -78,7 +78,7 @@ class Mission:
     async def until_offered(self, *skills: str) -> None:
         """On a bus that loses messages it takes a moment until all modules have introduced themselves."""
         async with asyncio.timeout(15):
-            while not {skill.name for skill in await self.gateway.skills()}.issuperset(skills):
+            while not {skill.name for skill in await self.gateway.skills()}.issuperset(skills):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 
     async def call(self, skill: str, /, **arguments: object) -> CallView:
