@@ -31,6 +31,11 @@ _EVENTS = 16
 _CONNECTIONS = 16
 """That have their turn in one turn of the loop: as many on which something came, and as many that waited."""
 
+_TOO_MANY_DETAIL = b"The body comes in more than %d pieces; send it in larger ones" % MAX_PIECES
+_TOO_MANY = (
+    b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    b"Content-Length: %d\r\n\r\n%b" % (len(_TOO_MANY_DETAIL), _TOO_MANY_DETAIL)
+)
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -53,8 +58,7 @@ class Connections:
         idle = [each for each in newest.connections if isinstance(each, BoundedProtocol) and each.is_idle]
         victim = min(idle, key=lambda each: each.idle_from)
         if victim is newest:
-            newest.transport.write(_FULL)
-            newest.transport.close()
+            newest.end_with(_FULL)
         else:
             victim.transport.abort()
 
@@ -176,9 +180,17 @@ class BoundedProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         self._unread.clear()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            super().send_400_response(msg)
+            if self.conn.too_many_pieces:
+                self.end_with(_TOO_MANY)
+            else:
+                super().send_400_response(msg)
         else:  # it was answered, and what it still sends is no HTTP
             self.transport.close()
+
+    def end_with(self, response: bytes) -> None:
+        """Say a last word and close the connection."""
+        self.transport.write(response)
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         self.idle_from = clock.monotonic()
@@ -203,6 +215,11 @@ class _MeteredConnection(h11.Connection):
     needs_data = True
     _pieces = 0
 
+    @property
+    def too_many_pieces(self) -> bool:
+        """Whether the body of the present request has come in more pieces than it may."""
+        return self._pieces > MAX_PIECES
+
     def next_event(self) -> Any:
         if self.allowance == 0:
             return h11.NEED_DATA
@@ -214,7 +231,7 @@ class _MeteredConnection(h11.Connection):
             self._pieces += 1
         if isinstance(event, h11.Event):
             self.allowance -= 1
-        if self._pieces > MAX_PIECES:
+        if self.too_many_pieces:
             raise h11.RemoteProtocolError(f"a body in more than {MAX_PIECES} pieces", 413)
         return event
 

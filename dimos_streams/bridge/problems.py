@@ -35,6 +35,13 @@ _SKILL_ERRORS: tuple[tuple[type[SkillError], int, str, str], ...] = (
 )
 
 
+class NotJsonError(HTTPException):
+    """The body of a request is not JSON."""
+
+    def __init__(self, why: object) -> None:
+        super().__init__(400, f"The body is not JSON: {why}")
+
+
 def problem(status: int, name: str, title: str, detail: str, **more: Any) -> JSONResponse:
     """A problem response; ``name`` ends its type, which programs tell problems apart by."""
     content = {
@@ -75,8 +82,8 @@ async def _bad_request(request: Request, error: Exception) -> JSONResponse:
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    names = {400: "bad-json", 404: "not-found", 405: "method-not-allowed", 422: "bad-request"}
-    name = names.get(error.status_code, "http-error")
+    names = {400: "bad-request", 404: "not-found", 405: "method-not-allowed", 422: "bad-request"}
+    name = "bad-json" if isinstance(error, NotJsonError) else names.get(error.status_code, "http-error")
     return problem(error.status_code, name, str(error.detail), f"{request.method} {request.url.path}: {error.detail}")
 
 

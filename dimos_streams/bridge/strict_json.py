@@ -7,8 +7,8 @@ from typing import Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
-from starlette.exceptions import HTTPException
 
+from dimos_streams.bridge.problems import NotJsonError
 from dimos_streams.text import parse_json
 
 
@@ -18,7 +18,7 @@ class _StrictJsonRequest(Request):
         try:
             return parse_json(body)
         except ValueError as error:
-            raise HTTPException(400, f"The body is not JSON: {error}") from error
+            raise NotJsonError(error) from error
 
 
 class StrictJsonRoute(APIRoute):

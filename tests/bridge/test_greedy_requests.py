@@ -90,9 +90,18 @@ def test_bodies_in_tiny_chunks_take_a_bounded_share_of_the_loop(
         for thread in threads:
             thread.join(10)
         # A connection that is ended while it still sends may lose its answer on the way.
-        assert set(answers) <= {b"HTTP/1.1 401" if token else b"HTTP/1.1 400", b""}
+        assert set(answers) <= {b"HTTP/1.1 401" if token else b"HTTP/1.1 413", b""}
         assert parsed.most <= CONNECTIONS * 3 * http_protocol._EVENTS
         assert parsed.all <= CONNECTIONS * (MAX_PIECES * 1.2 + 100)
+
+
+def test_a_body_in_too_many_pieces_is_told_so() -> None:
+    with served() as bridge:
+        chunks = b"1\r\nx\r\n" * (MAX_PIECES + 1)
+        with connect(bridge, head(bridge, "POST /calls", "Transfer-Encoding: chunked") + chunks) as connection:
+            told = answer(connection)
+        assert told.startswith(b"HTTP/1.1 413 ")
+        assert b"more than 4096 pieces" in told
 
 
 def test_a_body_may_come_in_chunks_as_small_as_encoders_make_them() -> None:
