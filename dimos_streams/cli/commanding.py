@@ -21,31 +21,32 @@ CHAT_COMMANDS = frozenset({"pause", "resume", "step", "abort", "undo", "forget",
 _SHOWN_ARGUMENTS = 80
 
 
-async def command(gateway: SkillGateway, name: str, arguments: Mapping[str, Any], agent: str = "") -> str:
-    """Have an agent do something; what it says. Raises ``UserError`` or ``SkillError`` if it did not."""
+async def command(gateway: SkillGateway, name: str, arguments: Mapping[str, Any], agent: str = "") -> ToolEvent:
+    """Have an agent do something; how it ended. Raises ``UserError`` or ``SkillError`` if it did not."""
     offered = await gateway.skills()
-    return (await _ask(gateway, choose_agent(agents_among(offered), agent), name, arguments, offered)).text
+    return await _ask(gateway, choose_agent(agents_among(offered), agent), name, arguments, offered)
 
 
-async def hold(gateway: SkillGateway, name: str, arguments: Mapping[str, Any], agent: str = "") -> tuple[str, bool]:
-    """Have an agent hold its robot still, by ``pause`` or ``abort``; what it says, and whether all gates confirm it.
+async def hold(
+    gateway: SkillGateway, name: str, arguments: Mapping[str, Any], agent: str = ""
+) -> tuple[ToolEvent, bool]:
+    """Have an agent hold its robot still, by ``pause`` or ``abort``; how it ended, and whether all gates confirm it.
 
     An agent that does not tell of gates confirms nothing. Raises ``UserError`` or ``SkillError`` if it did not.
     """
-    offered = await gateway.skills()
-    closed = await _ask(gateway, choose_agent(agents_among(offered), agent), name, arguments, offered)
+    closed = await command(gateway, name, arguments, agent)
     result = closed.data.get("result")
     fields = result if isinstance(result, Mapping) else {}
     view = HoldView.model_validate({key: fields[key] for key in HoldView.model_fields if key in fields})
-    return closed.text, view.confirmed
+    return closed, view.confirmed
 
 
 async def _held(gateway: SkillGateway, name: str, arguments: Mapping[str, Any], agent: str) -> str:
     """``hold`` where nothing but the text is of interest. Raises ``SkillError`` if not all gates confirm it."""
-    text, confirmed = await hold(gateway, name, arguments, agent)
+    closed, confirmed = await hold(gateway, name, arguments, agent)
     if not confirmed:
-        raise SkillError(text)
-    return text
+        raise SkillError(closed.text)
+    return closed.text
 
 
 async def take_back(gateway: SkillGateway, count: int, agent: str = "") -> tuple[str, bool]:
@@ -112,9 +113,9 @@ async def chat_command(gateway: SkillGateway, agent: str, name: str, words: Sequ
         case "pause", []:
             return await _held(gateway, name, {}, agent)
         case "resume" | "forget", []:
-            return await command(gateway, name, {}, agent)
+            return (await command(gateway, name, {}, agent)).text
         case "step", [] | ["on"] | ["off"] | ["once"]:
-            return await command(gateway, "step", {"mode": words[0] if words else "once"}, agent)
+            return (await command(gateway, "step", {"mode": words[0] if words else "once"}, agent)).text
         case "abort", [] | ["rollback"]:
             return await _held(gateway, name, {"rollback": bool(words)}, agent)
         case "undo", [] | [_]:

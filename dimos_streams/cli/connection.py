@@ -67,7 +67,7 @@ class BridgeAddress:
 
 
 def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeAddress:
-    """The bridge that options name, else that of the newest living run, else the one at the usual port.
+    """The bridge that options name, else that of the newest living run that has one, else the one at the usual port.
 
     A living run's token is used where none is given. Raises ``UserError`` for options that contradict each other.
     """
@@ -79,7 +79,7 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
         if not url.startswith(("http://", "https://")):
             raise UserError(f"bad bridge URL {url!r}; valid: 'http://127.0.0.1:{_DEFAULT_PORT}'")
         return BridgeAddress(url.rstrip("/"), token)
-    living = [run for run in runs() if port in (None, run.port)]
+    living = [run for run in runs() if run.port is not None and port in (None, run.port)]
     if living:
         port, token = living[0].port, token or living[0].token
     return BridgeAddress(f"http://127.0.0.1:{port or _DEFAULT_PORT}", token)

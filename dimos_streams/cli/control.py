@@ -3,13 +3,17 @@ undo, forget."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from dimos_streams.cli import options
 from dimos_streams.cli.calls import at_bridge
 from dimos_streams.cli.output import note, write, write_json, write_lines, write_table
+
+if TYPE_CHECKING:
+    from dimos_streams.tool_stream.event import ToolEvent
 
 Approval = Annotated[
     str,
@@ -89,9 +93,10 @@ def pause(
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
+    as_json: options.Json = False,
 ) -> None:
     """Hold the robot still and begin nothing new. Exit code 1 unless every velocity gate says that it holds."""
-    _hold("pause", {"reason": reason}, agent, url, port, token)
+    _hold("pause", {"reason": reason}, agent, url, port, token, as_json=as_json)
 
 
 def resume(
@@ -99,9 +104,10 @@ def resume(
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
+    as_json: options.Json = False,
 ) -> None:
     """Go on after a pause, or leave step mode."""
-    _command("resume", {}, agent, url, port, token)
+    _command("resume", {}, agent, url, port, token, as_json=as_json)
 
 
 def step(
@@ -113,9 +119,10 @@ def step(
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
+    as_json: options.Json = False,
 ) -> None:
     """Let the agent's calls begin one by one."""
-    _command("step", {"mode": mode}, agent, url, port, token)
+    _command("step", {"mode": mode}, agent, url, port, token, as_json=as_json)
 
 
 def abort(
@@ -127,9 +134,10 @@ def abort(
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
+    as_json: options.Json = False,
 ) -> None:
     """End the agent's missions and their calls. Exit code 1 unless every velocity gate has held the robot still."""
-    _hold("abort", {"rollback": rollback, "reason": reason}, agent, url, port, token)
+    _hold("abort", {"rollback": rollback, "reason": reason}, agent, url, port, token, as_json=as_json)
 
 
 def undo(
@@ -149,12 +157,19 @@ def undo(
 
 
 def _hold(
-    name: str, arguments: dict[str, Any], agent: str, url: str | None, port: int | None, token: str | None
+    name: str,
+    arguments: dict[str, Any],
+    agent: str,
+    url: str | None,
+    port: int | None,
+    token: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     from dimos_streams.cli.commanding import hold
 
-    text, confirmed = at_bridge(lambda gateway: hold(gateway, name, arguments, agent), url, port, token)
-    write(text)
+    closed, confirmed = at_bridge(lambda gateway: hold(gateway, name, arguments, agent), url, port, token)
+    _tell(closed, as_json, write)
     if not confirmed:
         raise typer.Exit(1)
 
@@ -164,14 +179,29 @@ def forget(
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
+    as_json: options.Json = False,
 ) -> None:
     """Begin a new conversation with an agent; its record stays."""
-    _command("forget", {}, agent, url, port, token)
+    _command("forget", {}, agent, url, port, token, as_json=as_json)
 
 
 def _command(
-    name: str, arguments: dict[str, Any], agent: str, url: str | None, port: int | None, token: str | None
+    name: str,
+    arguments: dict[str, Any],
+    agent: str,
+    url: str | None,
+    port: int | None,
+    token: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     from dimos_streams.cli.commanding import command
 
-    write_lines(at_bridge(lambda gateway: command(gateway, name, arguments, agent), url, port, token))
+    _tell(at_bridge(lambda gateway: command(gateway, name, arguments, agent), url, port, token), as_json, write_lines)
+
+
+def _tell(closed: ToolEvent, as_json: bool, write_text: Callable[[str], None]) -> None:
+    if as_json:
+        write_json({"text": closed.text, "result": closed.data.get("result")}, indent=2)
+    else:
+        write_text(closed.text)

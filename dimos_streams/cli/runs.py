@@ -86,25 +86,34 @@ async def _all_states(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
     return list(await asyncio.gather(*(_state(record) for record in records)))
 
 
-async def _state(record: RunRecord) -> dict[str, Any]:
-    """A run as it stands, for JSON."""
-    from dimos_streams import clock
+async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A run's bridge as it stands, and the modules that it knows of."""
     from dimos_streams.cli.connection import BridgeAddress, BridgeUnreachableError
-    from dimos_streams.disk import trouble_with
 
+    if record.port is None:
+        return {"url": None, "status": "none"}, []
     address = BridgeAddress(f"http://127.0.0.1:{record.port}", record.token)
     try:
         health, modules = await asyncio.gather(address.get("/healthz"), address.get("/modules"))
-        counts = {name: health["counts"][name] for name in ("receiver", "hub", "leases")}
-        bridge = {
-            "url": address.url,
-            "status": health["status"],
-            "open_calls": health["counts"]["open_calls"],
-            "lost": health["lost"],
-            "counts": {"place": health["place"], **counts},
-        }
     except BridgeUnreachableError as error:
-        bridge, modules = {"url": address.url, "status": "unreachable", "problem": str(error)}, []
+        return {"url": address.url, "status": "unreachable", "problem": str(error)}, []
+    counts = {name: health["counts"][name] for name in ("receiver", "hub", "leases")}
+    bridge = {
+        "url": address.url,
+        "status": health["status"],
+        "open_calls": health["counts"]["open_calls"],
+        "lost": health["lost"],
+        "counts": {"place": health["place"], **counts},
+    }
+    return bridge, modules
+
+
+async def _state(record: RunRecord) -> dict[str, Any]:
+    """A run as it stands, for JSON."""
+    from dimos_streams import clock
+    from dimos_streams.disk import trouble_with
+
+    bridge, modules = await _bridge(record)
     known = {module["name"]: module for module in modules}
     return {
         "run_id": record.run_id,
@@ -153,7 +162,7 @@ def _write_state(state: dict[str, Any]) -> None:
     bridge = state["bridge"]
     calls = f", {plural(bridge['open_calls'], 'open call')}" if "open_calls" in bridge else ""
     write(f"{state['run_id']}  up {_duration(state['up_s'])}  pid {state['pid']}")
-    write(f"  bridge  {bridge['url']} {bridge['status']}{calls}")
+    write(f"  bridge  {bridge['url']} {bridge['status']}{calls}" if bridge["url"] else "  bridge  none in this run")
     if "counts" in bridge:
         write(f"  events  {_counts(bridge['counts'])}")
     write(f"  bus     {state['bus']}")

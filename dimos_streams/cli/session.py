@@ -171,7 +171,7 @@ class _Session:
             pid_started=registry.process_start(pid) or 0,
             blueprint=self._plan.blueprint.name,
             bus_url=options.bus_url,
-            port=options.port,
+            port=options.port if self._plan.serves else None,
             token=options.token,
             started_utime=self._record.started_utime if self._record else clock.utime(),
             run_dir=options.run_dir,

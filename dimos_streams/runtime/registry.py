@@ -33,7 +33,8 @@ class RunRecord(BaseModel):
     """Start of that process in clock ticks since boot, to tell it from a later one with its number."""
     blueprint: str
     bus_url: str
-    port: int
+    port: int | None
+    """Where its bridge serves HTTP, None where none does."""
     token: str | None = None
     started_utime: int
     run_dir: Path

@@ -169,6 +169,27 @@ def test_status(rover: Machine) -> None:
     assert re.search(delivered + r"; \d+ readers?, \d+ behind, 0 thinned out, 0 cut off", text)
 
 
+def test_a_run_without_a_bridge_is_none_that_cannot_be_reached(machine: Machine) -> None:
+    started = machine("run", "tests.cli.blueprints:self_starting", "--daemon")
+    assert started.code == 0, started
+    try:
+        (state,) = machine("status", "--json").json
+        assert state["bridge"] == {"url": None, "status": "none"}
+        assert "\n  bridge  none in this run\n" in machine("status").out
+    finally:
+        assert machine("stop").code == 0
+
+
+def test_operators_commands_speak_json(rover: Machine) -> None:
+    for command, code in (("pause", 1), ("abort", 1), ("resume", 0)):
+        told = rover(command, "--json")
+        assert told.code == code, "nothing confirms that the robot stands: there is no gate"
+        assert set(told.json) == {"text", "result"}
+        assert told.json["text"]
+    assert rover("step", "off", "--json").json["text"]
+    assert rover("forget", "--json").json["text"]
+
+
 def test_logs(rover: Machine) -> None:
     assert "serving on" in rover("logs", "--process", "bridge").out
     assert "serving on" in rover("logs").out
