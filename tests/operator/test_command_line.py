@@ -132,7 +132,7 @@ def test_the_same_in_a_chat(console: Console) -> None:
                     await chat_command(gateway, "say", unheld, [])
             for wrong in ("step twice", "approve", "pause now"):
                 name, *words = wrong.split()
-                with pytest.raises(SkillError, match="/help"):
+                with pytest.raises(UserError, match="/help"):
                     await chat_command(gateway, "say", name, words)
             with pytest.raises(UserError, match="no pending approval"):
                 await chat_command(gateway, "say", "reject", ["a1", "no"])
