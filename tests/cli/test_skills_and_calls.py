@@ -101,7 +101,7 @@ def test_ctrl_c_cancels_the_call(rover: Machine) -> None:
 
 def test_cancel_of_an_unknown_call(rover: Machine) -> None:
     result = rover("cancel", "nonsense")
-    assert result.code == 1
+    assert result.code == 2
     assert "'nonsense'" in result.err
 
 
@@ -124,7 +124,7 @@ def test_say_for_scripts(rover: Machine) -> None:
 
 def test_chat_through_a_pipe(rover: Machine) -> None:
     result = rover("chat", stdin="/help\nmove 0.1 m\n/calls\n/nonsense\nmove 0.2 m\n")
-    assert (result.code, result.err) == (0, "")
+    assert (result.code, result.err) == (2, ""), "what was typed wrong, though all else was done"
     assert "/cancel ID" in result.out
     assert "there is no command '/nonsense'" in result.out
     assert result.out.index("Moved 0.1 m") < result.out.index("Moved 0.2 m")
