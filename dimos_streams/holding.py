@@ -7,7 +7,6 @@ skills read it with one ``HoldTable`` each, so they agree on who holds, and for 
 from __future__ import annotations
 
 import logging
-import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,11 +25,9 @@ HOLD_PERIOD_S: Final = 0.2
 LISTEN_S: Final = 2.5 * HOLD_PERIOD_S
 """Who has listened for so long knows who holds, even if one message got lost."""
 MAX_VALID_S: Final = 60.0
-"""No hold counts for longer without being repeated: nobody could let go of it after a crash."""
+"""A hold that counts for longer without being repeated is none: nobody could let go of it after a crash."""
 MAX_SOURCES: Final = 8
-"""Sources that are told apart at a time: with all their names, what a gate says of itself is still small."""
-UNKNOWN: Final = "unknown"
-"""Under this name count holds of all sources that can't be told apart."""
+"""Sources that are known at a time: with all their names, what a gate says of itself is still small."""
 REMEMBERED_S: Final = 10.0
 """For so long after its newest message a source's order is known; older messages of it that come late are skipped."""
 GATE: Final = "velocity_gate"
@@ -47,7 +44,7 @@ class _Newest:
     at: float
 
     def holds(self, now: float) -> bool:
-        return self.message.hold and now - self.at <= _counts_s(self.message)
+        return self.message.hold and now - self.at <= self.message.valid_s
 
     def precedes(self, message: Hold) -> bool:
         """Whether a message is newer. A source that was started again counts anew, but its clock has gone on."""
@@ -58,57 +55,45 @@ class HoldTable:
     """Who holds the robot still. Time is handed in, in seconds of any clock that does not go back; it is the reader's
     own, so no clock of another machine matters.
 
-    Whoever wants the robot still gets it, however it says so: a hold that counts for no sensible time counts for
-    ``MAX_VALID_S``, and one whose source is no name, or one too many, counts under ``UNKNOWN``, each with a limited
-    line in the log. Nobody can let go of ``UNKNOWN``: it ends when its messages have counted for long enough. A
-    message is skipped if a newer one of its source has come before.
+    A message is skipped, with a limited line in the log, if its source is no name or it counts for no sensible time,
+    and without one if a newer one of its source has come before.
     """
 
     def __init__(self, reader: str = "") -> None:
         """``reader`` is named in the log."""
         self._reader = reader
         self._newest: OrderedDict[str, _Newest] = OrderedDict()
-        self._unknown_until = -math.inf
+        self.skipped = 0
+        """Messages that were no holds."""
 
     def take(self, message: Hold, now: float) -> None:
         """Take a message in the order in which it came."""
-        if message.hold and _counts_s(message) != message.valid_s:
-            self._warn(
-                message, f"valid_s is {message.valid_s!r}; more than 0 and at most {MAX_VALID_S:g} s are valid"
-            )
-        nameless = _why_nameless(message.source) or self._no_room(message.source, now)
-        if not nameless:
-            known = self._newest.get(message.source)
-            if known is None or known.precedes(message) or now - known.at > REMEMBERED_S:
-                self._newest[message.source] = _Newest(message, now)
-        elif message.hold:
-            self._warn(message, f"{nameless}; it counts as that of {UNKNOWN!r}")
-            self._unknown_until = max(self._unknown_until, now + _counts_s(message))
-        else:
-            self._warn(message, f"{nameless}; nobody lets go by it")
+        problem = _problem_of(message) or self._no_room(message.source, now)
+        if problem:
+            self.skipped += 1
+            _log.warning("%s: skipped a hold of %r: %s", self._reader, message.source, problem)
+            return
+        known = self._newest.get(message.source)
+        if known is None or known.precedes(message) or now - known.at > REMEMBERED_S:
+            self._newest[message.source] = _Newest(message, now)
 
     def sources(self, now: float) -> tuple[str, ...]:
-        """Who holds, in alphabetical order; at most ``MAX_SOURCES`` and ``UNKNOWN``."""
-        named = [source for source, newest in self._newest.items() if newest.holds(now)]
-        return tuple(sorted([*named, UNKNOWN] if now <= self._unknown_until else named))
+        """Who holds, in alphabetical order."""
+        return tuple(sorted(source for source, newest in self._newest.items() if newest.holds(now)))
 
     def held(self, now: float) -> bool:
         """Whether anybody holds: until it lets go, or was silent for as long as its newest message counts."""
-        return now <= self._unknown_until or any(newest.holds(now) for newest in self._newest.values())
+        return any(newest.holds(now) for newest in self._newest.values())
 
     def _no_room(self, source: str, now: float) -> str:
-        """Why a new source can't be told apart; forgets one that does not hold, if need be and possible."""
+        """Why a new source can't be taken; forgets one that does not hold, if need be and possible."""
         if source in self._newest or len(self._newest) < MAX_SOURCES:
             return ""
         idle = next((name for name, newest in self._newest.items() if not newest.holds(now)), None)
         if idle is None:
-            return f"{MAX_SOURCES} others hold already, more are not told apart"
+            return f"{MAX_SOURCES} others hold already, more are not listened to"
         del self._newest[idle]
         return ""
-
-    def _warn(self, message: Hold, problem: str) -> None:
-        word = "hold" if message.hold else "release"
-        _log.warning("%s: a %s of %r is not as it should be: %s", self._reader, word, message.source, problem)
 
 
 class HoldInput:
@@ -132,7 +117,7 @@ class GateState(BaseModel):
 
     listens: bool
     """Whether its ``hold`` input is wired."""
-    holds: tuple[str, ...] = Field(default=(), max_length=MAX_SOURCES + 1, strict=False)
+    holds: tuple[str, ...] = Field(default=(), max_length=MAX_SOURCES, strict=False)
     """For whom it holds the robot still: no skill can move the base."""
     still: bool
     """Whether it lets nothing move the base now: its newest command is to stand, or nobody commands."""
@@ -159,15 +144,10 @@ def gate_state(state: Mapping[str, Any]) -> GateState | None:
         return GateState(listens=False, still=False)
 
 
-def _counts_s(message: Hold) -> float:
-    """For how long a hold counts, in seconds."""
-    return message.valid_s if 0.0 < message.valid_s <= MAX_VALID_S else MAX_VALID_S
-
-
-def _why_nameless(source: str) -> str:
-    """What is wrong with a source, empty for nothing."""
-    if source == UNKNOWN:
-        return f"its source is {UNKNOWN!r}"
-    if not (source and is_name(source) and len(source.encode()) <= MAX_NAME):
+def _problem_of(message: Hold) -> str:
+    """What is wrong with a message, empty for nothing."""
+    if not (message.source and is_name(message.source) and len(message.source.encode()) <= MAX_NAME):
         return f"its source is empty, has more than {MAX_NAME} bytes or is not printable"
+    if not 0.0 < message.valid_s <= MAX_VALID_S:
+        return f"valid_s is {message.valid_s!r}; more than 0 and at most {MAX_VALID_S:g} s are valid"
     return ""

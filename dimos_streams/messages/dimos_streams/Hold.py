@@ -6,7 +6,7 @@ import struct
 from dimos_streams.messages.base import Message
 
 class Hold(Message):
-    """ Somebody wants the robot still, or no longer. Repeated while it lasts, at least every 0.2 s. """
+    """ Somebody wants the robot still, or no longer. Repeated while it lasts. """
 
     msg_name = "dimos_streams.Hold"
 
@@ -25,9 +25,7 @@ class Hold(Message):
 
         self.source = ""
         """
-        Who holds: the name of a module, of an agent for instance; 1 to 200 bytes, printable, not "unknown". Holds of any
-        other source, and of a ninth that holds at the same time, count as those of "unknown", which nobody can release:
-        they end when they have counted for valid_s.
+        Who holds: the name of a module, of an agent for instance.
         LCM Type: string
         """
 
@@ -45,8 +43,7 @@ class Hold(Message):
 
         self.valid_s = 0.0
         """
-        How long a hold counts from its arrival without being repeated, s; more than 0, at most 60. Any other value is
-        taken for 60. In a release it says nothing.
+        How long it counts from its arrival without being repeated, s.
         LCM Type: double
         """
 
