@@ -1,9 +1,7 @@
-"""The operator's hand on the agents: approvals, approve, reject, pause, resume, step, abort,
-undo, forget."""
+"""The operator's hand on the agents: approvals, approve, reject, pause, resume, step, abort, undo, forget."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -169,7 +167,7 @@ def _hold(
     from dimos_streams.cli.commanding import hold
 
     closed, confirmed = at_bridge(lambda gateway: hold(gateway, name, arguments, agent), url, port, token)
-    _tell(closed, as_json, write)
+    _tell(closed, as_json)
     if not confirmed:
         raise typer.Exit(1)
 
@@ -197,11 +195,11 @@ def _command(
 ) -> None:
     from dimos_streams.cli.commanding import command
 
-    _tell(at_bridge(lambda gateway: command(gateway, name, arguments, agent), url, port, token), as_json, write_lines)
+    _tell(at_bridge(lambda gateway: command(gateway, name, arguments, agent), url, port, token), as_json)
 
 
-def _tell(closed: ToolEvent, as_json: bool, write_text: Callable[[str], None]) -> None:
+def _tell(closed: ToolEvent, as_json: bool) -> None:
     if as_json:
         write_json({"text": closed.text, "result": closed.data.get("result")}, indent=2)
     else:
-        write_text(closed.text)
+        write_lines(closed.text)

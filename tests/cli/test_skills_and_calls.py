@@ -190,6 +190,14 @@ def test_operators_commands_speak_json(rover: Machine) -> None:
     assert rover("forget", "--json").json["text"]
 
 
+def test_what_an_abort_did_is_told_in_lines(rover: Machine) -> None:
+    rover("pause")
+    first, second = rover("abort").out.splitlines()
+    assert first.startswith("aborted: 0 missions, 0 calls; the robot was ")
+    assert second == "the agent stays paused: `resume` ends that"
+    assert rover("resume").code == 0
+
+
 def test_logs(rover: Machine) -> None:
     assert "serving on" in rover("logs", "--process", "bridge").out
     assert "serving on" in rover("logs").out
