@@ -41,11 +41,23 @@ SETS = {"set", "frozenset"}
 ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/clock.py", "time.monotonic"): "it is the clock: outside of any loop the system's",
     ("dimos_streams/clock.py", "time.time_ns"): "it is the clock: wall time where the loop is not virtual",
-    ("dimos_streams/cli/session.py", "time.perf_counter"): "the summary says how fast virtual time went on the wall",
-    ("dimos_streams/cli/session.py", "os.getpid"): "the registry of live runs; a virtual run is not registered",
-    ("dimos_streams/cli/checks.py", "os.getpid"): "`doctor` tries the real bus on a channel of its own",
-    ("dimos_streams/cli/connection.py", "os.getpid"): "the jitter of a command's reconnecting to a live bridge",
-    ("dimos_streams/cli/chat_session.py", "threading.Thread"): "reads the terminal, which has no other way",
+    (
+        "dimos_streams/cli/running/session.py",
+        "time.perf_counter",
+    ): "the summary says how fast virtual time went on the wall",
+    (
+        "dimos_streams/cli/running/session.py",
+        "os.getpid",
+    ): "the registry of live runs; a virtual run is not registered",
+    (
+        "dimos_streams/cli/system/machine_checks.py",
+        "os.getpid",
+    ): "`doctor` tries the real bus on a channel of its own",
+    (
+        "dimos_streams/cli/bridge_client/connection.py",
+        "os.getpid",
+    ): "the jitter of a command's reconnecting to a live bridge",
+    ("dimos_streams/cli/consoles/chat_console.py", "threading.Thread"): "reads the terminal, which has no other way",
     (
         "dimos_streams/client/sse_client.py",
         "threading.Thread",

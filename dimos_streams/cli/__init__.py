@@ -6,7 +6,7 @@ from __future__ import annotations
 def main() -> None:
     """Run the command that ``sys.argv`` names and exit with its code."""
     # Before anything heavy is imported, so that Ctrl-C never shows a traceback.
-    from dimos_streams.cli import signals
+    from dimos_streams.cli.system import signals
 
     signals.install()
 

@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
-from dimos_streams.cli import (
+from dimos_streams.cli import exit_codes
+from dimos_streams.cli.commands import (
     blueprints,
     calls,
     chat,
-    control,
     doctor,
-    exit_codes,
     missions,
     monitor,
     recording,
@@ -22,6 +21,7 @@ from dimos_streams.cli import (
     runs,
     topics,
 )
+from dimos_streams.cli.commands import operator as control
 
 _CONTROL = "The operator's control"
 _BLUEPRINTS, _RUNS, _SKILLS = "Blueprints", "Runs", "Skills and the agent"

@@ -9,7 +9,7 @@ import typer
 
 from dimos_streams.cli.app import create_app
 from dimos_streams.cli.exit_codes import DONE, MISUSED, code_of_error
-from dimos_streams.cli.signals import Interrupted
+from dimos_streams.cli.system.signals import Interrupted
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.printable import printable, show_tracebacks
 from dimos_streams.secrets import know_environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dimos_streams.cli.commanding import chat_command, take_back
+from dimos_streams.cli.bridge_client.operator_commands import chat_command, take_back
 from dimos_streams.errors import SkillError, UserError
 from tests.agent.stage import stage
 from tests.helpers import run_virtual, until

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.cli.arguments import parse_arguments
-from dimos_streams.cli.message_text import to_json_value, to_lines
-from dimos_streams.cli.output import table_lines
-from dimos_streams.cli.report import CallCounts, JsonReporter, TextReporter
-from dimos_streams.cli.screen import Line, PlainScreen
-from dimos_streams.cli.skill_text import signature
-from dimos_streams.cli.traffic import Traffic
+from dimos_streams.cli.system.bus_traffic import Traffic
+from dimos_streams.cli.terminal.message_text import to_json_value, to_lines
+from dimos_streams.cli.terminal.output import table_lines
+from dimos_streams.cli.terminal.reporter import CallCounts, JsonReporter, TextReporter
+from dimos_streams.cli.terminal.screen import Line, PlainScreen
+from dimos_streams.cli.terminal.skill_arguments import parse_arguments
+from dimos_streams.cli.terminal.skill_text import signature
 from dimos_streams.clock import VIRTUAL_EPOCH_US
 from dimos_streams.errors import UserError
 from dimos_streams.messages.geometry_msgs import Twist, Vector3

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from dimos_streams.cli.commanding import chat_command
-from dimos_streams.cli.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.bridge_client.operator_commands import chat_command
+from dimos_streams.cli.consoles.monitor_console import Lines
 from dimos_streams.cli.entry import run_command
-from dimos_streams.cli.monitor_client import Lines
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.module import RunContext, Services
 from tests.bridge.monitor.parts import ToyAgent

@@ -18,7 +18,7 @@ from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.cli.entry import run_command
-from dimos_streams.cli.record_plan import RecordPlan
+from dimos_streams.cli.running.record_plan import RecordPlan
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.messages.geometry_msgs import Twist

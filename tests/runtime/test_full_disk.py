@@ -16,7 +16,7 @@ from dimos_streams import clock
 from dimos_streams.agent.record import MissionRecord, read_missions
 from dimos_streams.bridge.journal import Journal, Query
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.cli.runs import _process
+from dimos_streams.cli.commands.runs import _process
 from dimos_streams.disk import trouble_with
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.time import header

@@ -1,0 +1,138 @@
+"""Follows the events of calls, and tells what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal, cast
+
+from dimos_streams.cli.terminal.reporter import is_conversation
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.operator.reporting import MONITOR
+
+if TYPE_CHECKING:
+    from dimos_streams.bus import Bus
+    from dimos_streams.tool_stream.event import ToolEvent
+    from dimos_streams.tool_stream.gateway import PlacedEvent, SkillGateway
+
+Milestone = Literal["answer", "close"]
+Show = Callable[["ToolEvent"], None]
+
+_REMEMBERED = 8192
+_WHOLE = (None, "stop", "tool_calls")
+"""How a model ends what it says, unless it was cut off."""
+
+
+class EventWatch:
+    """Takes the events of calls as they come. Remembers the milestones of the newest calls only."""
+
+    def __init__(self, show: Show) -> None:
+        self.open: dict[str, ToolEvent] = {}
+        """The newest event of each call that is not closed."""
+        self.failure: Exception | None = None
+        """Why no more events come."""
+        self._show = show
+        self._reached: dict[tuple[str, Milestone], ToolEvent] = {}
+        self._changed = asyncio.Event()
+
+    def take(self, event: ToolEvent) -> None:
+        """The next event. Those of the monitor's reports are nobody's calls."""
+        if event.caller == MONITOR:
+            return
+        self._show(event)
+        if event.type == "close":
+            self.open.pop(event.call_id, None)
+            self._reach(event, "answer")
+            self._reach(event, "close")
+        elif event.type != "gap":
+            self.open[event.call_id] = event
+            if _answers(event):
+                self._reach(event, "answer")
+        self._notify()
+
+    def fail(self, error: Exception) -> None:
+        """No more events will come."""
+        self.failure = error
+        self._notify()
+
+    async def wait(self, call_id: str, milestone: Milestone) -> ToolEvent:
+        """The event that answered or closed a call. Raises what ended the watch, if that comes first."""
+        await self.until(lambda: (call_id, milestone) in self._reached)
+        return self._reached[call_id, milestone]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition on this watch holds. Raises what ended the watch, if that comes first."""
+        while not condition():
+            if self.failure is not None:
+                raise self.failure
+            await self._changed.wait()
+
+    def _reach(self, event: ToolEvent, milestone: Milestone) -> None:
+        self._reached.setdefault((event.call_id, milestone), event)
+        if len(self._reached) > _REMEMBERED:
+            del self._reached[next(iter(self._reached))]
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+@asynccontextmanager
+async def watching(
+    gateway: SkillGateway, show: Show, *, after: int, call_id: str | None = None
+) -> AsyncIterator[EventWatch]:
+    """A watch that is fed, within, with the events behind a place: of one call, or of all."""
+    watch = EventWatch(show)
+    task = asyncio.ensure_future(_feed(watch, gateway, after, call_id))
+    try:
+        yield watch
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@asynccontextmanager
+async def watching_bus(bus: Bus, show: Show) -> AsyncIterator[EventWatch]:
+    """A watch of what can be heard on an open bus, where there is no bridge: some events may be lost."""
+    from dimos_streams.errors import MessageError
+    from dimos_streams.tool_stream.event import EVENTS
+    from dimos_streams.tool_stream.wire import unpack_event
+
+    watch = EventWatch(show)
+
+    def on_message(channel: str, data: bytes) -> None:
+        with contextlib.suppress(MessageError):  # not ours to report: we only look on
+            watch.take(unpack_event(data, channel))
+
+    subscription = bus.subscribe(EVENTS, on_message)
+    try:
+        yield watch
+    finally:
+        subscription.close()
+
+
+async def _feed(watch: EventWatch, gateway: SkillGateway, after: int, call_id: str | None) -> None:
+    events = cast("AsyncGenerator[PlacedEvent, None]", gateway.events(after=after, call_id=call_id))
+    try:
+        async with contextlib.aclosing(events):
+            async for placed in events:
+                watch.take(placed.event)
+    except Exception as error:  # for whoever waits for an event
+        watch.fail(error)
+    else:
+        watch.fail(DimosStreamsError("the bridge has ended the stream of events"))
+
+
+def _answers(event: ToolEvent) -> bool:
+    """Whether an event is the first thing that a caller hears; of an agent, its own words."""
+    if event.type != "update":
+        return False
+    if not is_conversation(event):
+        return True
+    entry = event.data.get("entry")
+    if not isinstance(entry, Mapping) or entry.get("role") != "assistant" or not entry.get("text"):
+        return False
+    return entry.get("finish") in _WHOLE

@@ -1,0 +1,108 @@
+"""Begins calls over a bridge and follows them to where the person wants."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dimos_streams.cli.bridge_client.event_watch import EventWatch, Milestone, watching
+from dimos_streams.cli.system.async_runner import finish
+from dimos_streams.cli.terminal.output import shortened
+from dimos_streams.cli.terminal.reporter import create_reporter
+from dimos_streams.errors import SkillError, UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.skill import OnLoss
+    from dimos_streams.tool_stream.event import ToolEvent
+    from dimos_streams.tool_stream.gateway import CallView, SkillGateway
+
+CALLER = "cli"
+_CLOSE_BOUND_S = 3.0
+_LAST_WORD = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How far a call is to be followed, and how it is to be shown."""
+
+    until: Milestone
+    timeout_s: float | None
+    as_json: bool
+    on_loss: OnLoss | None = None
+    """What is to become of it when a link is cut; None leaves that to its skill."""
+
+
+async def follow_new_call(
+    gateway: SkillGateway, skill: str, arguments: Mapping[str, Any], wish: Wish, *, only: bool
+) -> ToolEvent:
+    """Begin a call and show its events, or with ``only`` False those of all calls; the event that was waited for.
+
+    When time is up or we are cancelled, the call is cancelled and its close still shown.
+    """
+    reporter = create_reporter(as_json=wish.as_json)
+    place = await gateway.place()
+    call_id = await gateway.call(skill, arguments, caller=CALLER, on_loss=wish.on_loss)
+    with contextlib.closing(reporter):
+        one = call_id if only else None
+        async with watching(gateway, reporter.tool_event, after=place, call_id=one) as watch:
+            try:
+                async with asyncio.timeout(wish.timeout_s):
+                    return await watch.wait(call_id, wish.until)
+            except TimeoutError:
+                await finish(_end(gateway, watch, call_id, f"the caller waited {wish.timeout_s:g} s"))
+                if call_id in watch.open:
+                    raise SkillError(f"call {call_id} was asked to end but goes on") from None
+                return await watch.wait(call_id, "close")
+            except asyncio.CancelledError:
+                await finish(_end(gateway, watch, call_id, "the caller left"))
+                raise
+
+
+async def cancel_call(gateway: SkillGateway, start: str, reason: str) -> CallView:
+    """Cancel the call whose id begins so; the call after its close, or as it stands after a bound."""
+    view = await find_call(gateway, start)
+    async with watching(gateway, lambda event: None, after=0, call_id=view.call_id) as watch:
+        await _end(gateway, watch, view.call_id, reason)
+    return await find_call(gateway, view.call_id)
+
+
+async def find_say(gateway: SkillGateway, wanted: str | None = None) -> str:
+    """The skill by which an operator talks to the agent. Raises ``UserError`` if there is none, or several."""
+    names = [skill.name for skill in await gateway.skills()]
+    if wanted is not None:
+        found = [name for name in names if name in (wanted, f"{wanted}_say")]
+    else:
+        found = [name for name in names if name == "say" or name.endswith("_say")]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UserError("no agent is here to talk to: no module offers a skill `say`")
+    raise UserError(f"there are several agents; `say TEXT --to NAME` tells one of them: {', '.join(found)}")
+
+
+async def find_call(gateway: SkillGateway, start: str) -> CallView:
+    """The call whose id begins so, an open one rather than a closed one. Raises ``UserError``."""
+    views = [view for view in await gateway.calls() if view.call_id.startswith(start)]
+    exact = [view for view in views if view.call_id == start]
+    candidates = exact or [view for view in views if view.state != "closed"] or views
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
+        raise UserError(f"no call has an id that begins with {start!r}; `dimos-streams calls` lists them")
+    raise UserError(f"several calls have ids that begin with {start!r}: {', '.join(v.call_id for v in candidates)}")
+
+
+def call_row(view: CallView) -> tuple[str, str, str, str, str]:
+    """A call as cells of a table."""
+    state = str(view.outcome) if view.state == "closed" and view.outcome else view.state
+    return view.call_id, view.skill, state, view.caller, shortened(" ".join(view.text.split()), _LAST_WORD)
+
+
+async def _end(gateway: SkillGateway, watch: EventWatch, call_id: str, reason: str) -> None:
+    """Cancel a call and give it a moment to close."""
+    await gateway.cancel(call_id, reason)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(watch.wait(call_id, "close"), _CLOSE_BOUND_S)

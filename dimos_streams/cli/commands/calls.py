@@ -1,0 +1,182 @@
+"""Skills and calls: skills, call, calls, cancel, say."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+import typer
+
+from dimos_streams.cli.exit_codes import code_of
+from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.errors import SkillError
+
+if TYPE_CHECKING:
+    from dimos_streams.tool_stream.event import ToolEvent
+    from dimos_streams.tool_stream.gateway import SkillGateway
+
+T = TypeVar("T")
+
+Wait = Annotated[
+    Literal["answer", "close"], typer.Option("--wait", help="End with the first answer, or when the call is over.")
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", min=0, metavar="SECONDS", help="Cancel the call after so long.", show_default=False),
+]
+
+
+def skills(
+    url: options.Url = None, port: options.Port = None, token: options.Token = None, as_json: options.Json = False
+) -> None:
+    """List the skills that running modules offer."""
+    from dimos_streams.cli.terminal.skill_text import signature
+
+    found = at_bridge(lambda gateway: gateway.skills(), url, port, token)
+    if as_json:
+        write_json([skill.model_dump(mode="json") for skill in found], indent=2)
+    elif found:
+        rows = [(s.name, s.module, "yes" if s.available else "no", signature(s.parameters)) for s in found]
+        write_table(("SKILL", "MODULE", "AVAILABLE", "ARGUMENTS"), rows)
+    else:
+        note("no module offers a skill")
+
+
+def call(
+    skill: Annotated[str, typer.Argument(metavar="SKILL", help="Its name, see `skills`.", show_default=False)],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arg",
+            "-a",
+            metavar="NAME=VALUE",
+            help="An argument; the value is YAML. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    arguments_json: Annotated[
+        str | None,
+        typer.Option("--args-json", metavar="OBJECT", help="The arguments as a JSON object.", show_default=False),
+    ] = None,
+    on_loss: Annotated[
+        Literal["stop", "continue"] | None,
+        typer.Option(
+            "--on-loss",
+            help="Stop or go on when the link to the robot is cut; without it, as its skill states.",
+            show_default=False,
+        ),
+    ] = None,
+    wait: Wait = "close",
+    timeout: Timeout = None,
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.JsonLines = False,
+) -> None:
+    """Call a skill and show what it tells; exits with 0 only if it completed.
+
+    With `--wait answer` the call goes on after its first answer, which counts as success. Ctrl-C cancels the call.
+    """
+    from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
+    from dimos_streams.cli.terminal.skill_arguments import parse_arguments
+
+    async def work(gateway: SkillGateway) -> ToolEvent:
+        schemas = {offered.name: offered.parameters for offered in await gateway.skills()}
+        given = parse_arguments(arguments or (), arguments_json, schemas.get(skill, {}))
+        wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, on_loss=on_loss)
+        return await follow_new_call(gateway, skill, given, wish, only=True)
+
+    _exit_by(at_bridge(work, url, port, token))
+
+
+def calls(
+    open_only: Annotated[bool, typer.Option("--open", help="Only those that are not closed.")] = False,
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the calls that the bridge remembers, oldest first."""
+    from dimos_streams.cli.bridge_client.skill_calls import call_row
+
+    found = at_bridge(lambda gateway: gateway.calls(open_only=open_only), url, port, token)
+    if as_json:
+        write_json([view.model_dump(mode="json") for view in found], indent=2)
+    elif found:
+        write_table(("CALL", "SKILL", "STATE", "CALLER", "LAST WORD"), [call_row(view) for view in found])
+    else:
+        note("no open calls" if open_only else "no calls")
+
+
+def cancel(
+    call_id: Annotated[
+        str, typer.Argument(metavar="CALL", help="The call's id, or its beginning; see `calls`.", show_default=False)
+    ],
+    reason: Annotated[
+        str, typer.Option("--reason", help="Told to the skill's caller.")
+    ] = "cancelled by the operator",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Cancel a call and wait for its close; exits with 1 if it does not close within a bound."""
+    from dimos_streams.cli.bridge_client.skill_calls import cancel_call
+
+    view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason), url, port, token)
+    if view.outcome is None:
+        raise SkillError(f"{view.skill} [{view.call_id}] was asked to end but goes on: {view.text}")
+    write(f"{view.skill} [{view.call_id}] {view.outcome}: {view.text}")
+
+
+def say(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to tell the agent.", show_default=False)],
+    to: options.Agent = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Cut the agent's present answer, and be heard next; calls that run go on.")
+    ] = False,
+    wait: Wait = "answer",
+    timeout: Timeout = None,
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.JsonLines = False,
+) -> None:
+    """Tell the agent something and show its reply.
+
+    A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other words wait.
+
+    With `--wait close` it goes on until all that the words began is over, and exits with 0 only if that completed;
+    otherwise the last line, and `data.result.reason` of the last event with `--json`, tells why. Without it, an end
+    that comes before the reply counts in the same way.
+    """
+    from dimos_streams.cli.bridge_client.skill_calls import Wish, find_say, follow_new_call
+
+    async def work(gateway: SkillGateway) -> ToolEvent:
+        skill = await find_say(gateway, to)
+        wish = Wish(until=wait, timeout_s=timeout, as_json=as_json)
+        given = {"text": text, "now": True} if now else {"text": text}
+        return await follow_new_call(gateway, skill, given, wish, only=False)
+
+    _exit_by(at_bridge(work, url, port, token))
+
+
+def at_bridge(
+    work: Callable[[SkillGateway], Awaitable[T]], url: str | None, port: int | None, token: str | None
+) -> T:
+    """What ``work`` gives with the bridge that the options name. Raises ``UserError``, ``BridgeUnreachableError``."""
+    from dimos_streams.cli.bridge_client.connection import find_bridge, open_gateway
+    from dimos_streams.cli.system.async_runner import run_async
+
+    address = find_bridge(url, port, token)
+
+    async def main() -> T:
+        async with open_gateway(address) as gateway:
+            return await work(gateway)
+
+    return run_async(main())
+
+
+def _exit_by(event: ToolEvent) -> None:
+    if code := code_of(event):
+        raise typer.Exit(code)

@@ -1,0 +1,25 @@
+"""Talking to the agent: chat."""
+
+from __future__ import annotations
+
+import typer
+
+from dimos_streams.cli.terminal import options
+
+
+def chat(
+    to: options.Agent = None,
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Talk to the agent and watch its calls. /help tells the commands; Ctrl-D ends.
+
+    Words may also come through a pipe, a line at a time: each is said when the one before is answered, and the chat
+    ends when all that they began is over. Then it exits with 0 only if all of it completed.
+    """
+    from dimos_streams.cli.bridge_client.connection import find_bridge
+    from dimos_streams.cli.consoles.chat_console import run_chat
+
+    if code := run_chat(find_bridge(url, port, token), to):
+        raise typer.Exit(code)

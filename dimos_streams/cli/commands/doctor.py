@@ -1,0 +1,46 @@
+"""Looks whether this machine can run blueprints: doctor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import plural, write, write_json
+
+if TYPE_CHECKING:
+    from dimos_streams.cli.system.machine_checks import Finding
+
+_MARKS = {"ok": "ok  ", "warning": "warn", "error": "FAIL"}
+
+
+def doctor(
+    bus: options.BusUrl = None,
+    port: Annotated[
+        int, typer.Option("--port", min=1, max=65535, help="The port that a bridge is to serve on.")
+    ] = 7780,
+    as_json: options.Json = False,
+) -> None:
+    """Look whether this machine can run blueprints, and tell the exact commands that mend it. Changes nothing."""
+    from dimos_streams.cli.bridge_client.connection import find_bus_url
+    from dimos_streams.cli.system.async_runner import run_async
+    from dimos_streams.cli.system.machine_checks import examine
+
+    findings = run_async(examine(find_bus_url(bus), port))
+    errors = sum(finding.severity == "error" for finding in findings)
+    if as_json:
+        write_json({"usable": not errors, "findings": [finding.to_dict() for finding in findings]}, indent=2)
+    else:
+        for finding in findings:
+            _write(finding)
+        write("")
+        write(f"not usable: {plural(errors, 'problem')}" if errors else "usable")
+    if errors:
+        raise typer.Exit(1)
+
+
+def _write(finding: Finding) -> None:
+    write(f"{_MARKS[finding.severity]}  {finding.name:<16} {finding.text}")
+    for command in finding.commands:
+        write(f"{'':6}{'':16} {command}")

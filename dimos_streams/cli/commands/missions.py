@@ -1,0 +1,121 @@
+"""What missions a run had: missions."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+
+if TYPE_CHECKING:
+    from dimos_streams.agent.record import RecordedMission
+    from dimos_streams.operator.messages import AgentEvent
+
+_SHOWN = 70
+_LINE = 300
+_LEFT_OUT = ("event", "id", "damage", "why_cut")
+
+
+def missions(
+    mission: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="Show this one, by its id or its beginning.", show_default=False),
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", help="The run's id or blueprint; the newest if left out.", show_default=False),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the missions of a run, oldest first, with their usage and cost, or show what happened in one."""
+    from dimos_streams.agent.record import FOLDER, read_missions
+    from dimos_streams.cli.terminal.log_files import find_run_dir
+
+    folder = find_run_dir(run) / FOLDER
+    found = read_missions(folder) if folder.is_dir() else []
+    if mission is not None:
+        _show(_named(found, mission), as_json)
+    elif as_json:
+        write_json([_summary(each) for each in found], indent=2)
+    elif found:
+        write_table(("MISSION", "AGENT", "BEGAN", "STATE", "TOKENS", "COST", "WORDS"), [_row(each) for each in found])
+    else:
+        note("no missions were recorded")
+
+
+def _named(found: list[RecordedMission], id: str) -> RecordedMission:
+    """Raises ``UserError``."""
+    from dimos_streams.errors import UserError, suggest
+
+    matching = [each for each in found if each.id == id] or [each for each in found if each.id.startswith(id)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise UserError(f"several missions begin with {id!r}: {', '.join(each.id for each in matching)}")
+    raise UserError(f"no mission is called {id!r}{suggest(id, [each.id for each in found])}")
+
+
+def _summary(mission: RecordedMission) -> dict[str, Any]:
+    """What is known of a mission in a few words. Usage counts as far as it is recorded."""
+    usage = [event.data for event in mission.events if event.kind == "usage"]
+    costs = [data["cost"] for data in usage if data["cost"] is not None]
+    start, done = mission.events[0], mission.done
+    return {
+        "id": mission.id,
+        "agent": mission.agent,
+        "words": start.data["text"],
+        "began_utime": start.utime,
+        "ended_utime": done.utime if done else None,
+        "reason": done.data["reason"] if done else None,
+        "text": done.data["text"] if done else "",
+        "requests": len(usage),
+        "input_tokens": sum(data["input_tokens"] for data in usage),
+        "output_tokens": sum(data["output_tokens"] for data in usage),
+        "cost": sum(costs) if costs else None,
+        "file": str(mission.path),
+    }
+
+
+def _row(mission: RecordedMission) -> tuple[str, ...]:
+    summary = _summary(mission)
+    cost, words = summary["cost"], " ".join(summary["words"].split())
+    return (
+        summary["id"],
+        summary["agent"],
+        _time(summary["began_utime"]),
+        summary["reason"] or "not over",
+        str(summary["input_tokens"] + summary["output_tokens"]),
+        "-" if cost is None else f"{cost:.4f}",
+        words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…",
+    )
+
+
+def _show(mission: RecordedMission, as_json: bool) -> None:
+    if as_json:
+        events = [event.model_dump(mode="json") for event in mission.events]
+        write_json({**_summary(mission), "events": events}, indent=2)
+        return
+    for event in mission.events:
+        write(f"{_time(event.utime)}  {event.kind:15}  {_text(event)}")
+    summary = _summary(mission)
+    cost = "" if summary["cost"] is None else f", cost {summary['cost']:.4f}"
+    tokens = f"{summary['input_tokens']} + {summary['output_tokens']} tokens"
+    write(f"{summary['reason'] or 'not over'}: {summary['requests']} requests, {tokens}{cost}")
+
+
+def _text(event: AgentEvent) -> str:
+    """The event in a line."""
+    data = dict(event.data)
+    said = " ".join(str(data.pop("text", "")).split())
+    for name in _LEFT_OUT:
+        data.pop(name, None)
+    rest = " ".join(f"{name}={value}" for name, value in data.items() if value not in (None, "", [], {}))
+    line = "  ".join(part for part in (said, rest) if part)
+    return line if len(line) <= _LINE else f"{line[:_LINE]}…"
+
+
+def _time(utime: int) -> str:
+    return datetime.datetime.fromtimestamp(utime / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")

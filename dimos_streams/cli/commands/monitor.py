@@ -1,0 +1,23 @@
+"""Watching a run as a console does: monitor."""
+
+from __future__ import annotations
+
+from dimos_streams.cli.terminal import options
+
+
+def monitor(
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.JsonLines = False,
+) -> None:
+    """Show what the monitor tells: what agents do, calls, approvals, health. Until Ctrl-C.
+
+    With `--json` each message is a line, as `WS /monitor` sends it. An agent knows that somebody watches it.
+    """
+    from dimos_streams.cli.bridge_client.connection import find_bridge
+    from dimos_streams.cli.consoles.monitor_console import watch
+    from dimos_streams.cli.system.async_runner import run_async
+
+    run_async(watch(find_bridge(url, port, token), agent, as_json=as_json))

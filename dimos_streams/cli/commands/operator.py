@@ -1,0 +1,205 @@
+"""The operator's hand on the agents: approvals, approve, reject, pause, resume, step, abort, undo, forget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from dimos_streams.cli.commands.calls import at_bridge
+from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import note, write, write_json, write_lines, write_table
+
+if TYPE_CHECKING:
+    from dimos_streams.tool_stream.event import ToolEvent
+
+Approval = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The approval's id, or its beginning; see `approvals`.", show_default=False),
+]
+Reason = Annotated[str, typer.Option("--reason", help="Told to the agent.", show_default=False)]
+
+
+def approvals(
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the calls that wait for an operator's decision."""
+    from dimos_streams.cli.bridge_client.operator_commands import approval_row, pending
+
+    found = at_bridge(lambda gateway: pending(gateway, agent), url, port, token)
+    if as_json:
+        write_json([view.model_dump(mode="json") for view in found], indent=2)
+    elif found:
+        write_table(("ID", "AGENT", "SKILL", "ARGUMENTS", "WHY"), [approval_row(view) for view in found])
+    else:
+        note("nothing waits for approval")
+
+
+def approve(
+    approval: Approval,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arg",
+            "-a",
+            metavar="NAME=VALUE",
+            help="Change an argument; the value is YAML. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Let a call begin that waits for approval, as the agent asked for it or with changed arguments."""
+    from dimos_streams.cli.bridge_client.operator_commands import decide
+
+    write(
+        at_bridge(
+            lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=agent),
+            url,
+            port,
+            token,
+        )
+    )
+
+
+def reject(
+    approval: Approval,
+    reason: Reason = "",
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Refuse a call that waits for approval."""
+    from dimos_streams.cli.bridge_client.operator_commands import decide
+
+    write(
+        at_bridge(lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=agent), url, port, token)
+    )
+
+
+def pause(
+    reason: Reason = "",
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.Json = False,
+) -> None:
+    """Hold the robot still and begin nothing new. Exit code 1 unless every velocity gate says that it holds."""
+    _hold("pause", {"reason": reason}, agent, url, port, token, as_json=as_json)
+
+
+def resume(
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.Json = False,
+) -> None:
+    """Go on after a pause, or leave step mode."""
+    _command("resume", {}, agent, url, port, token, as_json=as_json)
+
+
+def step(
+    mode: Annotated[
+        Literal["on", "off", "once"],
+        typer.Argument(metavar="[on|off|once]", help="Step mode on or off; once lets one call go that waits."),
+    ] = "once",
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.Json = False,
+) -> None:
+    """Let the agent's calls begin one by one."""
+    _command("step", {"mode": mode}, agent, url, port, token, as_json=as_json)
+
+
+def abort(
+    rollback: Annotated[
+        bool, typer.Option("--rollback", help="Take back what was done, newest first, as far as possible.")
+    ] = False,
+    reason: Reason = "",
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.Json = False,
+) -> None:
+    """End the agent's missions and their calls. Exit code 1 unless every velocity gate has held the robot still."""
+    _hold("abort", {"rollback": rollback, "reason": reason}, agent, url, port, token, as_json=as_json)
+
+
+def undo(
+    count: Annotated[int, typer.Argument(metavar="[COUNT]", min=1, help="How many calls, newest first.")] = 1,
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+) -> None:
+    """Take back the newest calls of the agent, newest first. Exit code 1 if one of them could not be."""
+    from dimos_streams.cli.bridge_client.operator_commands import take_back
+
+    text, undone = at_bridge(lambda gateway: take_back(gateway, count, agent), url, port, token)
+    write_lines(text)
+    if not undone:
+        raise typer.Exit(1)
+
+
+def _hold(
+    name: str,
+    arguments: dict[str, Any],
+    agent: str,
+    url: str | None,
+    port: int | None,
+    token: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from dimos_streams.cli.bridge_client.operator_commands import hold
+
+    closed, confirmed = at_bridge(lambda gateway: hold(gateway, name, arguments, agent), url, port, token)
+    _tell(closed, as_json)
+    if not confirmed:
+        raise typer.Exit(1)
+
+
+def forget(
+    agent: options.AgentName = "",
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.Json = False,
+) -> None:
+    """Begin a new conversation with an agent; its record stays."""
+    _command("forget", {}, agent, url, port, token, as_json=as_json)
+
+
+def _command(
+    name: str,
+    arguments: dict[str, Any],
+    agent: str,
+    url: str | None,
+    port: int | None,
+    token: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from dimos_streams.cli.bridge_client.operator_commands import command
+
+    _tell(at_bridge(lambda gateway: command(gateway, name, arguments, agent), url, port, token), as_json)
+
+
+def _tell(closed: ToolEvent, as_json: bool) -> None:
+    if as_json:
+        write_json({"text": closed.text, "result": closed.data.get("result")}, indent=2)
+    else:
+        write_lines(closed.text)

@@ -1,0 +1,264 @@
+"""What is in LCM logs: recording info, cut, export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
+from dimos_streams.errors import UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.recording.cut import Part
+    from dimos_streams.recording.reader import LogReader
+    from dimos_streams.recording.summary import LogSummary
+
+_SHOWN = 5
+
+Files = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="An LCM log, or its parts in order.", show_default=False)
+]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="An LCM log.", show_default=False)]
+Channels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--channels",
+        metavar="PATTERN",
+        help="Only such topics ('/robot1/*') or channels ('*#sensor_msgs.Image'); several times.",
+        show_default=False,
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option("--without", metavar="PATTERN", help="Leave such ones out; several times.", show_default=False),
+]
+From = Annotated[float, typer.Option("--from", metavar="SECONDS", min=0, help="Begin so long after the first event.")]
+To = Annotated[
+    float | None, typer.Option("--to", metavar="SECONDS", min=0, help="End so long after it.", show_default=False)
+]
+Remap = Annotated[
+    list[str] | None,
+    typer.Option("--remap", metavar="TOPIC=TOPIC", help="Rename a topic; several times.", show_default=False),
+]
+
+
+def create_app() -> typer.Typer:
+    """The commands under ``recording``."""
+    app = typer.Typer(help="LCM logs: what is in them, parts of them, other formats.", no_args_is_help=True)
+    app.command("info")(info)
+    app.command("cut")(cut)
+    app.command("export")(export)
+    return app
+
+
+def info(files: Files, as_json: options.Json = False) -> None:
+    """Show channels, types, rates, span, gaps and damage of a log."""
+    from dimos_streams.cli.terminal.progress import progress
+    from dimos_streams.recording.summary import summarize
+
+    with opened(files) as logs:
+        with progress("reading", sum(log.size for log in logs)) as advance:
+            summary = summarize(logs, lambda log: advance(_done(logs)))
+        if as_json:
+            write_json(_to_dict(summary, logs), indent=2)
+        else:
+            _write_summary(summary, logs)
+
+
+def cut(
+    files: Files,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The new log.", show_default=False)],
+    from_s: From = 0.0,
+    to_s: To = None,
+    channels: Channels = None,
+    without: Without = None,
+    remap: Remap = None,
+) -> None:
+    """Copy a part of a log, or several parts into one log."""
+    from dimos_streams.cli.terminal.progress import progress
+    from dimos_streams.recording.cut import cut as copy
+
+    part = part_of(from_s, to_s, channels, without, remap)
+    with opened(files) as logs:
+        with progress("copying", sum(log.size for log in logs)) as advance:
+            count = copy(logs, output, part, lambda log: advance(_done(logs)))
+        tell_damage(logs)
+    tell_unused(part)
+    write(f"{output}: {plural(count, 'event')}, {_scaled(output.stat().st_size)}")
+
+
+def export(
+    file: File,
+    mcap: Annotated[
+        Path | None,
+        typer.Option("--mcap", metavar="OUT", help="Into an MCAP file, as for Foxglove.", show_default=False),
+    ] = None,
+    csv: Annotated[
+        str | None,
+        typer.Option("--csv", metavar="CHANNEL", help="One topic as CSV, a column a field.", show_default=False),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="Where the CSV goes; standard output without it."),
+    ] = None,
+    from_s: From = 0.0,
+    to_s: To = None,
+    channels: Channels = None,
+    without: Without = None,
+) -> None:
+    """Write a log, or a part of it, in another format: `--mcap OUT` or `--csv CHANNEL`."""
+    from dimos_streams.cli.terminal.progress import progress
+
+    if (mcap is None) == (csv is None):
+        raise UserError("export to what? give either --mcap OUT or --csv CHANNEL")
+    part = part_of(from_s, to_s, channels, without, None)
+    with opened([file]) as logs, progress("exporting", logs[0].size) as advance:
+        if mcap is not None:
+            _export_mcap(logs, mcap, part, advance)
+        else:
+            assert csv is not None
+            _export_csv(logs, csv, output, part, advance)
+        tell_damage(logs)
+    tell_unused(part)
+
+
+@contextmanager
+def opened(files: Sequence[Path]) -> Iterator[list[LogReader]]:
+    """Logs, open inside the block. Raises ``UserError``, also for a file that has something in it but no event."""
+    from dimos_streams.recording.reader import LogReader
+
+    with ExitStack() as stack:
+        logs = [stack.enter_context(LogReader(file)) for file in files]
+        for log in logs:
+            if log.size and next(log.events(), None) is None:
+                raise UserError(f"{str(log.path)!r} is no LCM log: no event begins anywhere in its {log.size} bytes")
+        yield logs
+
+
+def part_of(
+    from_s: float, to_s: float | None, channels: list[str] | None, without: list[str] | None, remap: list[str] | None
+) -> Part:
+    """What the options name. Raises ``UserError``."""
+    from dimos_streams.recording.cut import Part
+    from dimos_streams.recording.selection import Selection
+
+    if to_s is not None and to_s < from_s:
+        raise UserError(f"--to {to_s:g} is before --from {from_s:g}")
+    names = {}
+    for text in remap or ():
+        old, equals, new = text.partition("=")
+        if not equals or not old or not new:
+            raise UserError(f"--remap {text!r}: expected TOPIC=TOPIC, as in /odom=/robot1/odom")
+        names[old] = new
+    return Part(selection=Selection(channels or (), without or ()), from_s=from_s, to_s=to_s, remap=names)
+
+
+def tell_damage(logs: Sequence[LogReader]) -> None:
+    """One line for each log that is damaged."""
+    for log in logs:
+        if log.damaged_bytes:
+            places = "; ".join(map(str, log.damages[:_SHOWN]))
+            more = f"; {len(log.damages)} places in all" if len(log.damages) > _SHOWN else ""
+            note(f"{log.path} is damaged, {plural(log.damaged_bytes, 'byte')} were left out: {places}{more}")
+
+
+def tell_unused(part: Part) -> None:
+    """One line for each name that was given for nothing."""
+    for what in part.unused():
+        note(what)
+
+
+def _done(logs: Sequence[LogReader]) -> int:
+    return sum(log.position for log in logs)
+
+
+def _export_mcap(logs: list[LogReader], target: Path, part: Part, advance: Any) -> None:
+    from dimos_streams.recording.export_mcap import export_mcap
+
+    done = export_mcap(logs[0], target, part, lambda log: advance(log.position))
+    write(f"{target}: {plural(done.messages, 'message')} of {plural(done.channels, 'channel')}")
+    if done.left_out:
+        listed = ", ".join(f"{channel} ({count})" for channel, count in done.left_out.items())
+        note(f"left out, because their types are not known or they are damaged: {listed}")
+
+
+def _export_csv(logs: list[LogReader], channel: str, target: Path | None, part: Part, advance: Any) -> None:
+    from dimos_streams.recording.cut import refuse_itself
+    from dimos_streams.recording.export_csv import Rows, csv_lines
+
+    if target is not None:
+        refuse_itself(target, logs)
+    rows = Rows()
+    lines = csv_lines(logs[0], channel, part, rows, lambda log: advance(log.position))
+    if target is None:
+        for line in lines:
+            write(line)
+    else:
+        first = list(islice(lines, 1))  # what is wrong with the log leaves the file as it is
+        try:
+            with open(target, "w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in chain(first, lines))
+        except OSError as error:
+            raise UserError(f"{str(target)!r} can't be written: {error.strerror}") from error
+        write(f"{target}: {plural(rows.written, 'message')} of {channel}")
+    if rows.damaged:
+        note(f"left out, because they are damaged: {plural(rows.damaged, 'message')}")
+
+
+def _to_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, Any]:
+    metadata = summary.metadata
+    return {
+        "files": [str(log.path) for log in logs],
+        "bytes": sum(log.size for log in logs),
+        "events": summary.events,
+        "first_utime": summary.first,
+        "span_s": summary.span_s,
+        "channels": [summary.channels[name].to_dict(summary.first) for name in sorted(summary.channels)],
+        "silences": [{"at_s": (at - summary.first) / 1e6, "seconds": us / 1e6} for at, us in summary.gaps],
+        "damaged_bytes": sum(log.damaged_bytes for log in logs),
+        "damage": [
+            {"file": str(log.path), "offset": one.offset, "length": one.length, "why": one.why}
+            for log in logs
+            for one in log.damages
+        ],
+        "metadata": None if metadata is None else metadata.model_dump(mode="json", exclude={"messages"}),
+    }
+
+
+def _write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
+    size = sum(log.size for log in logs)
+    when = datetime.fromtimestamp(summary.first / 1e6, UTC).isoformat(sep=" ", timespec="seconds")
+    write(f"{' '.join(str(log.path) for log in logs)}: {plural(summary.events, 'event')}, {_scaled(size)}")
+    if summary.events:
+        write(f"{summary.span_s:.3f} s from {when.removesuffix('+00:00')} UTC")
+    metadata = summary.metadata
+    if metadata is not None:
+        name = (metadata.blueprint or {}).get("name", "?")
+        write(f"blueprint {name}, {metadata.mode or '?'} run, seed {metadata.seed}, version {metadata.version}")
+    rows = []
+    for channel in (summary.channels[name] for name in sorted(summary.channels)):
+        rate = "" if channel.rate_hz is None else f"{channel.rate_hz:.1f} Hz"
+        gap = channel.gap_s
+        after_s = (channel.longest_at - summary.first) / 1e6
+        text = "" if gap is None else f"{gap:.2f} s after {after_s:.1f} s"
+        rows.append((channel.topic, str(channel.count), rate, _scaled(channel.size), channel.type_name or "?", text))
+    if rows:
+        write_table(("TOPIC", "EVENTS", "RATE", "SIZE", "TYPE", "LONGEST GAP"), rows)
+    for at, length in summary.gaps[:_SHOWN]:
+        write(f"nothing at all was recorded for {length / 1e6:.1f} s after {(at - summary.first) / 1e6:.1f} s")
+    tell_damage(logs)
+
+
+def _scaled(size: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.2f} GB"

@@ -1,0 +1,221 @@
+"""The command that plays a log onto a bus, or tests modules with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dimos_streams.cli.commands.recording import (
+    Channels,
+    Files,
+    From,
+    Remap,
+    To,
+    Without,
+    opened,
+    part_of,
+    tell_damage,
+    tell_unused,
+)
+from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import note, plural, write, write_json
+from dimos_streams.errors import UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.blueprint.model import Blueprint
+    from dimos_streams.recording.cut import Part
+    from dimos_streams.recording.player import Player
+    from dimos_streams.recording.reader import LogReader
+    from dimos_streams.regression.replay import ReplayOptions
+    from dimos_streams.regression.report import Report
+    from dimos_streams.regression.tolerances import Tolerances
+
+
+def replay(
+    files: Files,
+    speed: Annotated[float, typer.Option("--speed", metavar="FACTOR", help="2 is twice as fast.")] = 1.0,
+    from_s: From = 0.0,
+    to_s: To = None,
+    channels: Channels = None,
+    without: Without = None,
+    remap: Remap = None,
+    loop: Annotated[bool, typer.Option("--loop", help="Begin again at the end, until Ctrl-C.")] = False,
+    bus: options.BusUrl = None,
+    modules: Annotated[
+        str | None,
+        typer.Option(
+            "--modules",
+            metavar="NAMES",
+            help="Test these modules, as in 'follow,lookout': they get their recorded inputs, in virtual time, and "
+            "what they send and say is compared with the log.",
+            show_default=False,
+        ),
+    ] = None,
+    blueprint: Annotated[
+        str | None,
+        typer.Option(
+            "--blueprint",
+            metavar="BLUEPRINT",
+            help="Where the modules are from. Without it: what the log says of itself.",
+            show_default=False,
+        ),
+    ] = None,
+    settings: options.Settings = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Without it: the recording's own.", show_default=False)
+    ] = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Everything must be equal.")] = False,
+    tolerance: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tolerance",
+            metavar="[FIELD=]NUMBER",
+            help="By how much numbers may differ, all or those of a field: 'linear.x=0.01', '/odom:pose=0.1'; "
+            "several times.",
+            show_default=False,
+        ),
+    ] = None,
+    time_tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--time-tolerance", metavar="SECONDS", min=0, help="By how much times may differ.", show_default=False
+        ),
+    ] = None,
+    tolerances: Annotated[
+        Path | None,
+        typer.Option("--tolerances", metavar="FILE", help="Tolerances from a YAML file.", show_default=False),
+    ] = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Write what the modules give now into the log, in place of what it has.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot", metavar="PICTURE", help="Draw recorded against replayed (PNG, SVG, PDF).", show_default=False
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Play a log onto the bus. With `--modules`, test modules with it; exits with 1 if they behave differently."""
+    if modules is None:
+        given = {
+            "--blueprint": blueprint,
+            "--set": settings,
+            "--seed": seed,
+            "--exact": exact,
+            "--tolerance": tolerance,
+            "--time-tolerance": time_tolerance,
+            "--tolerances": tolerances,
+            "--update": update,
+            "--plot": plot,
+        }
+        for name, value in given.items():
+            if value:
+                raise UserError(f"{name} goes with --modules, which names the modules to test")
+        _play(files, part_of(from_s, to_s, channels, without, remap), speed, bus, loop=loop)
+        return
+    if len(files) > 1 or from_s or to_s is not None or channels or without or remap or loop:
+        raise UserError("modules are tested with one whole log; `recording cut` makes one of a part or of several")
+    from dimos_streams.regression.replay import ReplayOptions
+
+    with opened(files) as logs:  # what is no log is told before anything else
+        given_tolerances = _tolerances(logs[0], tolerances, tolerance or [], time_tolerance, exact=exact)
+    names = tuple(name.strip() for name in modules.split(",") if name.strip())
+    chosen = ReplayOptions(
+        modules=names,
+        blueprint=_configured(files[0], blueprint, settings),
+        tolerances=given_tolerances,
+        seed=seed,
+        update=update,
+        with_series=plot is not None,
+    )
+    report = _test(files[0], chosen)
+    if as_json:
+        write_json(report.to_dict(), indent=2)
+    else:
+        for line in report.lines():
+            write(line)
+    if plot is not None:
+        from dimos_streams.regression.plot import draw
+
+        draw(report, plot)
+        note(f"picture: {plot}")
+    if report.updated:
+        note(f"{files[0]} has what the modules give now")
+    elif not report.passed:
+        raise typer.Exit(1)
+
+
+def _configured(file: Path, reference: str | None, settings: list[str] | None) -> Blueprint:
+    """The blueprint of the modules under test, with the settings of the command line."""
+    from dimos_streams.blueprint.load import resolve
+    from dimos_streams.blueprint.settings import apply_settings
+    from dimos_streams.regression.replay import recorded_blueprint
+
+    # What the environment sets is about this machine's runs, not about the one that was recorded.
+    return apply_settings(resolve(reference) if reference else recorded_blueprint(file), {}, settings or ())
+
+
+def _tolerances(
+    log: LogReader, file: Path | None, settings: list[str], time_s: float | None, *, exact: bool
+) -> Tolerances:
+    """Those of a file, or else the usual ones of such a log, with what the command line says of single ones."""
+    from dimos_streams.recording.summary import first_metadata
+    from dimos_streams.regression.replay import usual_tolerances
+    from dimos_streams.regression.tolerances import EXACT, load_tolerances, with_settings
+
+    if exact and (file is not None or settings or time_s is not None):
+        raise UserError("--exact allows no tolerances")
+    if exact:
+        return EXACT
+    base = load_tolerances(file) if file is not None else usual_tolerances(first_metadata(log))
+    return with_settings(base, settings, time_s)
+
+
+def _test(file: Path, chosen: ReplayOptions) -> Report:
+    from dimos_streams.cli.terminal.progress import progress
+    from dimos_streams.regression.replay import replay as replay_log
+
+    size = file.stat().st_size if file.exists() else 0
+    with progress("replaying", size) as advance:
+        return replay_log(file, chosen, lambda log: advance(log.position))
+
+
+def _play(files: list[Path], part: Part, speed: float, bus: str | None, *, loop: bool) -> None:
+    from dimos_streams.cli.bridge_client.connection import find_bus_url
+    from dimos_streams.cli.system.async_runner import run_async
+    from dimos_streams.recording.cut import check_found
+    from dimos_streams.recording.player import Player
+
+    url = find_bus_url(bus)
+    with opened(files) as logs:
+        player = Player(logs, part, speed=speed)
+        run_async(_publish(player, logs, url, loop=loop))
+        tell_damage(logs)
+        check_found(player.published + sum(player.unpublishable.values()), logs, part)
+    if player.unpublishable:
+        listed = ", ".join(f"{channel!r} ({count})" for channel, count in player.unpublishable.items())
+        note(f"not published, because the bus takes no channel name of over 63 bytes: {listed}")
+    if player.untyped:
+        listed = ", ".join(f"{channel} ({count})" for channel, count in player.untyped.items())
+        note(f"published as they are, of types that are not known here: {listed}")
+    tell_unused(part)
+    write(f"published {plural(player.published, 'message')} of {plural(len(player.channels), 'channel')} on {url}")
+
+
+async def _publish(player: Player, logs: list[LogReader], url: str, *, loop: bool) -> None:
+    from dimos_streams.bus import create_bus
+    from dimos_streams.cli.terminal.progress import progress
+
+    bus = create_bus(url)
+    await bus.open()
+    try:
+        while True:
+            with progress("playing", sum(log.size for log in logs)) as advance:
+                count = await player.play(bus, lambda _: advance(sum(log.position for log in logs)))
+            if not loop or not count:
+                return
+    finally:
+        await bus.close()

@@ -1,0 +1,190 @@
+"""The command that runs a blueprint."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dimos_streams.cli.terminal import options
+from dimos_streams.errors import UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.cli.running.run_plan import RunPlan
+
+
+def run(
+    reference: options.Blueprint,
+    settings: options.Settings = None,
+    say: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--say",
+            metavar="TEXT",
+            help="What to tell the agent once all is ready; with several agents begin with one's name, 'robot1: …'. "
+            "May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option(
+            "--duration",
+            metavar="SECONDS",
+            min=0,
+            help="Stop after so long; exits with 0 unless something that `--say` began has ended without completing.",
+            show_default=False,
+        ),
+    ] = None,
+    exit_when_done: Annotated[
+        bool,
+        typer.Option("--exit-when-done", help="Stop when what `--say` began is over; exits with 0 if it completed."),
+    ] = False,
+    in_process: Annotated[
+        bool, typer.Option("--in-process", help="All modules in one process, for debugging.")
+    ] = False,
+    virtual_time: Annotated[
+        bool,
+        typer.Option(
+            "--virtual-time",
+            help="All modules in one process, as fast as it can; the same seed gives the same run.",
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Where all randomness comes from.")] = 0,
+    bus: Annotated[
+        str | None,
+        typer.Option(
+            "--bus",
+            metavar="URL",
+            help="The LCM bus. Without it: LCM_DEFAULT_URL, or LCM's usual group on this machine.",
+            show_default=False,
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            min=1,
+            max=65535,
+            help="Where the bridge serves HTTP (usually 7780). In virtual time "
+            "it serves only if this is given, and only for watching.",
+            show_default=False,
+        ),
+    ] = None,
+    token: options.Token = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE",
+            help="Write all messages into an LCM log; see `recording`.",
+            show_default=False,
+        ),
+    ] = None,
+    record_channels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--record-channels",
+            metavar="PATTERN",
+            help="Record only such topics ('/robot1/*') or channels ('*#sensor_msgs.Image'); several times.",
+            show_default=False,
+        ),
+    ] = None,
+    record_without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--record-without", metavar="PATTERN", help="Leave such ones out; several times.", show_default=False
+        ),
+    ] = None,
+    record_split: Annotated[
+        float | None,
+        typer.Option(
+            "--record-split",
+            metavar="MB",
+            min=0.001,
+            help="Begin another file (a.1.lcmlog, a.2.lcmlog) when one has reached the size.",
+            show_default=False,
+        ),
+    ] = None,
+    loss_bound: Annotated[
+        float | None,
+        typer.Option(
+            "--loss-bound",
+            metavar="SECONDS",
+            min=0.5,
+            max=3600,
+            help="End a call that moves the robot when nobody has acknowledged it for so long; 2 unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    daemon: Annotated[bool, typer.Option("--daemon", help="Go on in the background once all is ready.")] = False,
+    as_json: options.JsonLines = False,
+) -> None:
+    """Run a blueprint: live, a process for each module, until Ctrl-C, `stop` or the end of `--duration`."""
+    from dimos_streams.cli.running.record_plan import RecordPlan
+    from dimos_streams.cli.running.run_plan import RunPlan, prepare, waits_for_the_world
+    from dimos_streams.module import LOSS_BOUND_S
+
+    if in_process or virtual_time:
+        # Numpy reads it only once. One thread is faster for matrices as small as ours.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if record is None and (record_channels or record_without or record_split):
+        raise UserError("--record-channels, --record-without and --record-split go with --record FILE")
+    if in_process and virtual_time:
+        raise UserError("--virtual-time is in one process anyway; leave out --in-process")
+    if exit_when_done and not say:
+        raise UserError("--exit-when-done waits for the end of what --say began; give --say TEXT")
+    if virtual_time and duration is None and not exit_when_done:
+        raise UserError("virtual time never waits, so it needs an end: give --duration SECONDS or --exit-when-done")
+    if virtual_time and (daemon or bus is not None):
+        raise UserError(
+            f"--virtual-time has no use for {'--daemon' if daemon else '--bus'}: nothing leaves the process"
+        )
+    plan = RunPlan(
+        blueprint=prepare(reference, settings, port, virtual=virtual_time),
+        mode="virtual" if virtual_time else "in-process" if in_process else "live",
+        say=tuple(say or ()),
+        duration_s=duration,
+        exit_when_done=exit_when_done,
+        seed=seed,
+        bus=bus,
+        token=token,
+        loss_bound_s=LOSS_BOUND_S if loss_bound is None else loss_bound,
+        as_json=as_json,
+        record=None
+        if record is None
+        else RecordPlan(
+            path=record,
+            channels=tuple(record_channels or ()),
+            without=tuple(record_without or ()),
+            split_mb=record_split,
+        ),
+    )
+    if virtual_time and (asked := waits_for_the_world(plan.blueprint)) is not None:
+        raise UserError(f"{asked} asks a server, for which virtual time can't wait; run it live or --in-process")
+    if virtual_time and port is not None and plan.bridge is None:
+        raise UserError(f"blueprint {plan.blueprint.name!r} has no bridge that could serve on --port {port}")
+    if say and plan.bridge is None:
+        raise UserError(f"blueprint {plan.blueprint.name!r} has no bridge, so there is no agent to say anything to")
+    for text in plan.say:
+        plan.listener(text)
+    _execute(plan, daemon=daemon)
+
+
+def _execute(plan: RunPlan, *, daemon: bool) -> None:
+    from dimos_streams.cli.running.session import run_session
+    from dimos_streams.runtime.output import tolerate_full_disk
+    from dimos_streams.runtime.registry import keep_private
+
+    keep_private()
+    tolerate_full_disk()
+    if daemon:
+        from dimos_streams.cli.running.daemon import detach
+
+        code = run_session(plan, on_ready=detach())
+    else:
+        code = run_session(plan)
+    if code:
+        raise typer.Exit(code)

@@ -1,0 +1,236 @@
+"""Runs of this machine: status, stop, logs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
+from dimos_streams.errors import DimosStreamsError, UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.runtime.registry import RunRecord
+
+_STOP_BOUND_S = 15.0
+
+
+def status(as_json: options.Json = False) -> None:
+    """Show the living runs: processes, modules' health, the bridge."""
+    from dimos_streams.cli.system.async_runner import run_async
+    from dimos_streams.runtime.registry import runs
+
+    states = run_async(_all_states(runs()))
+    if as_json:
+        write_json(states, indent=2)
+    elif not states:
+        note("no run lives; `dimos-streams run BLUEPRINT` starts one")
+    for number, state in enumerate([] if as_json else states):
+        if number:
+            write("")
+        _write_state(state)
+
+
+def stop(selector: options.Run = None) -> None:
+    """Stop a run, and wait until all its processes have gone."""
+    from dimos_streams.cli.bridge_client.connection import find_run
+    from dimos_streams.runtime.registry import lives
+
+    run = find_run(selector)
+    known = [(run.pid, run.pid_started), *((process["pid"], process.get("pid_started")) for process in run.processes)]
+    pids = [pid for pid, started in known if isinstance(pid, int) and lives(pid, started)]
+    watched = {pid: fd for pid in dict.fromkeys(pids) if (fd := _pidfd(pid)) is not None}
+    try:
+        _signal(run)
+        left = _wait_for_end(watched)
+    finally:
+        for fd in watched.values():
+            os.close(fd)
+    if left:
+        numbers = " ".join(map(str, left))
+        raise DimosStreamsError(f"{run.run_id} did not end within {_STOP_BOUND_S:g} s; `kill -9 {numbers}` ends it")
+    write(f"{run.run_id} has stopped")
+
+
+def logs(
+    selector: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="A run's id or blueprint, also of one that has ended. Without it: the newest.",
+            show_default=False,
+        ),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until the run ends.")] = False,
+    process: Annotated[
+        str | None, typer.Option("--process", metavar="NAME", help="Only this process's log.", show_default=False)
+    ] = None,
+) -> None:
+    """Show what the processes of a run have logged."""
+    from dimos_streams.cli.system.async_runner import run_async
+    from dimos_streams.cli.terminal.log_files import LogReader, find_run_dir
+
+    reader = LogReader(find_run_dir(selector), process)
+    reader.write_new()
+    if follow:
+        run_async(reader.follow())
+
+
+async def _all_states(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
+    return list(await asyncio.gather(*(_state(record) for record in records)))
+
+
+async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A run's bridge as it stands, and the modules that it knows of."""
+    from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
+
+    if record.port is None:
+        return {"url": None, "status": "none"}, []
+    address = BridgeAddress(f"http://127.0.0.1:{record.port}", record.token)
+    try:
+        health, modules = await asyncio.gather(address.get("/healthz"), address.get("/modules"))
+    except BridgeUnreachableError as error:
+        return {"url": address.url, "status": "unreachable", "problem": str(error)}, []
+    counts = {name: health["counts"][name] for name in ("receiver", "hub", "leases")}
+    bridge = {
+        "url": address.url,
+        "status": health["status"],
+        "open_calls": health["counts"]["open_calls"],
+        "lost": health["lost"],
+        "counts": {"place": health["place"], **counts},
+    }
+    return bridge, modules
+
+
+async def _state(record: RunRecord) -> dict[str, Any]:
+    """A run as it stands, for JSON."""
+    from dimos_streams import clock
+    from dimos_streams.disk import trouble_with
+
+    bridge, modules = await _bridge(record)
+    known = {module["name"]: module for module in modules}
+    return {
+        "run_id": record.run_id,
+        "blueprint": record.blueprint,
+        "pid": record.pid,
+        "up_s": round((clock.utime() - record.started_utime) / 1e6, 1),
+        "bus": record.bus_url,
+        "run_dir": str(record.run_dir),
+        "disk": trouble_with(record.run_dir) or "ok",
+        "bridge": bridge,
+        "processes": [_process(process, known) for process in record.processes],
+        "modules": [_module(name, known.get(name)) for name in _modules_of(record)],
+    }
+
+
+def _process(process: dict[str, object], modules: dict[str, Any]) -> dict[str, object]:
+    """A process by what the system knows of it: what is noted can't be renewed while the disk is full."""
+    from dimos_streams.runtime.registry import lives, process_start
+
+    if process["pid"] is None or lives(process["pid"], process.get("pid_started")):
+        return process
+    listed = process["modules"]
+    assert isinstance(listed, list | tuple)
+    pids = {modules[name]["pid"] for name in listed if name in modules and modules[name]["alive"]} - {process["pid"]}
+    if len(pids) == 1 and (started := process_start(pid := pids.pop())) is not None:
+        return {**process, "pid": pid, "pid_started": started, "state": "ready"}  # its modules speak from another one
+    return {**process, "pid": None, "pid_started": None, "state": "dead"}
+
+
+def _modules_of(record: RunRecord) -> list[str]:
+    names: list[str] = []
+    for process in record.processes:
+        listed = process["modules"]
+        assert isinstance(listed, list | tuple)
+        names += map(str, listed)
+    return names
+
+
+def _module(name: str, view: dict[str, Any] | None) -> dict[str, Any]:
+    if view is None:
+        return {"name": name, "health": "unknown", "alive": None, "state": {}}
+    return {"name": name, "health": view["health"], "alive": view["alive"], "state": view["state"]}
+
+
+def _write_state(state: dict[str, Any]) -> None:
+    bridge = state["bridge"]
+    calls = f", {plural(bridge['open_calls'], 'open call')}" if "open_calls" in bridge else ""
+    write(f"{state['run_id']}  up {_duration(state['up_s'])}  pid {state['pid']}")
+    write(f"  bridge  {bridge['url']} {bridge['status']}{calls}" if bridge["url"] else "  bridge  none in this run")
+    if "counts" in bridge:
+        write(f"  events  {_counts(bridge['counts'])}")
+    write(f"  bus     {state['bus']}")
+    full = "" if state["disk"] == "ok" else f"  ({state['disk']}: logs, mission records and pictures are lost)"
+    write(f"  files   {state['run_dir']}{full}")
+    if lost := bridge.get("lost"):
+        write(f"  lost    {', '.join(lost)}")
+    health = {module["name"]: module for module in state["modules"]}
+    rows = [
+        (f"  {process['label']}", str(process["pid"] or "-"), process["state"], str(process["restarts"]), text)
+        for process in state["processes"]
+        for text in [", ".join(_health(health[name]) for name in process["modules"])]
+    ]
+    write_table(("  PROCESS", "PID", "STATE", "RESTARTS", "MODULES"), rows)
+
+
+def _counts(counts: dict[str, Any]) -> str:
+    """What became of the events: on the way in, and on the way to the readers."""
+    receiver, hub = counts["receiver"], counts["hub"]
+    arrived = f"{receiver['delivered']} delivered, {receiver['gaps']} lost, {receiver['malformed']} malformed"
+    readers = plural(hub["readers"], "reader")
+    return f"{arrived}; {readers}, {hub['lag']} behind, {hub['thinned']} thinned out, {hub['cut']} cut off"
+
+
+def _health(module: dict[str, Any]) -> str:
+    if module["alive"] is None:
+        return str(module["name"])
+    from dimos_streams.holding import gate_state
+
+    gate = gate_state(module["state"])
+    said = f"; {gate}" if gate is not None and module["alive"] else ""
+    return f"{module['name']} ({module['health']}{said})"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _pidfd(pid: int) -> int | None:
+    """Something that can be waited for; None if the process has gone."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+
+
+def _signal(run: RunRecord) -> None:
+    from dimos_streams.runtime.registry import process_start
+
+    if process_start(run.pid) != run.pid_started:  # it ended since we looked, and its number may be another's
+        return
+    try:
+        os.kill(run.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    except PermissionError as error:
+        raise UserError(f"run {run.run_id} (pid {run.pid}) belongs to somebody else") from error
+
+
+def _wait_for_end(watched: dict[int, int]) -> list[int]:
+    """Wait until the processes have ended, within a bound; those that have not."""
+    from dimos_streams import clock
+
+    left = dict(watched)
+    deadline = clock.monotonic() + _STOP_BOUND_S
+    while left and (remaining := deadline - clock.monotonic()) > 0:
+        ended, _, _ = select.select(left.values(), (), (), remaining)
+        left = {pid: fd for pid, fd in left.items() if fd not in ended}
+    return list(left)

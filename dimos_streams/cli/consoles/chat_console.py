@@ -1,0 +1,236 @@
+"""A conversation with the agent, at a prompt or through a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.bridge_client.event_watch import EventWatch, watching
+from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
+from dimos_streams.cli.bridge_client.skill_calls import CALLER, call_row, find_call, find_say
+from dimos_streams.cli.exit_codes import DONE, code_of_error, worst_of
+from dimos_streams.cli.system import signals
+from dimos_streams.cli.system.async_runner import run_async
+from dimos_streams.cli.terminal.output import plural, shortened, table_lines
+from dimos_streams.cli.terminal.reporter import TextReporter
+from dimos_streams.cli.terminal.screen import Line, PlainScreen, Screen
+from dimos_streams.cli.terminal.skill_text import signature
+from dimos_streams.errors import DimosStreamsError, UserError
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.history import History
+
+    from dimos_streams.tool_stream.gateway import SkillGateway
+
+_HELP = """\
+Whatever you type is said to the agent. Besides:
+  /calls        list the open calls
+  /cancel ID    cancel a call; the beginning of its id is enough
+  /now TEXT     say it before all that waits, and cut the present answer
+  /skills       list the skills
+  /pause, /resume, /step [on|off|once], /abort [rollback], /undo [COUNT], /forget
+                the operator's control, as the commands of these names
+  /approvals    list the calls that wait for approval
+  /approve ID [NAME=VALUE]…, /reject ID [REASON]
+                decide on one; the beginning of its id is enough
+  /quit         leave (so does Ctrl-D); calls go on"""
+_HOW_TO_END = "Ctrl-D ends the chat, /cancel ID a call"
+
+
+def run_chat(address: BridgeAddress, to: str | None) -> int:
+    """Chat until the person leaves or the pipe ends; the exit code.
+
+    Raises ``DimosStreamsError`` if nobody is there.
+    """
+    return run_async(_chat(address, to))
+
+
+async def _chat(address: BridgeAddress, to: str | None) -> int:
+    async with open_gateway(address) as gateway:
+        skill = await find_say(gateway, to)
+        screen = PromptScreen() if sys.stdin.isatty() and sys.stdout.isatty() else PlainScreen()
+        reporter = TextReporter(screen, "chat")
+        async with watching(gateway, reporter.tool_event, after=await gateway.place()) as watch:
+            chat = _Chat(gateway, watch, reporter, skill)
+            if isinstance(screen, PromptScreen):
+                await chat.at_prompt(screen)
+                return DONE
+            return await chat.from_pipe()
+
+
+def _history() -> History:
+    """What the operator has said before, in a file; where that can't be written it is forgotten at the end."""
+    from prompt_toolkit.history import FileHistory
+
+    from dimos_streams.runtime.registry import keep_private, state_dir
+
+    class TolerantHistory(FileHistory):
+        def store_string(self, string: str) -> None:
+            with contextlib.suppress(OSError):
+                super().store_string(string)
+
+    keep_private()  # it has the operator's words
+    with contextlib.suppress(OSError):
+        state_dir().mkdir(parents=True, exist_ok=True)
+    return TolerantHistory(str(state_dir() / "chat_history"))
+
+
+class PromptScreen(Screen):
+    """Lines above the prompt; progress in a bar below it."""
+
+    def __init__(self) -> None:
+        from prompt_toolkit import PromptSession
+
+        self._progress: dict[str, Line] = {}
+        self.session: PromptSession[str] = PromptSession(
+            "you> ",
+            history=_history(),
+            bottom_toolbar=self._toolbar,
+            erase_when_done=True,  # what was said is shown again with its time
+        )
+
+    def show(self, line: Line) -> None:
+        """See ``Screen``."""
+        from prompt_toolkit import print_formatted_text
+        from prompt_toolkit.formatted_text import FormattedText
+
+        time, label, text = line.parts(self.session.app.output.get_size().columns)
+        style = f"bold ansi{line.style}" if line.style else "bold"
+        print_formatted_text(FormattedText([("ansibrightblack", time), (style, label), ("", text)]))
+
+    def progress(self, key: str, line: Line) -> None:
+        """See ``Screen``."""
+        self._progress[key] = line
+        self.session.app.invalidate()
+
+    def forget(self, key: str) -> None:
+        """See ``Screen``."""
+        self._progress.pop(key, None)
+        self.session.app.invalidate()
+
+    def close(self) -> None:
+        """See ``Screen``."""
+
+    def _toolbar(self) -> StyleAndTextTuples:
+        lines = [f"{line.label}  {' '.join(line.text.split())}" for line in self._progress.values()]
+        width = self.session.app.output.get_size().columns
+        return [("", "\n".join(shortened(line, width) for line in lines) or "no progress to show; /help tells more")]
+
+
+class _Chat:
+    def __init__(self, gateway: SkillGateway, watch: EventWatch, reporter: TextReporter, skill: str) -> None:
+        self._gateway = gateway
+        self._watch = watch
+        self._reporter = reporter
+        self._skill = skill
+        self._said: list[str] = []
+        self._code = DONE
+        """The worst of what could not be said or done."""
+
+    async def at_prompt(self, screen: PromptScreen) -> None:
+        from prompt_toolkit.patch_stdout import patch_stdout
+
+        loop = asyncio.get_running_loop()
+
+        def on_signal(number: int) -> bool:
+            # The terminal makes a signal of Ctrl-C while lines are printed above the prompt.
+            if number == signal.SIGINT:
+                loop.call_soon_threadsafe(self._tell, _HOW_TO_END)
+            return number == signal.SIGINT
+
+        with patch_stdout(), signals.handled_by(on_signal):
+            self._tell("/help tells the commands, Ctrl-D ends")
+            while True:
+                try:
+                    line = await screen.session.prompt_async(handle_sigint=False)
+                except EOFError:
+                    break
+                except KeyboardInterrupt:
+                    self._tell(_HOW_TO_END)
+                    continue
+                if not await self._take(line):
+                    break
+            if self._watch.open:
+                self._tell(f"{plural(len(self._watch.open), 'call')} still open; `dimos-streams calls --open` lists")
+
+    async def from_pipe(self) -> int:
+        """Each line is said when the one before is answered; at the end all of it is waited for. The exit code."""
+        async for line in _lines_of_stdin():
+            if not await self._take(line):
+                return self._code
+            if self._said:
+                await self._watch.wait(self._said[-1], "answer")
+        closes = [await self._watch.wait(call_id, "close") for call_id in self._said]
+        return max(self._code, worst_of(closes))
+
+    async def _take(self, line: str) -> bool:
+        """Do what a line asks for; False if it is to leave."""
+        command, _, rest = line.strip().partition(" ")
+        if command == "/quit":
+            return False
+        try:
+            if command.startswith("/"):
+                await self._command(command, rest.strip())
+            elif command:
+                await self._say(line.strip())
+        except DimosStreamsError as error:
+            self._tell(f"error: {error}")
+            self._code = max(self._code, code_of_error(error))
+        return True
+
+    async def _say(self, text: str, **how: bool) -> None:
+        self._said.append(await self._gateway.call(self._skill, {"text": text, **how}, caller=CALLER))
+
+    async def _command(self, command: str, rest: str) -> None:
+        match command:
+            case "/help":
+                self._tell(_HELP)
+            case "/calls":
+                views = await self._gateway.calls(open_only=True)
+                self._tell("\n".join(table_lines([call_row(view) for view in views])) or "no open calls")
+            case "/skills":
+                skills = await self._gateway.skills()
+                self._tell("\n".join(f"{skill.name}({signature(skill.parameters)})" for skill in skills))
+            case "/now" if rest:
+                await self._say(rest, now=True)
+            case "/now":
+                raise UserError("/now needs words, to be said before all that waits")
+            case "/cancel" if rest:
+                call = await find_call(self._gateway, rest)
+                await self._gateway.cancel(call.call_id, "cancelled by the operator")
+            case "/cancel":
+                raise UserError("/cancel needs the id of a call; /calls lists them")
+            case _ if command[1:] in CHAT_COMMANDS:
+                self._tell(await chat_command(self._gateway, self._skill, command[1:], rest.split()))
+            case _:
+                raise UserError(f"there is no command {command!r}; /help lists them")
+
+    def _tell(self, text: str) -> None:
+        self._reporter.note(text)
+
+
+async def _lines_of_stdin() -> AsyncIterator[str]:
+    """The lines of standard input, whatever it is, read one ahead by a thread that may be left behind."""
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[str | None] = asyncio.Queue()
+    wanted = threading.Semaphore(1)
+
+    def read() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended: nobody wants more lines
+            for line in sys.stdin:
+                wanted.acquire()
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+            loop.call_soon_threadsafe(lines.put_nowait, None)
+
+    threading.Thread(target=read, name="stdin", daemon=True).start()
+    while (line := await lines.get()) is not None:
+        yield line
+        wanted.release()

@@ -1,0 +1,103 @@
+"""A client of ``WS /monitor``, and its messages as lines for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
+from dimos_streams.cli.terminal.output import shortened, write, write_json
+from dimos_streams.holding import gate_state
+from dimos_streams.operator.messages import HoldView
+
+_MAX_DATA = 120
+
+
+async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
+    """Show messages until the bridge ends. Raises ``BridgeUnreachableError`` if there is none."""
+    await address.get("/healthz")
+    from websockets.asyncio.client import connect
+    from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+    query = f"?{urlencode({'agent': agent})}" if agent else ""
+    url = f"{address.url.replace('http', 'ws', 1)}/monitor{query}"
+    headers = {"Authorization": f"Bearer {address.token}"} if address.token else {}
+    lines = Lines()
+    try:
+        async with connect(url, additional_headers=headers, max_size=None, proxy=None) as socket:
+            async for text in socket:
+                if as_json:
+                    write_json(json.loads(text))
+                    continue
+                for line in lines.of(json.loads(text)):
+                    write(line)
+    except InvalidStatus as error:
+        raise BridgeUnreachableError(f"the bridge at {address.url} refuses to be watched: {error}") from error
+    except ConnectionClosed as error:
+        raise BridgeUnreachableError(f"the bridge at {address.url} has ended the connection: {error}") from error
+    raise BridgeUnreachableError(f"the bridge at {address.url} has ended")
+
+
+class Lines:
+    """Tells what is new in each message."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, dict[str, str]] = {}
+
+    def of(self, message: Mapping[str, Any]) -> Iterator[str]:
+        """The lines of a message."""
+        match message["type"]:
+            case "event":
+                event = message["event"]
+                yield f"{event['agent']}  {event['kind']}  {_brief(event['data'])}".rstrip()
+            case "call":
+                event = message["event"]
+                what = event["data"].get("outcome") or event["type"]
+                yield f"{event['skill']} [{event['call_id']}]  {what}  {_one_line(event['text'])}"
+            case "gap":
+                yield f"{message['lost']} messages were lost"
+            case "snapshot":
+                yield from self._state(message["snapshot"])
+            case "change":
+                yield from self._state(message["change"])
+
+    def _state(self, state: Mapping[str, Any]) -> Iterator[str]:
+        agents, modules = state.get("agents"), state.get("modules")
+        if agents is not None:
+            yield from self._changed("agent", {name: _agent(view) for name, view in agents.items()})
+            waiting = [view for agent in agents.values() for view in agent["approvals"]]
+            yield from self._changed("approval", {view["id"]: _approval(view) for view in waiting})
+        if modules is not None:
+            yield from self._changed("module", {module["name"]: _module(module) for module in modules})
+
+    def _changed(self, what: str, now: dict[str, str]) -> Iterator[str]:
+        before, self._seen[what] = self._seen.get(what, {}), now
+        for name, text in now.items():
+            if before.get(name) != text:
+                yield f"{what} {name}: {text}"
+
+
+def _agent(view: Mapping[str, Any]) -> str:
+    mode = "" if view["mode"] == "running" else f", {view['mode']}"
+    if view.get("hold") is not None:
+        mode = f"{mode}, {HoldView.model_validate(view['hold'])}"
+    return f"{view['state']}{mode} ({len(view['missions'])} missions, {len(view['calls'])} calls, {view['model']})"
+
+
+def _module(module: Mapping[str, Any]) -> str:
+    gate = gate_state(module.get("state") or {})
+    return f"{module['health']}, {gate}" if gate is not None else str(module["health"])
+
+
+def _approval(view: Mapping[str, Any]) -> str:
+    return f"{view['agent']} asks for {view['skill']}({_brief(view['arguments'])})  {view['reason']}".rstrip()
+
+
+def _brief(data: Mapping[str, Any]) -> str:
+    return shortened(", ".join(f"{name}={json.dumps(v, ensure_ascii=False)}" for name, v in data.items()), _MAX_DATA)
+
+
+def _one_line(text: str) -> str:
+    return shortened(" ".join(text.split()), _MAX_DATA)

@@ -1,0 +1,26 @@
+"""A blueprint as a command uses it: found by its reference, with the settings of environment and command line."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from dimos_streams.cli.terminal.output import note
+from dimos_streams.secrets import know_settings, masked
+
+if TYPE_CHECKING:
+    from dimos_streams.blueprint import Blueprint
+
+
+def configured_blueprint(reference: str, settings: list[str] | None) -> Blueprint:
+    """The blueprint with the environment's and the command line's settings. Raises ``UserError``."""
+    from dimos_streams.blueprint.load import resolve
+    from dimos_streams.blueprint.settings import apply_settings
+
+    blueprint = apply_settings(resolve(reference), os.environ, settings or ())
+    know_settings(blueprint.model_dump())
+    for assignment in settings or ():
+        address, _, text = assignment.partition("=")
+        if masked(text, address.strip()) != text:
+            note(f"--set {address} shows a secret in the list of processes, to every user; the environment does not")
+    return blueprint

@@ -1,0 +1,113 @@
+"""What ``run --record`` was asked to do, and the run that does it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dimos_streams.blueprint.classes import module_class, module_config
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.bus import Bus
+from dimos_streams.errors import UserError
+from dimos_streams.recording.metadata import Metadata, describe
+from dimos_streams.recording.module import RecorderModule
+from dimos_streams.recording.recorder import RecordingOptions, recording
+from dimos_streams.recording.selection import EVERYTHING, Selection
+from dimos_streams.recording.writer import part_path
+from dimos_streams.runtime.events import OnRunEvent
+from dimos_streams.runtime.facts import run_facts
+from dimos_streams.runtime.in_process import InProcessRun
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from dimos_streams.cli.running.run_plan import RunPlan
+
+NAME = "recorder"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordPlan:
+    """Where a run is recorded to, and what of it."""
+
+    path: Path
+    channels: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    split_mb: float | None = None
+
+    @property
+    def selection(self) -> Selection:
+        """The channels that are recorded."""
+        return Selection(self.channels, self.without)
+
+    def clear(self) -> None:
+        """Remove an older recording of that name. Raises ``UserError`` if the file can't be written."""
+        try:
+            self.path.open("wb").close()
+            number = 1
+            while (part := part_path(self.path, number)).exists():
+                part.unlink()
+                number += 1
+        except OSError as error:
+            raise UserError(f"log {str(self.path)!r} can't be written: {error.strerror}") from error
+
+    def attachment(self, bus: Bus, metadata: Metadata) -> AbstractAsyncContextManager[object]:
+        """For runs in this process."""
+        return recording(
+            bus,
+            RecordingOptions(
+                path=self.path,
+                selection=self.selection,
+                split_bytes=None if self.split_mb is None else int(self.split_mb * 1e6),
+                metadata=metadata,
+            ),
+        )
+
+    def add_to(self, blueprint: Blueprint, metadata: Metadata) -> Blueprint:
+        """The blueprint with a recorder in a process of its own, which starts first and stops last."""
+        if NAME in blueprint.modules:
+            raise UserError(f"blueprint {blueprint.name!r} has a module {NAME!r} already; leave out --record")
+        config = {
+            "path": str(self.path.resolve()),
+            "channels": list(self.channels),
+            "without": list(self.without),
+            "split_mb": self.split_mb,
+            "metadata": metadata.model_dump(mode="json"),
+        }
+        spec = ModuleSpec(name=NAME, type=f"{RecorderModule.__module__}:{RecorderModule.__qualname__}", config=config)
+        return blueprint.model_copy(update={"modules": {NAME: spec, **blueprint.modules}})
+
+
+def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> Supervisor | InProcessRun:
+    """What runs a plan, with its recording. Raises ``UserError`` if the recording's file can't be written."""
+    blueprint, record = plan.blueprint, plan.record
+    own = [spec for spec in blueprint.modules.values() if issubclass(module_class(spec), RecorderModule)]
+    if record is None and not own:
+        return _runner(plan.mode, blueprint, options, on_event)
+    for spec in blueprint.modules.values():
+        module_config(spec, module_class(spec))  # what its types say is secret is known from then on
+    metadata = describe(
+        blueprint=blueprint.model_dump(mode="json"),
+        seed=plan.seed,
+        mode=plan.mode,
+        said=plan.say,
+        selection=record.selection if record is not None else EVERYTHING,
+        environment=run_facts(),
+    )
+    blueprint = blueprint.with_modules(
+        spec.configured(["metadata"], metadata.model_dump(mode="json"), "run")
+        for spec in own
+        if "metadata" not in spec.config
+    )
+    if record is None:
+        return _runner(plan.mode, blueprint, options, on_event)
+    record.clear()
+    if plan.mode == "live":
+        return Supervisor(record.add_to(blueprint, metadata), options, on_event)
+    return InProcessRun(blueprint, options, on_event, attach=[lambda bus: record.attachment(bus, metadata)])
+
+
+def _runner(mode: str, blueprint: Blueprint, options: RunOptions, on_event: OnRunEvent) -> Supervisor | InProcessRun:
+    return (Supervisor if mode == "live" else InProcessRun)(blueprint, options, on_event)

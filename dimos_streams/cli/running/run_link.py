@@ -1,0 +1,111 @@
+"""How ``run`` sees and influences the run that it started: through the bridge, or else over the bus."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dimos_streams import clock
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.bridge_client.event_watch import EventWatch, Show, watching, watching_bus
+from dimos_streams.cli.bridge_client.skill_calls import CALLER, find_say
+from dimos_streams.cli.terminal.reporter import is_conversation
+from dimos_streams.errors import DimosStreamsError, SkillUnavailableError, UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.bus import Bus
+    from dimos_streams.tool_stream.event import ToolEvent
+    from dimos_streams.tool_stream.gateway import SkillGateway
+
+_INTRODUCTION_S = 5.0
+"""How long after the start the agent's skill may take until it is known to the bridge."""
+
+
+@dataclass(frozen=True)
+class RunLink:
+    """The events of all calls, and what can be done about them."""
+
+    watch: EventWatch
+    gateway: SkillGateway | None
+    cancel: Callable[[str, str], Awaitable[None]]
+
+    async def say(self, text: str, skill: str | None = None) -> ToolEvent:
+        """Tell the agent something; the close of that call. Raises ``UserError`` if there is no agent.
+
+        ``skill`` is that of the agent who is meant; without it there must be one agent only. Only for runs with a
+        bridge.
+        """
+        assert self.gateway is not None, "only a run with a bridge is told to say something"
+        call_id = await self._begin_saying(self.gateway, text, skill)
+        return await self.watch.wait(call_id, "close")
+
+    async def end_calls(self, reason: str, bound_s: float) -> None:
+        """Cancel what is open, and what is begun meanwhile; wait for the closes, but not longer than the bound."""
+        asked: set[str] = set()
+        watch = self.watch
+        with contextlib.suppress(TimeoutError, DimosStreamsError):
+            async with asyncio.timeout(bound_s):
+                while watch.open:
+                    # Skills before the conversations that led to them: so their closes tell this reason.
+                    unasked = [call for call in watch.open.items() if call[0] not in asked]
+                    for talk in (False, True):
+                        ids = [call_id for call_id, event in unasked if is_conversation(event) is talk]
+                        await asyncio.gather(*(self.cancel(call_id, reason) for call_id in ids))
+                    asked.update(call_id for call_id, _ in unasked)
+                    await watch.until(lambda: not watch.open or not asked.issuperset(watch.open))
+
+    async def _begin_saying(self, gateway: SkillGateway, text: str, skill: str | None) -> str:
+        deadline = clock.monotonic() + _INTRODUCTION_S
+        while True:
+            try:
+                return await gateway.call(await find_say(gateway, skill), {"text": text}, caller=CALLER)
+            except (UserError, SkillUnavailableError):
+                if clock.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def gateway_link(gateway: SkillGateway, show: Show) -> AsyncIterator[RunLink]:
+    """Through a gateway, from the first event of its journal that comes from now on."""
+    async with watching(gateway, show, after=await gateway.place()) as watch:
+        yield RunLink(watch, gateway, gateway.cancel)
+
+
+@asynccontextmanager
+async def http_link(url: str, token: str | None, show: Show) -> AsyncIterator[RunLink]:
+    """Through a bridge's HTTP interface."""
+    async with open_gateway(BridgeAddress(url, token)) as gateway, gateway_link(gateway, show) as link:
+        yield link
+
+
+@asynccontextmanager
+async def bus_link(bus: Bus, show: Show) -> AsyncIterator[RunLink]:
+    """Over an open bus, where there is no bridge."""
+    from dimos_streams.messages.codec import encode
+    from dimos_streams.messages.dimos_streams import SkillCancel
+    from dimos_streams.tool_stream.event import CANCELS
+
+    async def cancel(call_id: str, reason: str) -> None:
+        bus.publish(CANCELS, encode(SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason)))
+
+    async with watching_bus(bus, show) as watch:
+        yield RunLink(watch, None, cancel)
+
+
+@asynccontextmanager
+async def lcm_link(url: str, show: Show) -> AsyncIterator[RunLink]:
+    """Over a bus of our own, where there is no bridge."""
+    from dimos_streams.bus import create_bus
+
+    bus = create_bus(url)
+    await bus.open()
+    try:
+        async with bus_link(bus, show) as link:
+            yield link
+    finally:
+        await bus.close()

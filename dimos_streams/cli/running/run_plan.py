@@ -1,0 +1,172 @@
+"""What the command ``run`` was asked to do, ready to be done."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.bus import bus_url
+from dimos_streams.bus.url import UdpmUrl, transport_of
+from dimos_streams.cli.running.configured_blueprint import configured_blueprint
+from dimos_streams.cli.running.record_plan import RecordPlan
+from dimos_streams.cli.terminal.output import note
+from dimos_streams.errors import UserError
+from dimos_streams.module import LOSS_BOUND_S
+from dimos_streams.printable import LogFormatter
+from dimos_streams.runtime.options import DEFAULT_PORT, RunOptions
+from dimos_streams.runtime.output import open_log
+from dimos_streams.runtime.registry import new_run_dir
+from dimos_streams.skill import skills_of
+
+SAY = "say"
+"""The skill by which an operator talks to an agent."""
+Mode = Literal["live", "in-process", "virtual"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """One run, before it starts."""
+
+    blueprint: Blueprint
+    mode: Mode
+    say: tuple[str, ...] = ()
+    duration_s: float | None = None
+    exit_when_done: bool = False
+    seed: int = 0
+    bus: str | None = None
+    token: str | None = None
+    loss_bound_s: float = LOSS_BOUND_S
+    as_json: bool = False
+    record: RecordPlan | None = None
+
+    def options(self) -> RunOptions:
+        """For the runtime. Makes the run's directory; in virtual time there is none, so that runs are alike."""
+        if self.mode == "virtual":
+            return RunOptions(
+                bus_url="memq://", seed=self.seed, token=self.token, port=self.port, loss_bound_s=self.loss_bound_s
+            )
+        name = re.sub(r"[^\w.-]", "_", self.blueprint.name) or "run"
+        return RunOptions(
+            bus_url=self._bus_url(),
+            port=self.port,
+            seed=self.seed,
+            token=self.token,
+            loss_bound_s=self.loss_bound_s,
+            run_dir=new_run_dir(name),
+        )
+
+    def _bus_url(self) -> str:
+        """Checked before anything starts."""
+        url = bus_url(self.bus)
+        if transport_of(url) == "udpm":
+            UdpmUrl.parse(url)
+        elif self.mode == "live":
+            raise UserError(f"{url!r} does not leave its process; it goes with --in-process only")
+        return url
+
+    @property
+    def bridge(self) -> str | None:
+        """The name of the (first) bridge module."""
+        return bridge_of(self.blueprint)
+
+    @property
+    def serves(self) -> bool:
+        """Whether the bridge can be reached over HTTP."""
+        if self.bridge is None:
+            return False
+        return bool(self.blueprint.modules[self.bridge].config.get("http", self.mode != "virtual"))
+
+    def listener(self, text: str) -> str | None:
+        """The skill of the agent to whom a text is said: the only one, or the one that it begins with, "robot1: …".
+
+        None if no module of the blueprint has such a skill. Raises ``UserError`` if the text could go to several.
+        """
+        names = listeners_of(self.blueprint)
+        if len(names) <= 1:
+            return names[0] if names else None
+        name, colon, _ = text.partition(":")
+        addressed = f"{name.strip()}_{SAY}" if colon else SAY
+        if addressed in names:
+            return addressed
+        known = ", ".join(each.removesuffix(f"_{SAY}") for each in names)
+        raise UserError(f"--say {text!r} does not begin with the name of an agent and a colon (agents: {known})")
+
+    @property
+    def port(self) -> int:
+        """Where the bridge will serve."""
+        configured = self.blueprint.modules[self.bridge].config.get("port") if self.bridge else None
+        return configured if isinstance(configured, int) else DEFAULT_PORT
+
+
+def prepare(reference: str, settings: list[str] | None, port: int | None, *, virtual: bool = False) -> Blueprint:
+    """The blueprint with all settings; ``port`` is the bridge's, which in virtual time serves only if it is given.
+
+    Raises ``UserError``.
+    """
+    blueprint = configured_blueprint(reference, settings)
+    bridge = bridge_of(blueprint)
+    if bridge is not None and port is not None:
+        blueprint = blueprint.configured({f"{bridge}.port": port}, source="command line")
+        if virtual:
+            blueprint = blueprint.configured({f"{bridge}.http": True}, source="command line")
+    return blueprint
+
+
+def bridge_of(blueprint: Blueprint) -> str | None:
+    """The name of the blueprint's (first) bridge. Raises ``BlueprintError`` if a class can't be imported."""
+    from dimos_streams.bridge.module import Bridge
+
+    return next((name for name, spec in blueprint.modules.items() if issubclass(module_class(spec), Bridge)), None)
+
+
+def waits_for_the_world(blueprint: Blueprint) -> str | None:
+    """What in a blueprint asks a server that answers in wall time, so that virtual time can't wait for it."""
+    for name, spec in blueprint.modules.items():
+        for path, value in _leaves(spec.config):
+            if (path[-1] == "model" and str(value).startswith("openai:")) or (path[-1], value) == ("backend", "vlm"):
+                return f"{name}.{'.'.join(path)}={value}"
+    return None
+
+
+def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*path, key))
+        else:
+            yield (*path, key), value
+
+
+def listeners_of(blueprint: Blueprint) -> list[str]:
+    """The skills by which the blueprint's agents are told something: "say", or "robot1_say"."""
+    talking = [spec for spec in blueprint.modules.values() if SAY in skills_of(module_class(spec))]
+    return [f"{spec.prefix}{SAY}".replace("/", "_") for spec in talking]
+
+
+def set_up_logging(mode: Mode, run_dir: Path | None, *, in_background: bool) -> None:
+    """Warnings of this process are shown; in the background all that it logs goes to standard error. With all modules
+    in one process, what they log goes to a file."""
+    timed = LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    shown = _Shown(logging.INFO if in_background else logging.WARNING)
+    shown.setFormatter(timed if in_background else LogFormatter("%(levelname)s: %(message)s"))
+    handlers: list[logging.Handler] = [shown]
+    if mode == "in-process" and run_dir is not None:
+        # The descriptors 1 and 2 stay the terminal's.
+        file = logging.StreamHandler(open_log(run_dir / "logs" / "main.log"))
+        file.setFormatter(timed)
+        handlers = [file] if in_background else [shown, file]
+    logging.basicConfig(level=logging.INFO, handlers=handlers)
+
+
+class _Shown(logging.Handler):
+    """Shows records on whatever standard error is at the moment: below the run's lines, or in its log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):  # a terminal that has gone, or a full disk, ends no run
+            note(self.format(record))

@@ -1,0 +1,255 @@
+"""One run from its start to its summary: starts the blueprint, shows what happens, ends it in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from dimos_streams import clock
+from dimos_streams.cli.exit_codes import worst_of
+from dimos_streams.cli.running.record_plan import create_runner
+from dimos_streams.cli.running.run_link import RunLink, bus_link, gateway_link, http_link, lcm_link
+from dimos_streams.cli.running.run_plan import RunPlan, set_up_logging
+from dimos_streams.cli.running.stall import StallWatch
+from dimos_streams.cli.system.async_runner import finish, run_async
+from dimos_streams.cli.terminal.output import plural, write, write_json
+from dimos_streams.cli.terminal.reporter import CallCounts, Reporter, create_reporter, log_reporter
+from dimos_streams.limited_log import LimitedLog
+from dimos_streams.runtime import registry
+from dimos_streams.runtime.events import ProcessView, RunEvent
+from dimos_streams.runtime.in_process import InProcessRun
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.tool_stream.event import ToolEvent
+
+_CLOSE_BOUND_S = 3.0
+_STOPPED_CLOSE_BOUND_S = 1.0
+_RENEW_S = 5.0
+
+_log = LimitedLog(logging.getLogger(__name__), period_s=60.0)
+
+OnReady = Callable[["registry.RunRecord"], None]
+
+
+class _Runner(Protocol):
+    """What ``Supervisor`` and ``InProcessRun`` have in common."""
+
+    async def start(self) -> None: ...
+    async def wait(self) -> None: ...
+    async def stop(self) -> None: ...
+    def processes(self) -> list[ProcessView]: ...
+
+
+def run_session(plan: RunPlan, *, on_ready: OnReady | None = None) -> int:
+    """Run a plan to its end; the exit code. ``on_ready`` is for runs that go on in the background: it is called once
+    all modules are up; what happens then is logged instead of shown.
+
+    Raises what made the run fail, and ``Interrupted``; the run has ended in order then.
+    """
+    options = plan.options()
+    set_up_logging(plan.mode, options.run_dir, in_background=on_ready is not None)
+    session = _Session(plan, options, on_ready)
+    return run_async(session.run(), virtual=plan.mode == "virtual", hurry=session.hurry)
+
+
+class _Session:
+    def __init__(self, plan: RunPlan, options: RunOptions, on_ready: OnReady | None) -> None:
+        self._plan = plan
+        self._options = options
+        self._on_ready = on_ready
+        self._counts = CallCounts()
+        self._closes: dict[int, ToolEvent] = {}
+        """Of the missions that are over, by their number among those that the plan begins."""
+        self._stall = StallWatch()
+        self._runner: _Runner = create_runner(plan, options, self._on_run_event)
+        self._record: registry.RunRecord | None = None
+        self._renewing: asyncio.TimerHandle | None = None
+        self._ended = False
+        self._ready_at: tuple[float, float] | None = None
+        """On the loop's clock and on the wall's."""
+
+    async def run(self) -> int:
+        self._reporter: Reporter = create_reporter(as_json=self._plan.as_json, plain=self._on_ready is not None)
+        self._began = clock.monotonic()
+        try:
+            self._register()
+            modules = plural(len(self._plan.blueprint.modules), "module")
+            self._reporter.note(f"starting {self._plan.blueprint.name}: {modules}")
+            await self._runner.start()
+            self._announce()
+            async with self._link() as link:
+                return await self._attend(link)
+        finally:
+            await finish(self._end())
+
+    def hurry(self) -> None:
+        """End the processes without asking: the person does not want to wait."""
+        for process in self._runner.processes():
+            if process.pid is not None and process.pid != os.getpid():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
+
+    async def _attend(self, link: RunLink) -> int:
+        """Wait for whatever ends the run; the exit code."""
+        ends: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(self._runner.wait()),
+            asyncio.ensure_future(self._mission(link)),
+        ]
+        duration = self._plan.duration_s
+        if self._plan.mode == "virtual" and duration is None:
+            ends.append(asyncio.ensure_future(self._stall.run(link.watch)))
+        try:
+            await asyncio.wait(ends, timeout=duration, return_when=asyncio.FIRST_COMPLETED)
+            ended = next((end for end in ends if end.done()), None)
+            if ended is not None:
+                code: int = ended.result()
+                return code
+            # What goes on now was to be ended by the duration; what has ended before counts.
+            code = worst_of(self._closes.values())
+            self._reporter.note(f"the run's duration of {duration:g} s is over")
+            await link.end_calls(f"the run's duration of {duration:g} s is over", _CLOSE_BOUND_S)
+            return code
+        except asyncio.CancelledError:
+            self._reporter.note("stopping (once more to hurry)")
+            await finish(link.end_calls("the run is stopped", _STOPPED_CLOSE_BOUND_S))
+            raise
+        finally:
+            for end in ends:
+                end.cancel()
+            await asyncio.gather(*ends, return_exceptions=True)
+
+    async def _mission(self, link: RunLink) -> int:
+        """Say what is to be said. Returns, with an exit code, only if its end is the end of the run."""
+        await asyncio.gather(*(self._say(link, number) for number in range(len(self._plan.say))))
+        if self._plan.exit_when_done:
+            return worst_of(self._closes.values())
+        never: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        return await never
+
+    async def _say(self, link: RunLink, number: int) -> None:
+        text = self._plan.say[number]
+        self._closes[number] = await link.say(text, self._plan.listener(text))
+
+    @asynccontextmanager
+    async def _link(self) -> AsyncIterator[RunLink]:
+        runner = self._runner
+        if isinstance(runner, InProcessRun):
+            gateway = runner.gateway
+            link = gateway_link(gateway, self._show) if gateway is not None else bus_link(runner.bus, self._show)
+        elif self._plan.bridge is not None:
+            link = http_link(self._options.bridge_url, self._options.token, self._show)
+        else:
+            link = lcm_link(self._options.bus_url, self._show)
+        async with link as opened:
+            yield opened
+
+    def _show(self, event: ToolEvent) -> None:
+        self._counts.take(event)
+        self._stall.take(event)
+        self._reporter.tool_event(event)
+
+    def _on_run_event(self, event: RunEvent) -> None:
+        self._reporter.module_event(event)
+        asyncio.get_running_loop().call_soon(self._register)  # when what the event tells has come true
+
+    def _register(self) -> None:
+        """Make the run, as it stands, known to other commands."""
+        options = self._options
+        if options.run_dir is None or self._ended:
+            return
+        pid, first = os.getpid(), self._record is None
+        self._record = registry.RunRecord(
+            run_id=options.run_dir.name.partition("-")[2],
+            pid=pid,
+            pid_started=registry.process_start(pid) or 0,
+            blueprint=self._plan.blueprint.name,
+            bus_url=options.bus_url,
+            port=options.port if self._plan.serves else None,
+            token=options.token,
+            started_utime=self._record.started_utime if self._record else clock.utime(),
+            run_dir=options.run_dir,
+            processes=tuple(map(_with_start, self._runner.processes())),
+        )
+        try:
+            registry.write(self._record)
+        except OSError as error:
+            if first:
+                raise registry.cannot_write(options.run_dir, error) from error
+            self._renew_later(error)
+
+    def _renew_later(self, error: OSError) -> None:
+        """The run goes on without telling other commands how it stands: they see that for themselves."""
+        _log.warning("what `status` reads of the run can't be renewed: %s", error)
+        if self._renewing is None or self._renewing.when() <= clock.monotonic():
+            self._renewing = asyncio.get_running_loop().call_later(_RENEW_S, self._register)
+
+    def _announce(self) -> None:
+        self._ready_at = (clock.monotonic(), time.perf_counter())
+        record = self._record
+        bridge = self._options.bridge_url if self._plan.serves else None
+        parts = [
+            f"ready after {clock.monotonic() - self._began:.1f} s" if self._plan.mode != "virtual" else "ready",
+            f"bridge {bridge}" if bridge else "",
+            f"dashboard {bridge}/" if bridge and self._plan.mode != "virtual" else "",
+            f"files {record.run_dir}" if record else "",
+        ]
+        run_id = record.run_id if record else None
+        self._reporter.note("\n".join(filter(None, parts)), "ready", run_id=run_id, bridge=bridge)
+        if self._on_ready is not None and record is not None:
+            self._register()
+            self._on_ready(record)
+            self._reporter = log_reporter()
+
+    async def _end(self) -> None:
+        ran = self._measured()
+        await self._runner.stop()
+        self._ended = True
+        if self._record is not None:
+            registry.remove(self._record)
+        self._reporter.close()
+        if ran is not None and self._on_ready is None:
+            self._summarize(*ran)
+
+    def _missions(self) -> list[dict[str, Any]]:
+        """How each mission ended, for JSON; nothing is known of one that was open to the last."""
+        return [
+            {"words": words, "outcome": None}
+            if (close := self._closes.get(number)) is None
+            else {"words": words, "outcome": close.outcome, "reason": _reason(close), "text": close.text}
+            for number, words in enumerate(self._plan.say)
+        ]
+
+    def _measured(self) -> tuple[float, float] | None:
+        """Seconds since all was ready, on the loop's clock and on the wall's."""
+        if self._ready_at is None:
+            return None
+        return clock.monotonic() - self._ready_at[0], time.perf_counter() - self._ready_at[1]
+
+    def _summarize(self, ran_s: float, wall_s: float) -> None:
+        if self._plan.as_json:
+            summary = {"ran_s": round(ran_s, 3), "wall_s": round(wall_s, 3), "calls": self._counts.to_dict()}
+            write_json({"kind": "summary", **summary, "missions": self._missions()})
+            return
+        text = f"ran {ran_s:.1f} s"
+        if self._plan.mode == "virtual":
+            text += f" of virtual time in {wall_s:.1f} s, {ran_s / wall_s:.1f} times as fast as real time"
+        write(f"{text}; {self._counts}")
+
+
+def _with_start(process: ProcessView) -> dict[str, object]:
+    """A process with what tells it from a later one of its number."""
+    started = None if process.pid is None else registry.process_start(process.pid)
+    return {**asdict(process), "pid_started": started}
+
+
+def _reason(close: ToolEvent) -> str | None:
+    """Why a mission ended, as the agent says it."""
+    result = close.data.get("result")
+    return result.get("reason") if isinstance(result, Mapping) else None

@@ -1,0 +1,57 @@
+"""A mission in virtual time that waits for what does not come: nobody would see it wait."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from dimos_streams import clock
+from dimos_streams.cli.terminal.output import shortened
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.waiting import who_waits
+
+if TYPE_CHECKING:
+    from dimos_streams.cli.bridge_client.event_watch import EventWatch
+    from dimos_streams.tool_stream.event import ToolEvent
+
+STALLED_S = 600.0
+"""Virtual seconds without an event of any call."""
+_LAST_WORD = 100
+
+
+class StalledError(DimosStreamsError):
+    """Calls are open, and none of them has told anything for a long time."""
+
+
+class StallWatch:
+    """Notes when something happened last, on the clock of the loop that runs it."""
+
+    def __init__(self) -> None:
+        self._at = 0.0
+
+    def take(self, event: ToolEvent) -> None:
+        """Something has happened."""
+        self._at = clock.monotonic()
+
+    async def run(self, watch: EventWatch) -> None:
+        """Wait until nothing has happened for long. Raises ``StalledError`` that tells who waits, and where."""
+        self._at = clock.monotonic()
+        while (left := self._at + STALLED_S - clock.monotonic()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(left)
+        raise StalledError(_told(watch))
+
+
+def _told(watch: EventWatch) -> str:
+    calls = [
+        f"\n  {event.skill} [{call_id}]: {shortened(event.text, _LAST_WORD)}" for call_id, event in watch.open.items()
+    ]
+    waiting = [
+        f"\n  {line}"
+        for line in who_waits(asyncio.get_running_loop())
+        if line.partition(":")[2].startswith(tuple(watch.open))
+    ]
+    return (
+        f"no call has told anything for {STALLED_S:g} s of virtual time, and the mission is not over;"
+        " if that is meant, give --duration SECONDS"
+        f"\nopen calls:{''.join(calls) or ' none'}\nwho waits:{''.join(waiting) or ' none of them'}"
+    )

@@ -1,0 +1,62 @@
+"""Runs a command's coroutine so that it can be ended by a signal at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from dimos_streams import clock
+from dimos_streams.cli.system import signals
+
+T = TypeVar("T")
+
+
+def run_async(main: Coroutine[Any, Any, T], *, virtual: bool = False, hurry: Callable[[], None] | None = None) -> T:
+    """Run ``main`` on a loop of its own, in virtual time if wanted.
+
+    The first signal cancels it; when it has cleaned up, ``Interrupted`` is raised. The second calls ``hurry``, and
+    the one after that (the second without ``hurry``) ends the process at once.
+    """
+    guarded = _guarded(main, hurry)
+    return clock.run_virtual(guarded) if virtual else asyncio.run(guarded)
+
+
+async def finish(work: Coroutine[Any, Any, None]) -> None:
+    """Do work that must be done whoever cancels us meanwhile; the cancellation is raised when it is done."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled
+
+
+async def _guarded(main: Coroutine[Any, Any, T], hurry: Callable[[], None] | None) -> T:
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(main)
+    received: list[int] = []
+
+    def on_signal(number: int) -> None:
+        received.append(number)
+        if len(received) == 1:
+            loop.call_soon_threadsafe(task.cancel)
+        elif len(received) == 2 and hurry is not None:
+            loop.call_soon_threadsafe(hurry)
+        else:
+            os._exit(128 + received[0])
+
+    with signals.handled_by(on_signal):
+        try:
+            result = await task
+        except asyncio.CancelledError:
+            if not received:
+                raise
+    if received:
+        raise signals.Interrupted(received[0])
+    return result

@@ -1,0 +1,1 @@
+"""What a person types and reads: arguments, options, tables, lines that change in place."""

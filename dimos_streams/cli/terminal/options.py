@@ -1,0 +1,100 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from dimos_streams.cli.terminal.output import note
+from dimos_streams.secrets import checked, know
+
+Blueprint = Annotated[
+    str,
+    typer.Argument(
+        metavar="BLUEPRINT",
+        help="A stock name (see `list`), a YAML file, or a Python `module:attribute`.",
+        show_default=False,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="MODULE.FIELD=VALUE",
+        help="Set a field of a module's config; the value is YAML. May be given several times.",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line for scripts.")]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="Where the bridge is. Without it: the newest living run's, or else port 7780 of this machine.",
+        show_default=False,
+    ),
+]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", min=1, max=65535, help="The bridge's port on this machine.", show_default=False),
+]
+_TOKEN_VARIABLE = "DIMOS_STREAMS_TOKEN"
+
+
+def _checked_token(context: typer.Context, value: str | None) -> str | None:
+    """Typer passes over an empty variable; whoever set it thinks that there is a token."""
+    given = os.environ.get(_TOKEN_VARIABLE) if value is None else value
+    if given is None:
+        return None
+    source = context.get_parameter_source("token")
+    on_command_line = source is not None and source.name == "COMMANDLINE"
+    know(checked(given, "--token" if on_command_line else _TOKEN_VARIABLE), where="the token")
+    if on_command_line:
+        note(f"--token shows the token in the list of processes, to every user; {_TOKEN_VARIABLE} does not")
+    return given
+
+
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        envvar=_TOKEN_VARIABLE,
+        callback=_checked_token,
+        help="What the bridge asks of every request. Better given as the variable: arguments are no secret.",
+        show_default=False,
+    ),
+]
+BusUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--bus",
+        metavar="URL",
+        help="The LCM bus. Without it: LCM_DEFAULT_URL, the newest living run's, or LCM's usual group.",
+        show_default=False,
+    ),
+]
+Run = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RUN]", help="A run's id, blueprint or process id. Without it: the newest.", show_default=False
+    ),
+]
+Agent = Annotated[
+    str | None,
+    typer.Option(
+        "--to", metavar="NAME", help="Which agent (or its `say` skill), if there are several.", show_default=False
+    ),
+]
+AgentName = Annotated[
+    str,
+    typer.Option(
+        "--agent",
+        metavar="NAME",
+        help="Which agent (its module or namespace), if there are several.",
+        show_default=False,
+    ),
+]

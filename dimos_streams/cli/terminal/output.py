@@ -1,0 +1,73 @@
+"""Writing to standard output and standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from dimos_streams.cli.system import signals
+from dimos_streams.printable import printable, printable_lines
+from dimos_streams.secrets import redacted
+
+
+def write(line: str) -> None:
+    """Write a line to standard output at once. If nobody reads on, the command is ended as by a signal."""
+    _print(printable(line))
+
+
+def write_lines(text: str) -> None:
+    """The same for text of our own that may have several lines."""
+    _print(printable_lines(text))
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # What is written while the command ends goes nowhere.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        signals.deliver(signal.SIGPIPE)
+
+
+def write_json(value: Any, *, indent: int | None = None) -> None:
+    """Write a value as JSON: one line, or indented for people."""
+    _print(_escaped(redacted(json.dumps(value, ensure_ascii=False, indent=indent, default=str))))
+
+
+def _escaped(text: str) -> str:
+    """JSON with escapes for what a terminal might obey; such characters stand only inside of its strings."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+
+
+def write_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write columns, aligned to the left; the last one is as wide as it likes."""
+    for line in table_lines((headers, *rows)):
+        write(line)
+
+
+def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as aligned lines."""
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def note(text: str) -> None:
+    """Tell the person something that is no output of the command; it may have several lines."""
+    print(printable_lines(text), file=sys.stderr, flush=True)
+
+
+def plural(count: int, thing: str) -> str:
+    """``"1 call"``, ``"2 calls"``."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def shortened(text: str, length: int) -> str:
+    """At most ``length`` characters, the last ones dots if something is left out."""
+    return text if len(text) <= length else f"{text[: length - 3]}..."

@@ -1,0 +1,251 @@
+"""Tells what happens in a run: modules coming up, the conversation with the agent, tool streams."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dimos_streams import clock
+from dimos_streams.cli.terminal.output import plural, shortened, write_json
+from dimos_streams.cli.terminal.screen import Line, LogScreen, Screen, create_screen
+
+if TYPE_CHECKING:
+    from dimos_streams.runtime.events import RunEvent
+    from dimos_streams.tool_stream.event import ToolEvent
+
+_REMEMBERED = 10_000
+_SHOWN_FIGURES = 6
+_OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
+_SHOWN_ROLES = ("operator", "assistant", "error", "note")
+"""Roles of the conversation's entries that are shown; the others repeat tool streams."""
+_LOOKS = frozenset({"approvals", "plans", "typing"})
+"""Skills of agents for consoles."""
+
+
+class Reporter(Protocol):
+    """Takes what happens, in order, and shows it."""
+
+    def module_event(self, event: RunEvent) -> None:
+        """A process or module starts, is ready, fails, stops."""
+
+    def tool_event(self, event: ToolEvent) -> None:
+        """An event of any call."""
+
+    def note(self, text: str, kind: str = "note", **data: Any) -> None:
+        """Something that the command itself has to say; ``kind`` and ``data`` are for scripts."""
+
+    def close(self) -> None:
+        """Nothing more comes. Twice is fine."""
+
+
+def create_reporter(*, as_json: bool, plain: bool = False) -> Reporter:
+    """A reporter on standard output. To be made where its clock is: on the loop."""
+    return JsonReporter() if as_json else TextReporter(create_screen(plain=plain))
+
+
+def log_reporter() -> Reporter:
+    """A reporter that writes to the log."""
+    return TextReporter(LogScreen())
+
+
+class JsonReporter:
+    """One JSON object a line. Its ``kind`` is ``module``, ``event``, or that of a note."""
+
+    def __init__(self) -> None:
+        self._began = clock.utime()
+
+    def module_event(self, event: RunEvent) -> None:
+        """See ``Reporter``."""
+        write_json(
+            {
+                "kind": "module",
+                "time_s": self._elapsed(clock.utime()),
+                "state": event.kind,
+                "process": event.process,
+                "module": event.module,
+                "text": event.text,
+            }
+        )
+
+    def tool_event(self, event: ToolEvent) -> None:
+        """See ``Reporter``."""
+        write_json({"kind": "event", "time_s": self._elapsed(event.utime), **event.to_dict()})
+
+    def note(self, text: str, kind: str = "note", **data: Any) -> None:
+        """See ``Reporter``."""
+        write_json({"kind": kind, "time_s": self._elapsed(clock.utime()), "text": text, **data})
+
+    def close(self) -> None:
+        """See ``Reporter``."""
+
+    def _elapsed(self, utime: int) -> float:
+        return round((utime - self._began) / 1e6, 3)
+
+
+class TextReporter:
+    """Lines for people, with the seconds since the reporter was made."""
+
+    def __init__(self, screen: Screen, speaker: str = "run") -> None:
+        """``speaker`` is the label of what the command itself says."""
+        self._screen = screen
+        self._speaker = speaker
+        self._began = clock.utime()
+        self._started: dict[str, int] = {}
+        self._labels = _Labels()
+        self._entries: dict[tuple[str, int], None] = {}
+
+    def module_event(self, event: RunEvent) -> None:
+        """See ``Reporter``."""
+        now = clock.utime()
+        if event.kind == "starting" and not event.text:
+            self._started[event.process] = now
+            return
+        if event.kind in ("stopping", "stopped") and not event.text:
+            return
+        name = event.module or event.process
+        text = event.kind + (f": {event.text}" if event.text else "")
+        if event.kind == "ready" and not clock.is_virtual():
+            process = "" if event.process == name else f" in process {event.process}"
+            text = f"ready{process} after {(now - self._started.get(event.process, self._began)) / 1e6:.2f} s"
+        style = {"ready": "green", "failed": "red", "restarting": "yellow"}.get(event.kind, "")
+        self._show(name, text, style, now)
+
+    def tool_event(self, event: ToolEvent) -> None:
+        """See ``Reporter``."""
+        if is_conversation(event):
+            self._conversation(event)
+        elif _only_looks(event):
+            return
+        elif event.type == "progress":
+            text = f"… {event.text}{_figures(event.data)}"
+            line = self._line(self._labels.of(event), text, "cyan", event.utime)
+            self._screen.progress(event.call_id, line)
+        else:
+            text, style = _told(event)
+            label = self._labels.of(event)
+            if event.type == "close":
+                self._screen.forget(event.call_id)
+                self._labels.forget(event)
+            self._show(label, text, style, event.utime)
+
+    def note(self, text: str, kind: str = "note", **data: Any) -> None:
+        """See ``Reporter``."""
+        self._show(self._speaker, text, "", clock.utime())
+
+    def close(self) -> None:
+        """See ``Reporter``."""
+        self._screen.close()
+
+    def _conversation(self, event: ToolEvent) -> None:
+        entry = event.data.get("entry")
+        agent = event.module if "/" in event.module else "agent"
+        if event.type == "close":
+            text, style = _told(event)
+            if event.outcome != "completed":
+                self._show(agent, text, style, event.utime)
+        elif isinstance(entry, Mapping) and self._is_new(event.module, entry):
+            role, text = str(entry.get("role")), str(entry.get("text", ""))
+            if role in _SHOWN_ROLES and text:
+                mark = f"{role}: " if role in ("error", "note") else ""
+                style = {"operator": "blue", "error": "red"}.get(role, "magenta")
+                label = "you" if role == "operator" else agent
+                self._show(label, mark + text, style, event.utime)
+
+    def _is_new(self, module: str, entry: Mapping[str, Any]) -> bool:
+        """Whether an entry was not shown yet: what belongs to two missions comes twice."""
+        if "number" not in entry:
+            return True
+        key = (module, int(entry["number"]))
+        if key in self._entries:
+            return False
+        self._entries[key] = None
+        if len(self._entries) > _REMEMBERED:
+            del self._entries[next(iter(self._entries))]
+        return True
+
+    def _show(self, label: str, text: str, style: str, utime: int) -> None:
+        self._screen.show(self._line(label, text, style, utime))
+
+    def _line(self, label: str, text: str, style: str, utime: int) -> Line:
+        return Line(max(0.0, (utime - self._began) / 1e6), label, text, style)
+
+
+class CallCounts:
+    """How many calls ended how; the operator's own words do not count."""
+
+    def __init__(self) -> None:
+        self._outcomes: Counter[str] = Counter()
+        self._open: dict[str, None] = {}
+
+    def take(self, event: ToolEvent) -> None:
+        """Count what an event tells."""
+        if is_conversation(event) or _only_looks(event):
+            return
+        if event.type == "close":
+            self._open.pop(event.call_id, None)
+            self._outcomes[event.outcome or "failed"] += 1
+        elif event.type != "gap":
+            self._open[event.call_id] = None
+
+    def to_dict(self) -> dict[str, int]:
+        """For JSON."""
+        left = {"open": len(self._open)} if self._open else {}
+        return dict(self._outcomes) | left
+
+    def __str__(self) -> str:
+        counts = self.to_dict()
+        if not counts:
+            return "no calls"
+        return f"{plural(sum(counts.values()), 'call')}: {', '.join(f'{n} {name}' for name, n in counts.items())}"
+
+
+def is_conversation(event: ToolEvent) -> bool:
+    """Whether an event is part of the operator's talk with an agent."""
+    return event.skill == "say" or event.skill.endswith("_say")
+
+
+def _only_looks(event: ToolEvent) -> bool:
+    """Whether an event is part of a console's look at an agent, which changes nothing."""
+    namespace = event.module.rpartition("/")[0].replace("/", "_")
+    return event.skill.removeprefix(f"{namespace}_") in _LOOKS
+
+
+class _Labels:
+    """Names for open calls: the skill, with a number where it runs more than once at a time."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, dict[str, int]] = {}
+
+    def of(self, event: ToolEvent) -> str:
+        numbers = self._numbers.setdefault(event.skill, {})
+        if event.call_id not in numbers:
+            numbers[event.call_id] = next(n for n in range(1, len(numbers) + 2) if n not in numbers.values())
+        number = numbers[event.call_id]
+        return event.skill if number == 1 else f"{event.skill} #{number}"
+
+    def forget(self, event: ToolEvent) -> None:
+        self._numbers.get(event.skill, {}).pop(event.call_id, None)
+
+
+def _told(event: ToolEvent) -> tuple[str, str]:
+    """Text and style of an event that stays on the screen."""
+    if event.type == "open":
+        arguments = event.data.get("arguments")
+        given = arguments if isinstance(arguments, Mapping) else {}
+        listed = ", ".join(f"{name}={shortened(json.dumps(v, ensure_ascii=False), 80)}" for name, v in given.items())
+        return f"began ({listed})  [{event.call_id}]", "cyan"
+    if event.type == "gap":
+        return f"some events are lost: {event.text}", "red"
+    if event.outcome is None:
+        return event.text, "cyan"
+    style = _OUTCOME_STYLES.get(event.outcome, "red")
+    return (event.outcome if event.text in ("", "done") else f"{event.outcome}: {event.text}"), style
+
+
+def _figures(data: Mapping[str, Any]) -> str:
+    """The numbers that came with an event, as far as they fit on a line."""
+    numbers = {name: v for name, v in data.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    listed = ", ".join(f"{name} {value:.3g}" for name, value in list(numbers.items())[:_SHOWN_FIGURES])
+    return f"  ({listed})" if listed else ""

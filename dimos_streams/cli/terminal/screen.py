@@ -1,0 +1,175 @@
+"""Where lines go: plain ones for pipes and files; on a terminal, progress on lines that change in place."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from dimos_streams.cli.terminal.output import write_lines
+from dimos_streams.printable import printable
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
+
+_LABEL_WIDTH = 16
+_NARROWEST = 20
+_PROGRESS_EVERY_S = 1.0
+_REDRAW_EVERY_S = 0.08
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line for a person: when (seconds since the beginning), who, what."""
+
+    time_s: float
+    label: str
+    text: str
+    style: str = ""
+    """Rich's name of a style for the label."""
+
+    def parts(self, width: int = 0) -> tuple[str, str, str]:
+        """Time, label and text, padded so that they make a line together; further lines are indented.
+
+        If a width is given, the text is wrapped between words. What has no spaces (a path, a URL) stays whole.
+        """
+        time, label = f"{self.time_s:8.2f}  ", f"{printable(self.label):<{_LABEL_WIDTH}}  "
+        indent = len(time + label)
+        lines = [printable(line) for line in self.text.splitlines()]
+        if width > indent + _NARROWEST:
+            wrapper = textwrap.TextWrapper(width - indent, break_long_words=False, break_on_hyphens=False)
+            lines = [part for line in lines for part in wrapper.wrap(line) or [""]]
+        return time, label, f"\n{'':{indent}}".join(lines)
+
+    def __str__(self) -> str:
+        return "".join(self.parts()).rstrip()
+
+
+class Screen(Protocol):
+    """Shows lines that stay and, by key, the newest progress of whatever is under way."""
+
+    def show(self, line: Line) -> None:
+        """Show a line that stays."""
+
+    def progress(self, key: str, line: Line) -> None:
+        """Show how something stands; the next progress of the same key replaces it."""
+
+    def forget(self, key: str) -> None:
+        """What had this key is over."""
+
+    def close(self) -> None:
+        """Leave only the lines that stay. Twice is fine."""
+
+
+class PlainScreen:
+    """Prints everything, of each key's progress at most one line a second."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, float] = {}
+
+    def show(self, line: Line) -> None:
+        """See ``Screen``."""
+        write_lines(str(line))
+
+    def progress(self, key: str, line: Line) -> None:
+        """See ``Screen``."""
+        if line.time_s - self._shown.get(key, float("-inf")) >= _PROGRESS_EVERY_S:
+            self._shown[key] = line.time_s
+            write_lines(str(line))
+
+    def forget(self, key: str) -> None:
+        """See ``Screen``."""
+        self._shown.pop(key, None)
+
+    def close(self) -> None:
+        """See ``Screen``."""
+
+
+class LogScreen:
+    """Logs lines that stay; progress is too much for a log."""
+
+    def __init__(self) -> None:
+        self._logger = logging.getLogger("dimos_streams.run")
+
+    def show(self, line: Line) -> None:
+        """See ``Screen``."""
+        self._logger.info("%s: %s", line.label, line.text)
+
+    def progress(self, key: str, line: Line) -> None:
+        """See ``Screen``."""
+
+    def forget(self, key: str) -> None:
+        """See ``Screen``."""
+
+    def close(self) -> None:
+        """See ``Screen``."""
+
+
+class TerminalScreen:
+    """Keeps the progress of each key on a line of its own below all others."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, Line] = {}
+        self._live: Live | None = None
+        self._drawn_s = float("-inf")
+
+    def show(self, line: Line) -> None:
+        """See ``Screen``."""
+        console = self._started().console
+        console.print(_styled(line, "bold", console.width), soft_wrap=True, highlight=False)
+
+    def progress(self, key: str, line: Line) -> None:
+        """See ``Screen``."""
+        self._lines[key] = line
+        if abs(line.time_s - self._drawn_s) >= _REDRAW_EVERY_S:
+            self._drawn_s = line.time_s
+            self._draw()
+
+    def forget(self, key: str) -> None:
+        """See ``Screen``."""
+        if self._lines.pop(key, None) is not None:
+            self._draw()
+
+    def close(self) -> None:
+        """See ``Screen``."""
+        self._lines.clear()
+        if self._live is not None:
+            self._draw()
+            self._live.stop()
+            self._live = None
+
+    def _draw(self) -> None:
+        from rich.console import Group
+
+        live = self._started()
+        lines = [_styled(line, "dim") for line in self._lines.values()]
+        for line in lines:
+            # Room is left for the ^C that a terminal shows.
+            line.truncate(max(1, live.console.width - 3), overflow="ellipsis")
+        live.update(Group(*lines), refresh=True)
+
+    def _started(self) -> Live:
+        if self._live is None:
+            from rich.console import Console, Group
+            from rich.live import Live
+
+            # It redraws when we say so: no thread is needed.
+            self._live = Live(Group(), console=Console(), auto_refresh=False, transient=True)
+            self._live.start()
+        return self._live
+
+
+def create_screen(*, plain: bool = False) -> Screen:
+    """The screen that fits standard output."""
+    return PlainScreen() if plain or not sys.stdout.isatty() else TerminalScreen()
+
+
+def _styled(line: Line, weight: str, width: int = 0) -> Text:
+    """A line in colours, wrapped between words if a width is given."""
+    from rich.text import Text
+
+    time, label, text = line.parts(width)
+    return Text.assemble((time, "dim"), (label, f"{weight} {line.style}".strip()), text)
