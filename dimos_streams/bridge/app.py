@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Header, Query, Response
 from fastapi.responses import JSONResponse
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
@@ -18,12 +19,11 @@ from dimos_streams.bridge.broker import Broker
 from dimos_streams.bridge.call_pages import DEFAULT_LIMIT, MAX_LIMIT, BadCursorError, CallQuery, Cursor
 from dimos_streams.bridge.dashboard.routes import PATHS, mount_dashboard
 from dimos_streams.bridge.event_stream import EventStream
-from dimos_streams.bridge.exposition import CONTENT_TYPE
 from dimos_streams.bridge.guard import Guard
 from dimos_streams.bridge.hub import Hub
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
-from dimos_streams.bridge.metrics import metrics
+from dimos_streams.bridge.metrics import registry_of
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.bridge.strict_json import StrictJsonRoute
@@ -135,9 +135,11 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
             },
         }
 
+    registry = registry_of(broker, hub)
+
     @app.get("/metrics")
-    async def prometheus_metrics() -> Response:
-        return Response(metrics(broker, hub), media_type=CONTENT_TYPE)
+    async def metrics() -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     @app.get("/skills")
     async def skills() -> list[OfferedSkill]:

@@ -118,7 +118,7 @@ class PartGateway:
                     send_timeout_s=bridge.config.send_timeout_s,
                     abort=lambda client: None,
                 )
-                await self._part.ask(stream({}, connection.receive, connection.send))
+                await self._part.ask(stream({"type": "http", "method": "GET"}, connection.receive, connection.send))
             except PartDownError:
                 pass  # the client sees its connection end
             finally:

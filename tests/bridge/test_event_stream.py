@@ -51,7 +51,9 @@ def stream(hub: Hub, client: Client, *, ping_s: float, send_timeout_s: float) ->
         send_timeout_s=send_timeout_s,
         abort=client.abort,
     )
-    return asyncio.get_running_loop().create_task(response({"type": "http"}, client.receive, client.send))
+    return asyncio.get_running_loop().create_task(
+        response({"type": "http", "method": "GET"}, client.receive, client.send)
+    )
 
 
 def test_a_client_that_was_idle_has_the_whole_time_for_the_next_chunk(opened: OpenJournal) -> None:
@@ -87,5 +89,18 @@ def test_a_ping_comes_when_nothing_was_sent_for_its_period(takes_s: float, opene
         assert 1.0 <= ping - takes_s - before <= 1.26
         hub.close()
         await streaming
+
+    run_virtual(check())
+
+
+def test_nothing_of_a_stream_is_left_on_the_loop(opened: OpenJournal) -> None:
+    async def check() -> None:
+        hub, client = Hub(opened(), HubLimits()), Client()
+        streaming = stream(hub, client, ping_s=1.0, send_timeout_s=5.0)
+        await until(lambda: client.chunks)
+        hub.close()
+        await streaming
+        assert asyncio.all_tasks() == {asyncio.current_task()}, "a watcher that polls would keep virtual time going"
+        assert hub.statistics().readers == 0
 
     run_virtual(check())

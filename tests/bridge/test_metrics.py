@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import re
 
-from dimos_streams.bridge.exposition import Exposition
+from prometheus_client.parser import text_string_to_metric_families
+
+from dimos_streams.bridge.metrics import registry_of
 from tests.bridge.serving import served
 from tests.bridge.test_http import until_closed
 
@@ -71,13 +73,20 @@ def test_the_page_shows_what_happened() -> None:
         assert ("dimos_streams_lease_held", "base") not in after
 
 
-def test_names_and_labels_are_escaped() -> None:
-    page = Exposition("x")
-    page.counter("a", 'of "b"\\\nc', {'q"\\\n': 1}, "of")
-    page.gauge("b", "", float("inf"))
-    page.gauge("c", "", True)
-    assert page.text() == (
-        '# HELP x_a_total of "b"\\\\\\nc\n# TYPE x_a_total counter\nx_a_total{of="q\\"\\\\\\n"} 1\n'
-        "# HELP x_b \n# TYPE x_b gauge\nx_b inf\n"
-        "# HELP x_c \n# TYPE x_c gauge\nx_c 1\n"
-    )
+def test_label_values_are_escaped_and_every_bridge_of_a_process_has_metrics_of_its_own() -> None:
+    name = 'a "b"\\\nc'
+    with served() as bridge, served() as other:
+        bridge.broker.ledger.leases.take("somebody", {name})
+        page = bridge.get("/metrics").text
+        assert r'dimos_streams_lease_held{resource="a \"b\"\\\nc"} 1.0' in page.splitlines()
+        (held,) = (each for each in text_string_to_metric_families(page) if each.name == "dimos_streams_lease_held")
+        assert [sample.labels for sample in held.samples] == [{"resource": name}]
+        assert "lease_held{" not in other.get("/metrics").text
+
+
+def test_a_scrape_reads_the_counters_of_that_moment() -> None:
+    with served() as bridge:
+        registry = registry_of(bridge.broker, bridge.scene.bridge.hub)
+        for count in (3, 5):
+            bridge.broker.ledger.ignored = count
+            assert registry.get_sample_value("dimos_streams_events_ignored_total") == count
