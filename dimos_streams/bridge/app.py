@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Header, Query, Response
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
+from dimos_streams import __version__
 from dimos_streams.bridge import problems
 from dimos_streams.bridge.broker import Broker
 from dimos_streams.bridge.call_pages import DEFAULT_LIMIT, MAX_LIMIT, BadCursorError, CallQuery, Cursor
@@ -86,7 +86,7 @@ def create_app(
     files can't be written, empty if they can."""
     options = streams or StreamOptions()
     abort = abort or (lambda client: None)
-    app = FastAPI(title="dimos-streams bridge", version=_version(), docs_url=None, redoc_url=None)
+    app = FastAPI(title="dimos-streams bridge", version=__version__, docs_url=None, redoc_url=None)
     app.router.route_class = StrictJsonRoute
     problems.install(app)
 
@@ -230,10 +230,3 @@ def _after(last_event_id: str | None, from_place: int | None) -> int | None:
             raise HTTPException(400, f"Last-Event-ID {last_event_id[:50]!r} is not a place")
         return int(last_event_id)
     return None if from_place is None else max(0, from_place - 1)
-
-
-def _version() -> str:
-    try:
-        return version("dimos-streams")
-    except PackageNotFoundError:  # run from a source tree
-        return "0"

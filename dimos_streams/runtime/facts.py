@@ -8,8 +8,9 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from dimos_streams import __version__
+
 _PACKAGES = (
-    "dimos-streams",
     "numpy",
     "mujoco-core",
     "mujoco",
@@ -36,6 +37,7 @@ def run_facts() -> dict[str, str]:
         "processor": _processor(),
         "libm_features": " ".join(feature for feature in _WITH_LIBM if feature in _cpu_flags()),
         "numpy_features": _numpy_features(),
+        "dimos-streams": __version__,
     }
     for package in _PACKAGES:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -9,6 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from dimos_streams import __version__
 
 ROOT = Path(__file__).parents[2]
 LINKED = {
@@ -58,6 +61,24 @@ def test_sdist_has_what_a_contributor_needs(built: Path) -> None:
     assert needed <= names
     assert "lcm_types/dimos_streams/ToolStreamEvent.lcm" in names
     assert not any("__pycache__" in name for name in names)
+
+
+@pytest.mark.timeout(180)
+def test_the_version_stands_in_one_place(built: Path) -> None:
+    wheel = next(built.glob("*.whl"))
+    assert wheel.name.split("-")[1] == __version__
+    stated = [
+        path.relative_to(ROOT).as_posix()
+        for path in sorted([ROOT / "pyproject.toml", *(ROOT / "dimos_streams").rglob("*.py")])
+        if f'"{__version__}"' in path.read_text()
+    ]
+    assert stated == ["dimos_streams/__init__.py"]
+
+
+def test_the_newest_changes_are_of_this_version() -> None:
+    newest = re.search(r"^## \[(.+)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == __version__
 
 
 @pytest.mark.parametrize("name", sorted(LINKED))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from dimos_streams import clock
+from dimos_streams import __version__, clock
 from dimos_streams.bridge.broker import Broker, UnknownCallError
 from dimos_streams.bridge.hub import Hub
 from dimos_streams.bridge.mcp.messages import (
@@ -63,7 +62,7 @@ class McpServer:
         value = {
             "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
             "capabilities": {"tools": {"listChanged": True}},
-            "serverInfo": {"name": "dimos-streams", "version": _version()},
+            "serverInfo": {"name": "dimos-streams", "version": __version__},
             "instructions": _INSTRUCTIONS,
         }
         return session, result(request.id, value)
@@ -214,10 +213,3 @@ def _call_parameters(request: Incoming) -> tuple[str, dict[str, Any]]:
 def _internal_error(request: Incoming, problem: Exception) -> dict[str, Any]:
     error_id = log_internal_error(problem, f"MCP {request.method}")
     return error(request.id, INTERNAL_ERROR, f"internal error {error_id}")
-
-
-def _version() -> str:
-    try:
-        return version("dimos-streams")
-    except PackageNotFoundError:  # run from a source tree
-        return "0"
