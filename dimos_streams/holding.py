@@ -7,6 +7,7 @@ skills read it with one ``HoldTable`` each, so they agree on who holds, and for 
 from __future__ import annotations
 
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ HOLD_PERIOD_S: Final = 0.2
 LISTEN_S: Final = 2.5 * HOLD_PERIOD_S
 """Who has listened for so long knows who holds, even if one message got lost."""
 MAX_VALID_S: Final = 60.0
-"""A hold that counts for longer without being repeated is none: nobody could let go of it after a crash."""
+"""No hold counts for longer without being repeated: nobody could let go of it after a crash."""
 MAX_SOURCES: Final = 8
 """Sources that are known at a time: with all their names, what a gate says of itself is still small."""
 REMEMBERED_S: Final = 10.0
@@ -33,6 +34,7 @@ REMEMBERED_S: Final = 10.0
 GATE: Final = "velocity_gate"
 """The key of a velocity gate's state in its module's heartbeats."""
 
+_MAX_SHOWN: Final = 50
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -44,7 +46,7 @@ class _Newest:
     at: float
 
     def holds(self, now: float) -> bool:
-        return self.message.hold and now - self.at <= self.message.valid_s
+        return self.message.hold and now - self.at <= min(self.message.valid_s, MAX_VALID_S)
 
     def precedes(self, message: Hold) -> bool:
         """Whether a message is newer. A source that was started again counts anew, but its clock has gone on."""
@@ -55,8 +57,9 @@ class HoldTable:
     """Who holds the robot still. Time is handed in, in seconds of any clock that does not go back; it is the reader's
     own, so no clock of another machine matters.
 
-    A message is skipped, with a limited line in the log, if its source is no name or it counts for no sensible time,
-    and without one if a newer one of its source has come before.
+    A hold that wants to count for longer than ``MAX_VALID_S`` counts for so long. One that is damaged is skipped: its
+    source is no name, or ``valid_s`` is not finite, or not more than 0; a release may say 0. Both show in a limited
+    line in the log and in ``note``. A message is skipped without a word if a newer one of its source came before.
     """
 
     def __init__(self, reader: str = "") -> None:
@@ -65,14 +68,18 @@ class HoldTable:
         self._newest: OrderedDict[str, _Newest] = OrderedDict()
         self.skipped = 0
         """Messages that were no holds."""
+        self._odd, self._odd_until = "", 0.0
 
     def take(self, message: Hold, now: float) -> None:
         """Take a message in the order in which it came."""
         problem = _problem_of(message) or self._no_room(message.source, now)
         if problem:
             self.skipped += 1
-            _log.warning("%s: skipped a hold of %r: %s", self._reader, message.source, problem)
+            self._say(f"skipped a hold of {message.source[:_MAX_SHOWN]!r}: {problem}", now)
             return
+        if message.hold and message.valid_s > MAX_VALID_S:
+            valid = f"valid_s is {message.valid_s!r}; at most {MAX_VALID_S:g} s are valid"
+            self._say(f"a hold of {message.source[:_MAX_SHOWN]!r} counts for {MAX_VALID_S:g} s only: {valid}", now)
         known = self._newest.get(message.source)
         if known is None or known.precedes(message) or now - known.at > REMEMBERED_S:
             self._newest[message.source] = _Newest(message, now)
@@ -84,6 +91,14 @@ class HoldTable:
     def held(self, now: float) -> bool:
         """Whether anybody holds: until it lets go, or was silent for as long as its newest message counts."""
         return any(newest.holds(now) for newest in self._newest.values())
+
+    def note(self, now: float) -> str:
+        """For operators: what was odd in the newest odd message of the last ``MAX_VALID_S``, empty for nothing."""
+        return self._odd if now < self._odd_until else ""
+
+    def _say(self, odd: str, now: float) -> None:
+        self._odd, self._odd_until = odd, now + MAX_VALID_S
+        _log.warning("%s: %s", self._reader, odd)
 
     def _no_room(self, source: str, now: float) -> str:
         """Why a new source can't be taken; forgets one that does not hold, if need be and possible."""
@@ -148,6 +163,7 @@ def _problem_of(message: Hold) -> str:
     """What is wrong with a message, empty for nothing."""
     if not (message.source and is_name(message.source) and len(message.source.encode()) <= MAX_NAME):
         return f"its source is empty, has more than {MAX_NAME} bytes or is not printable"
-    if not 0.0 < message.valid_s <= MAX_VALID_S:
-        return f"valid_s is {message.valid_s!r}; more than 0 and at most {MAX_VALID_S:g} s are valid"
+    valid_s = message.valid_s
+    if not math.isfinite(valid_s) or valid_s < 0.0 or (message.hold and valid_s == 0.0):
+        return f"valid_s is {valid_s!r}; more than 0 and at most {MAX_VALID_S:g} s are valid"
     return ""

@@ -48,8 +48,8 @@ class VelocityGate(Module):
 
     `teleop_vel` outranks `skill_vel`. While somebody holds, skills can't move the base; teleop still can. Nor can
     they for `LISTEN_S` after its start, or after it was held up for so long: who held before has to be heard first.
-    Its heartbeats say for whom it holds, see `GateState`. Publishes at 20 Hz while somebody commands, then a few
-    zeros, then nothing: whoever else drives the base is not braked.
+    Its heartbeats say for whom it holds, see `GateState`, and as its health what was odd in a hold. Publishes at
+    20 Hz while somebody commands, then a few zeros, then nothing: whoever else drives the base is not braked.
     """
 
     config: VelocityGateConfig
@@ -107,6 +107,7 @@ class VelocityGate(Module):
 
     def _tell(self, now: float, *, still: bool) -> None:
         """Say what operators have to know, once it is done."""
+        self.health = self.logic.holds.note(now) or "ok"
         state = GateState(listens=self.hold.wired, holds=self.logic.holds.sources(now), still=still)
         self.report_state({GATE: state.model_dump(mode="json")})
 

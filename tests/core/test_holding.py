@@ -88,8 +88,8 @@ def test_a_source_whose_clock_was_put_back_while_it_was_restarted_is_believed_af
         (hold(2, False, valid_s=math.nan), "valid_s is nan; more than 0 and at most 60 s are valid"),
         (hold(2, False, valid_s=math.inf), "valid_s is inf"),
         (hold(2, False, valid_s=-1.0), "valid_s is -1.0"),
-        (hold(2, False, valid_s=0.0), "valid_s is 0.0"),
-        (hold(2, False, valid_s=MAX_VALID_S + 1), "valid_s is 61.0"),
+        (hold(2, valid_s=0.0), "valid_s is 0.0"),
+        (hold(2, valid_s=-1e308), "valid_s is -1e+308"),
         (hold(2, source=""), "its source is empty"),
         (hold(2, source="x" * 201), "more than 200 bytes"),
         (hold(2, source="a\nb"), "not printable"),
@@ -109,6 +109,37 @@ def test_what_is_no_hold_changes_nothing_and_is_logged(
     (line,) = caplog.messages
     assert "gate: skipped a hold of" in line
     assert why in line
+    assert why in table.note(1.0 + MAX_VALID_S - 0.1)
+    assert table.note(1.0 + MAX_VALID_S) == ""
+
+
+@pytest.mark.feature("B3")
+@pytest.mark.parametrize("valid_s", [MAX_VALID_S + 1, 3600.0, 1e308])
+def test_a_sound_hold_for_too_long_holds_for_the_longest_time_and_is_noted(
+    valid_s: float, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dimos_streams.holding._log._last", {})
+    table = HoldTable("gate")
+    with caplog.at_level(logging.WARNING):
+        table.take(hold(1, source="console", valid_s=valid_s), 1.0)
+    assert table.sources(1.0 + MAX_VALID_S) == ("console",)
+    assert not table.held(1.1 + MAX_VALID_S)
+    said = f"a hold of 'console' counts for 60 s only: valid_s is {valid_s!r}; at most 60 s are valid"
+    assert f"gate: {said}" in caplog.text
+    assert table.note(2.0) == said
+    assert table.skipped == 0
+    table.take(hold(2, source="console", valid_s=valid_s), 100.0)
+    table.take(hold(3, False, source="console", valid_s=0.0), 100.0)
+    assert not table.held(100.0), "for how long somebody lets go is no question"
+
+
+@pytest.mark.feature("B3")
+def test_damaged_holds_hold_nothing_however_many_come() -> None:
+    table = HoldTable()
+    for seq in range(1, 1000):
+        for damaged in ({"valid_s": math.nan}, {"valid_s": math.inf}, {"source": "", "valid_s": 1e308}):
+            table.take(hold(seq, **damaged), 0.1 * seq)
+        assert not table.held(0.1 * seq)
 
 
 def test_sources_are_bounded_and_no_flood_lets_the_robot_go() -> None:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from dimos_streams import clock
 from dimos_streams.bus import create_bus
-from dimos_streams.holding import HOLD_PERIOD_S, LISTEN_S
+from dimos_streams.holding import HOLD_PERIOD_S, LISTEN_S, MAX_VALID_S
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import Hold
@@ -230,3 +230,23 @@ def test_a_gate_that_was_held_up_listens_again_and_one_that_hears_no_holds_need_
 def test_a_timeout_beyond_the_promise_is_refused() -> None:
     with pytest.raises(ValidationError, match="command_timeout_s"):
         VelocityGate({"command_timeout_s": 0.6})
+
+
+@pytest.mark.feature("B3")
+def test_its_health_says_what_was_odd_about_a_hold_for_a_while() -> None:
+    async def main() -> None:
+        async with ModuleHarness(VelocityGate, unwired=("scan",)) as harness:
+            await asyncio.sleep(1.0)
+            harness.feed("hold", Hold(utime=1, seq=1, source="console", hold=True, valid_s=3600.0))
+            await command_for(harness, FORWARD, 1.0)
+            assert harness.sent("cmd_vel")[-1] == Twist()
+            assert "hold of 'console' counts for 60 s only: valid_s is 3600.0" in harness.module.health
+            harness.feed("hold", Hold(utime=1, seq=1, source="", hold=True, valid_s=5.0))
+            await asyncio.sleep(0.2)
+            assert "skipped a hold of '': its source is empty" in harness.module.health
+            await asyncio.sleep(MAX_VALID_S + 0.1)
+            assert harness.module.health == "ok"
+            await command_for(harness, FORWARD, 1.0)
+            assert harness.sent("cmd_vel")[-1].linear.x > 0.2
+
+    run_virtual(main())

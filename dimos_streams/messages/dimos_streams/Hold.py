@@ -6,7 +6,7 @@ import struct
 from dimos_streams.messages.base import Message
 
 class Hold(Message):
-    """ Somebody wants the robot still, or no longer. Repeated while it lasts. """
+    """ Somebody wants the robot still, or no longer. Repeated while it lasts, at least every 0.2 s. """
 
     msg_name = "dimos_streams.Hold"
 
@@ -25,7 +25,7 @@ class Hold(Message):
 
         self.source = ""
         """
-        Who holds: the name of a module, of an agent for instance.
+        Who holds: the name of a module, of an agent for instance; 1 to 200 bytes, printable.
         LCM Type: string
         """
 
@@ -43,7 +43,8 @@ class Hold(Message):
 
         self.valid_s = 0.0
         """
-        How long it counts from its arrival without being repeated, s.
+        How long a hold counts from its arrival without being repeated, s; more than 0, and for more than 60 it counts for
+        60. In a release it says nothing.
         LCM Type: double
         """
 

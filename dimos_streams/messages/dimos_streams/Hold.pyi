@@ -3,7 +3,7 @@
 from dimos_streams.messages.base import Message
 
 class Hold(Message):
-    """Somebody wants the robot still, or no longer. Repeated while it lasts."""
+    """Somebody wants the robot still, or no longer. Repeated while it lasts, at least every 0.2 s."""
 
     utime: int
     source: str
