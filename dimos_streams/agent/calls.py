@@ -165,6 +165,17 @@ class CallManager:
             except SkillError as error:
                 _logger.warning("call %s of %s can't be cancelled: %s", call.call_id, call.skill, error)
 
+    async def cancel_any(self, call_id: str, reason: str) -> None:
+        """Ask a call to end, whoever has begun it. Raises ``SkillError`` if it can't be asked."""
+        if (call := self._open.get(call_id)) is not None:
+            call.withdraw(reason)
+        await self._gateway.cancel(call_id, reason)
+
+    async def open_view(self, call_id: str) -> CallView | None:
+        """A call that is open, whoever has begun it; None for any other. Raises ``SkillError``."""
+        views = await self._gateway.calls(open_only=True)
+        return next((view for view in views if view.call_id == call_id), None)
+
     async def end(
         self, calls: Iterable[OpenCall], reason: str, *, bound_s: float, outcome: Outcome = Outcome.CANCELLED
     ) -> tuple[OpenCall, ...]:

@@ -14,6 +14,7 @@ from dimos_streams.agent.gates.base import Allow, CallRequest, Refuse, ToolReque
 from dimos_streams.agent.missions import all_ended, ids
 from dimos_streams.agent.models.base import STALE, Speaker
 from dimos_streams.agent.open_call import OpenCall
+from dimos_streams.agent.replacing import Replacement
 from dimos_streams.agent.scheduling import groups, run_in_order
 from dimos_streams.agent.telling import answer_text, failed
 from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
@@ -194,32 +195,15 @@ class Execution:
         return CallResult(text, call=call, note=verdict.note)
 
     async def _start(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall | Refuse:
-        """Begin an allowed call. Between the last look at the operator's wishes, and at the world, and the call
-        nothing else runs."""
-        parts = self._parts
+        """Begin an allowed call."""
         try:
-            # It may have been paused while somebody thought about an approval.
-            await parts.control.unpaused()
-            if self._turn.interruption:
-                raise asyncio.CancelledError
-            refusal = Refuse(STALE, charged=False) if self._turn.stale else allowed.again(allowed.arguments)
-            if refusal is not None:
-                allowed.give_back()
-                return refusal
-            self._run_event(tool_call_id, skill.name, allowed.arguments)
-            call = await parts.calls.start(
-                skill.name,
-                allowed.arguments,
-                self._turn.missions,
-                on_duplicate=allowed.on_duplicate,
-                deliver=parts.deliver,
-                time_limit_s=parts.settings.call_timeout_s,
-            )
-        except BaseException as error:
+            call = await self._begin(tool_call_id, skill, allowed)
+        except BaseException:
             allowed.give_back()
-            if isinstance(error, CallRejectedError):
-                await self._not_replaced(skill, allowed, error)
             raise
+        if isinstance(call, Refuse):
+            allowed.give_back()
+            return call
         self._begun[tool_call_id] = call
         self._turn.emit(
             EventKind.CALL_OPEN,
@@ -233,11 +217,34 @@ class Execution:
         )
         return call
 
-    async def _not_replaced(self, skill: OfferedSkill, allowed: Allow, error: CallRejectedError) -> None:
-        """Give a call up that was to make way for this one and did not end when it was cancelled."""
-        if (allowed.on_duplicate or skill.on_duplicate) == "replace" and not skill.protected:
-            stubborn = [c for c in self._parts.calls.open if (c.call_id, c.skill) == (error.holder, skill.name)]
-            await self._parts.calls.give_up(stubborn, "another call was to take its place")
+    async def _begin(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall | Refuse:
+        """Begin it as soon as nothing is in its way that it may replace. Between the last look at the operator's
+        wishes, and at the world, and the call nothing else runs."""
+        parts = self._parts
+        replacement = Replacement(parts.calls, skill, allowed.arguments, allowed.on_duplicate)
+        asked = False
+        while True:
+            # It may have been paused while somebody thought about an approval.
+            await parts.control.unpaused()
+            if self._turn.interruption:
+                raise asyncio.CancelledError
+            refusal = Refuse(STALE, charged=False) if self._turn.stale else allowed.again(allowed.arguments)
+            if refusal is not None:
+                return refusal
+            if not asked:
+                self._run_event(tool_call_id, skill.name, allowed.arguments)
+                asked = True
+            try:
+                return await parts.calls.start(
+                    skill.name,
+                    allowed.arguments,
+                    self._turn.missions,
+                    on_duplicate=replacement.on_duplicate,
+                    deliver=parts.deliver,
+                    time_limit_s=parts.settings.call_timeout_s,
+                )
+            except CallRejectedError as error:
+                await replacement.make_way(error)
 
     def _run_event(self, tool_call_id: str, skill: str, arguments: object) -> None:
         self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments)

@@ -13,7 +13,7 @@ from dimos_streams.agent.stopping import RobotState
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from tests.agent.policies.parts import Brain, decide, robot_stage
-from tests.agent.policies.test_on_behalf import round_with, world
+from tests.agent.policies.test_on_behalf import World, round_with, world
 from tests.agent.stage import NoConfig, Stage
 from tests.helpers import run_virtual, until
 
@@ -154,10 +154,11 @@ class Creeping(Module):
 
     config: NoConfig
     log_: list[float]
+    ending: bool
 
     async def start(self) -> None:
         """See ``Module``."""
-        self.log_ = []
+        self.log_, self.ending = [], False
 
     @skill(motion=True, on_duplicate="replace")
     async def creep(self, call: Call, distance_m: float) -> None:
@@ -167,7 +168,9 @@ class Creeping(Module):
             await call.update("creeping")
             await asyncio.sleep(60)
         finally:
+            self.ending = True
             await asyncio.sleep(0.3)
+            self.ending = False
 
 
 @pytest.mark.feature("B8")
@@ -203,5 +206,75 @@ def test_a_permission_that_a_pause_has_held_is_looked_at_again() -> None:
             await w.operator("resume")
             assert "restricted zone 'lab'" in (await w.lookout_closed("round")).text
             assert robot.log_ == [0.1]
+
+    run_virtual(main())
+
+
+def results(w: World) -> list[str]:
+    return [entry.text for entry in w.agent.conversation.entries if entry.role == "tool"]
+
+
+def creeping(*distances: float) -> Brain:
+    return Brain(*([("creep", {"distance_m": distance})] for distance in distances), "ok")
+
+
+@pytest.mark.feature("B8", "E2")
+def test_a_call_that_replaces_another_is_judged_from_where_that_has_left_the_robot() -> None:
+    async def main() -> None:
+        robot = Creeping(name="creeping")
+        async with world(creeping(0.1, -1.6), robot, zones=[LAB]) as w:
+            stand(w.agent)
+            await w.say()
+            await until(lambda: robot.ending)
+            stand(w.agent, yaw=math.pi)
+            await until(lambda: len(results(w)) == 2)
+            assert "restricted zone 'lab'" in results(w)[1]
+            assert robot.log_ == [0.1]
+            assert not robot.ending
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B8", "E2")
+def test_a_call_does_not_take_the_place_of_another_that_is_refused_itself() -> None:
+    async def main() -> None:
+        robot = Creeping(name="creeping")
+        async with world(creeping(0.1, 1.6), robot, zones=[LAB]) as w:
+            stand(w.agent)
+            await w.say()
+            await until(lambda: len(results(w)) == 2)
+            assert "restricted zone 'lab'" in results(w)[1]
+            (old,) = await w.views("creep")
+            assert old.state == "open", "it goes on"
+            assert not robot.ending
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B8", "E2")
+def test_a_call_whose_predecessor_ends_in_a_pause_begins_after_it() -> None:
+    async def main() -> None:
+        robot = Creeping(name="creeping")
+        async with world(creeping(0.1, 0.2), robot) as w:
+            await w.say()
+            await until(lambda: robot.ending)
+            await w.operator("pause")
+            await asyncio.sleep(5)
+            assert robot.log_ == [0.1]
+            await w.operator("resume")
+            await until(lambda: robot.log_ == [0.1, 0.2])
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("E2")
+def test_a_call_may_take_the_place_of_somebody_elses() -> None:
+    async def main() -> None:
+        robot = Creeping(name="creeping")
+        async with world(creeping(0.2), robot) as w:
+            await w.call("creep", distance_m=0.1)
+            await w.say()
+            await until(lambda: robot.log_ == [0.1, 0.2])
+            assert (await w.views("creep"))[0].text == "replaced by another call of 'creep'"
 
     run_virtual(main())

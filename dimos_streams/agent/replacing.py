@@ -1,0 +1,70 @@
+"""A call that takes the place of one that runs: that one is ended first, and the world looked at again after that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dimos_streams import clock
+from dimos_streams.agent.calls import CallManager
+from dimos_streams.errors import CallRejectedError
+from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
+
+REPLACE_S: Final = 10.0
+"""For a call to end whose place another one takes."""
+_LOOK_S: Final = 0.05
+
+
+class Replacement:
+    """Makes way for one call that may replace its twins.
+
+    The bridge would do that, too, but would begin the call right when the old one has ended: with nobody looking at
+    where that has left the robot, or whether the operator has paused meanwhile. So the call is asked for with
+    ``reject``; what the bridge names as the twin in its way is ended, and the call is asked for again.
+    """
+
+    def __init__(
+        self,
+        calls: CallManager,
+        skill: OfferedSkill,
+        arguments: Mapping[str, Any],
+        on_duplicate: OnDuplicate | None,
+    ) -> None:
+        self._calls = calls
+        self._skill = skill
+        self._arguments = arguments
+        self._replaces = (on_duplicate or skill.on_duplicate) == "replace" and not skill.protected
+        self.on_duplicate: OnDuplicate | None = "reject" if self._replaces else on_duplicate
+        """What the bridge is to be asked for."""
+
+    async def make_way(self, rejected: CallRejectedError) -> None:
+        """End the call that is in the way, and wait for that; then the new one may be tried again.
+
+        Raises ``rejected`` if that is no twin, and another ``CallRejectedError`` if it does not end in time.
+        """
+        if not (self._replaces and rejected.holder):
+            raise rejected
+        holder = await self._calls.open_view(rejected.holder)
+        if holder is None:  # it has ended since
+            return
+        if not self._is_twin(holder):
+            raise rejected
+        await self._calls.cancel_any(holder.call_id, f"replaced by another call of {self._skill.name!r}")
+        deadline = clock.monotonic() + REPLACE_S
+        while await self._calls.open_view(holder.call_id) is not None:
+            if clock.monotonic() >= deadline:
+                await self._give_up(holder.call_id)
+            await asyncio.sleep(_LOOK_S)
+
+    def _is_twin(self, other: CallView) -> bool:
+        same = self._skill.duplicate_scope == "name" or other.arguments == self._arguments
+        return other.skill == self._skill.name and same
+
+    async def _give_up(self, call_id: str) -> None:
+        """An own call that does not end when it is cancelled may drive on. Raises ``CallRejectedError``."""
+        stubborn = [call for call in self._calls.open if call.call_id == call_id]
+        await self._calls.give_up(stubborn, "another call was to take its place")
+        text = f"call {call_id!r} was to be replaced but did not end within {REPLACE_S:g} s"
+        raise CallRejectedError(text, holder=call_id)
