@@ -195,7 +195,7 @@ class AgentCore:
 
     async def close(self) -> None:
         """Let go of everything. Twice is fine."""
-        unended = [call for call in self.calls.open if call.withdrawn and self._may_move(call.skill)]
+        unended = [call for call in self.calls.open if call.withdrawn and self.offers.may_move(call.skill)]
         if unended:
             self.control.pause(f"{listed(unended)} may still run, and the agent stopped while waiting for the end")
         self.approvals.close()
@@ -374,7 +374,7 @@ class AgentCore:
 
     async def _on_given_up(self, calls: Sequence[OpenCall]) -> str:
         """Hold the robot if calls may still move it that were to end and have not; what to say of that."""
-        moving = [call for call in calls if self._may_move(call.skill)]
+        moving = [call for call in calls if self.offers.may_move(call.skill)]
         if not moving:
             return ""
         self.control.pause(f"{listed(moving)} may still run")
@@ -391,11 +391,6 @@ class AgentCore:
         if self.stops:
             return "the operator has said stop"
         return "the agent is paused" if self.control.paused else ""
-
-    def _may_move(self, skill: str) -> bool:
-        """Whether a call of a skill may move the robot: for all that is known of it."""
-        offered = self.offers.all.get(skill)
-        return offered is None or offered.motion or bool(offered.uses)
 
     def _check_step(self, skill: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments with what they leave out.

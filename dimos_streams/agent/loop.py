@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from dimos_streams import clock
@@ -14,11 +15,12 @@ from dimos_streams.agent.aborting import Abort, AbortReport, Undo
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.intake import Intake
 from dimos_streams.agent.missions import Mission, all_ended, ids, with_parents
+from dimos_streams.agent.open_call import OpenCall, listed
 from dimos_streams.agent.parts import LoopParts
 from dimos_streams.agent.queue import CallNews, OperatorWords, QueueItem
 from dimos_streams.agent.states import LoopState, StateMachine
 from dimos_streams.agent.turn import INTERRUPTED, Ending, Turn
-from dimos_streams.agent.undo import Undoing, UndoJournal, Undone
+from dimos_streams.agent.undo import Deed, Undoing, UndoJournal, Undone
 from dimos_streams.errors import SkillError
 
 _logger = logging.getLogger(__name__)
@@ -161,10 +163,20 @@ class AgentLoop:
             self._turn.interrupt(INTERRUPTED)
 
     async def undo(self, count: int | None = 1) -> list[Undone]:
-        """Take back the newest ``count`` calls, or all, newest first. Raises ``SkillError`` while there is work."""
+        """Take back the newest ``count`` calls, or all, newest first.
+
+        Raises ``SkillError`` while there is work, or while a pause holds still what else would go on.
+        """
+        await self.parts.offers.refresh(at_once=True)
         self._check_open()
         if self.state is not LoopState.IDLE or self._commands:
             raise SkillError(f"the agent is {self.state.value}: abort first, or let it finish")
+        deeds = self._journal.newest(count)
+        if self.parts.control.paused and self._needs_motion(deeds) and (others := self._others(deeds)):
+            raise SkillError(
+                "the agent is paused: the robot has to move to go back, and then"
+                f" {listed(others)} would go on as well; `resume` first, or end all with `abort`"
+            )
         undo = Undo(count)
         self._commands.append(undo)
         self.wake()
@@ -267,17 +279,32 @@ class AgentLoop:
         return report
 
     async def _roll_back(self, abort: Abort) -> list[Undone]:
-        """Take back what the missions did. A pause is interrupted for it, since a robot that is held can't go back;
-        not where calls may still move it."""
+        """Take back what the missions did."""
+        return await self._undo(self._journal.newest(None, ids(abort.missions)))
+
+    @contextlib.contextmanager
+    def _pause_interrupted(self, deeds: Sequence[Deed]) -> Iterator[None]:
+        """A robot that is held can't go back. Not where anything else would go on with it."""
         control = self.parts.control
-        interrupts = control.paused and not self.parts.calls.given_up
+        interrupts = control.paused and self._needs_motion(deeds) and not self._others(deeds)
         if interrupts:
             control.resume()
         try:
-            return await self._undo(len(self._journal.deeds), ids(abort.missions))
+            yield
         finally:
             if interrupts:
-                control.pause("as before the rollback")
+                control.pause("as before calls were taken back")
+
+    def _needs_motion(self, deeds: Iterable[Deed]) -> bool:
+        """Whether one of them moved the robot, or what takes it back does."""
+        offers = self.parts.offers
+        undoable = [deed for deed in deeds if deed.reversible and deed.undo in offers.all]
+        return any(offers.may_move(name) for deed in undoable for name in (deed.skill, deed.undo))
+
+    def _others(self, deeds: Iterable[Deed]) -> list[OpenCall]:
+        """Calls besides these that may run."""
+        calls, own = self.parts.calls, {deed.call_id for deed in deeds}
+        return [call for call in (*calls.open, *calls.given_up) if call.call_id not in own or call in calls.given_up]
 
     async def _settle(self, abort: Abort) -> None:
         """End what is open, for as long as something new turns up, within the bound."""
@@ -304,7 +331,7 @@ class AgentLoop:
         _release(items)
 
     async def _carry_out_undo(self, undo: Undo) -> list[Undone]:
-        undone = await self._undo(undo.count, None)
+        undone = await self._undo(self._journal.newest(undo.count))
         self._close_notices(())
         return undone
 
@@ -313,26 +340,30 @@ class AgentLoop:
         if self.parts.conversation.awaits_answer:
             self.parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
 
-    async def _undo(self, count: int | None, missions: Sequence[str] | None) -> list[Undone]:
+    async def _undo(self, deeds: Sequence[Deed]) -> list[Undone]:
         """Take calls back; what could be done when that was aborted."""
         self.machine.go(LoopState.UNDOING)
         await self.parts.offers.refresh(at_once=True)
-        settings = self.parts.settings
+        control, settings = self.parts.control, self.parts.settings
         work = Undoing(
             self.parts.calls,
             self.parts.events.emit,
             settle_s=settings.abort_bound_s,
             timeout_s=settings.undo_timeout_s,
+            held=lambda deed: control.paused and self._needs_motion([deed]),
         )
-        self._undoing = asyncio.get_running_loop().create_task(
-            work.undo(self._journal.newest(count, missions), self.parts.offers.all)
-        )
+        self._undoing = asyncio.get_running_loop().create_task(self._take_back(work, deeds))
         try:
             await asyncio.wait([self._undoing])
         finally:
             self._undoing.cancel()
             self._undoing = None
         return work.done
+
+    async def _take_back(self, work: Undoing, deeds: Sequence[Deed]) -> None:
+        await work.end(deeds)
+        with self._pause_interrupted(deeds):
+            await work.undo(deeds, self.parts.offers.all)
 
     def _check_open(self) -> None:
         if self.state is LoopState.CLOSED:

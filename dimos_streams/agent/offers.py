@@ -63,6 +63,11 @@ class Offers:
         known = self._all.get(skill)
         return known is not None and (skill in self._offered or (known.motion and self._is_near(known.module)))
 
+    def may_move(self, skill: str) -> bool:
+        """Whether a call of a skill may move the robot: for all that is known of it."""
+        known = self._all.get(skill)
+        return known is None or known.motion or bool(known.uses)
+
     def _is_near(self, module: str) -> bool:
         """Whether a module is in the agent's namespace or in none: an agent does not command another one's robot."""
         namespace, slash, _ = self._module.rpartition("/")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from dimos_streams import clock
 from dimos_streams.agent.calls import CallManager
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.gates.base import Emit
@@ -18,6 +20,8 @@ from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages import AgentEvent
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import OfferedSkill
+
+_LOOK_S = 0.5
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -104,17 +108,38 @@ class UndoJournal:
 class Undoing:
     """Takes calls back."""
 
-    def __init__(self, calls: CallManager, emit: Emit, *, settle_s: float, timeout_s: float) -> None:
-        """``settle_s`` is for a call that still runs, ``timeout_s`` for each call that takes one back."""
+    def __init__(
+        self,
+        calls: CallManager,
+        emit: Emit,
+        *,
+        settle_s: float,
+        timeout_s: float,
+        held: Callable[[Deed], bool] = lambda deed: False,
+    ) -> None:
+        """``settle_s`` is for a call that still runs, ``timeout_s`` for each call that takes one back.
+
+        ``held`` is whether the robot is held still though it has to move to take a call back: that does not begin
+        then, and time stands still for what has begun.
+        """
         self._calls = calls
+        self._held = held
         self._emit = emit
         self._settle_s = settle_s
         self._timeout_s = timeout_s
+        self._running: frozenset[str] = frozenset()
         self.done: list[Undone] = []
         """So far."""
 
+    async def end(self, deeds: Iterable[Deed]) -> None:
+        """End those calls that still run, all at once: before the first of them is taken back."""
+        wanted = {deed.call_id for deed in deeds}
+        ending = [call for call in self._calls.open if call.call_id in wanted]
+        left = await self._calls.end(ending, "it is undone", bound_s=self._settle_s)
+        self._running = frozenset(call.call_id for call in left)
+
     async def undo(self, deeds: Iterable[Deed], skills: Mapping[str, OfferedSkill]) -> None:
-        """Take calls back in the order given, each after it has ended. ``skills`` are those offered now."""
+        """Take calls back in the order given, after ``end``. ``skills`` are those offered now."""
         for deed in deeds:
             self._emit(EventKind.UNDO, deed.missions, phase="start", call_id=deed.call_id, skill=deed.skill)
             how, text = await self._undo_one(deed, skills)
@@ -135,8 +160,7 @@ class Undoing:
     async def _undo_one(
         self, deed: Deed, skills: Mapping[str, OfferedSkill]
     ) -> tuple[Literal["undone", "failed", "impossible"], str]:
-        running = [call for call in self._calls.open if call.call_id == deed.call_id]
-        if await self._calls.end(running, "it is undone", bound_s=self._settle_s):
+        if deed.call_id in self._running:
             return "failed", "it still runs"
         if not deed.reversible:
             return "impossible", "what it did can't be taken back"
@@ -144,18 +168,19 @@ class Undoing:
             return "impossible", "it declares no undo"
         arguments = {"arguments": dict(deed.arguments), "result": deed.result}
         offered = skills.get(deed.undo)
+        if self._held(deed):
+            return "failed", "it needs motion, and the robot is held still"
         if offered is not None and "call_id" in offered.parameters.get("properties", {}):
             arguments["call_id"] = deed.call_id
         try:
             call = await self._calls.start(deed.undo, arguments, silent=True)
         except SkillError as error:
             return "failed", str(error)
-        return await self._ended(call)
+        return await self._ended(call, deed)
 
-    async def _ended(self, call: OpenCall) -> tuple[Literal["undone", "failed"], str]:
+    async def _ended(self, call: OpenCall, deed: Deed) -> tuple[Literal["undone", "failed"], str]:
         try:
-            async with asyncio.timeout(self._timeout_s):
-                await call.closed.wait()
+            await self._closed(call, deed)
         except TimeoutError:
             await self._calls.end([call], "undoing took too long", bound_s=self._settle_s)
             return "failed", f"{call.skill} took longer than {self._timeout_s:g} s"
@@ -166,3 +191,16 @@ class Undoing:
         if close is None or close.outcome is not Outcome.COMPLETED:
             return "failed", close.text if close else "it vanished"
         return "undone", close.text
+
+    async def _closed(self, call: OpenCall, deed: Deed) -> None:
+        """Wait for its close. Raises ``TimeoutError``."""
+        rest_s = self._timeout_s
+        while not call.closed.is_set():
+            if rest_s <= 0:
+                raise TimeoutError
+            began, held = clock.monotonic(), self._held(deed)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(rest_s, _LOOK_S)):
+                    await call.closed.wait()
+            if not held:
+                rest_s -= clock.monotonic() - began

@@ -386,7 +386,7 @@ async def undone(made: Stage) -> str:
     (call,) = made.agent.core.calls.open
     (mission,) = made.agent.core.loop.missions.values()
     deed = Deed(call_id=call.call_id, skill="drive", arguments={})
-    await Undoing(made.agent.core.calls, made.agent.core.events.emit, settle_s=1.0, timeout_s=1.0).undo([deed], {})
+    await Undoing(made.agent.core.calls, made.agent.core.events.emit, settle_s=1.0, timeout_s=1.0).end([deed])
     mission.end("cancelled")
     return "it is undone"
 

@@ -22,6 +22,8 @@ class World:
         self.most_looking = 0
         skills: dict[str, tuple[Any, Body]] = {
             "move": (offered("move", motion=True, undo="move_back"), self.move),
+            "slow": (offered("slow", motion=True, undo="slow_back"), self.look),
+            "slow_back": (offered("slow_back", audience="operator", motion=True), self.slow_back),
             "look": (offered("look", parallel_safe=True), self.look),
             "follow": (offered("follow"), self.follow),
             "drop": (offered("drop", reversible=False), self.drop),
@@ -70,6 +72,10 @@ class World:
         finally:
             self.log.append("follow ended")
         return "she has left"
+
+    async def slow_back(self, call: FakeCall) -> str:
+        await self.released.wait()
+        return "back"
 
     async def drop(self, call: FakeCall) -> str:
         self.log.append("drop")

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.agent.models.base import AssistantMessage, Message, TextDelta, ToolResultMessage, UserMessage
+from dimos_streams.agent.states import LoopState
+from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import World
@@ -112,5 +115,78 @@ def test_a_rollback_interrupts_a_pause_for_as_long_as_it_takes() -> None:
             assert paused == [False] * 4
             assert report.stays_paused
             assert rig.core.control.paused
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5")
+def test_an_undo_interrupts_a_pause_for_as_long_as_it_takes() -> None:
+    async def main() -> None:
+        world = World()
+        async with world.rig(asks(("move", {"by": 1})), says("done")) as rig:
+            await rig.over(await rig.say("go"))
+            rig.core.control.pause()
+            undoing = asyncio.ensure_future(rig.core.loop.undo())
+            await until(lambda: world.log[-1] == "back 1")
+            assert not rig.core.control.paused
+            began = clock.monotonic()
+            assert [undone.how for undone in await undoing] == ["undone"]
+            assert clock.monotonic() - began < 2.0
+            assert rig.core.control.paused
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5", "B6")
+def test_an_undo_in_a_pause_is_refused_while_something_else_would_go_on() -> None:
+    async def main() -> None:
+        world = World()
+        async with world.rig(asks(("follow", {}), ("move", {"by": 1})), says("done")) as rig:
+            await rig.say("go")
+            await until(lambda: rig.core.loop.state is LoopState.IDLE and rig.core.calls.open)
+            rig.core.control.pause()
+            began = clock.monotonic()
+            with pytest.raises(SkillError, match=r"follow \(call c0\) would go on as well; `resume` first"):
+                await rig.core.loop.undo(1)
+            assert clock.monotonic() == began
+            assert rig.core.control.paused
+            # It may be taken back together with what would go on.
+            assert [undone.how for undone in await rig.core.loop.undo(2)] == ["undone", "impossible"]
+            assert world.log[-2:] == ["follow ended", "back 1"]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5")
+def test_time_stands_still_for_an_undo_that_is_paused() -> None:
+    async def main() -> None:
+        world = World()
+        async with world.rig(asks(("slow", {})), says("done")) as rig:
+            await rig.over(await rig.say("go"))
+            undoing = asyncio.ensure_future(rig.core.loop.undo())
+            await asyncio.sleep(1)
+            rig.core.control.pause()
+            await asyncio.sleep(300)
+            assert not undoing.done()
+            rig.core.control.resume()
+            world.released.set()
+            assert [undone.how for undone in await undoing] == ["undone"]
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("B5")
+def test_a_rollback_beside_what_may_still_run_moves_nothing_and_does_not_wait() -> None:
+    async def main() -> None:
+        world = World()
+        async with world.rig(asks(("move", {"by": 1}), ("deaf", {})), says("done")) as rig:
+            await rig.say("go")
+            await until(lambda: [call.skill for call in rig.core.calls.open] == ["deaf"])
+            began = clock.monotonic()
+            report = await rig.core.loop.abort(rollback=True)
+            assert [(undone.skill, undone.how) for undone in report.undone][-1] == ("move", "failed")
+            assert report.undone[-1].text == "it needs motion, and the robot is held still"
+            assert clock.monotonic() - began < 2 * rig.core.loop.parts.settings.abort_bound_s
+            world.released.set()
 
     run_virtual(main())
