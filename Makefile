@@ -1,0 +1,35 @@
+# What a developer runs. Tools come from .venv if `make setup` has made it, else from PATH.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.PHONY: help setup check format test test-fast docs bench ci
+
+help:  ## show this list
+	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup:  ## make .venv with the package, editable, and all that a developer needs
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --editable '.[dev]'
+
+check:  ## lint, types, import contract, generated messages, the site: all that runs no code
+	.ci/check
+
+format:  ## mend what can be mended by itself: format, order of imports
+	ruff check --fix .
+	ruff format .
+
+test:  ## all tests, in less than five minutes on two processors
+	pytest
+
+test-fast:  ## the tests that start no processes
+	pytest -m "not live"
+
+docs:  ## the site and the API reference, into build/site
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+
+bench:  ## how fast a skill's updates get to their reader
+	python -m benchmarks.tool_stream
+
+ci:  ## everything that a change must pass, from a clean clone
+	.ci/run

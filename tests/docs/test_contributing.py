@@ -1,0 +1,51 @@
+"""What CONTRIBUTING says can be done."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text()
+TASKS = re.findall(
+    r"^\| ([^|]+) \| ([^|]+) \|$", TEXT.partition("## Where do I change")[2].partition("\n## ")[0], re.M
+)[2:]
+_PATH = re.compile(r"`((?:[\w.-]+/)+[\w.-]+)`(?:, `(\w+)`)?")
+
+
+def test_there_are_enough_tasks() -> None:
+    assert len(TASKS) >= 10
+
+
+@pytest.mark.parametrize(("task", "place"), TASKS, ids=[task for task, _ in TASKS])
+def test_the_file_to_open_is_there(task: str, place: str) -> None:
+    named = [match for match in _PATH.findall(place) if "PACKAGE" not in match[0]]
+    assert named or "](docs/" in place
+    for path, function in named:
+        assert (ROOT / path).is_file(), path
+        assert not function or f"def {function}(" in (ROOT / path).read_text(), function
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
+def test_make_has_the_commands_that_are_named() -> None:
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
+    offered = set(re.findall(r"^  make (\S+)", done.stdout, re.MULTILINE))
+    assert set(re.findall(r"\bmake ([a-z][a-z-]*)[`\s]", TEXT)) - {"help"} <= offered
+    assert {"setup", "check", "test", "test-fast", "docs", "bench"} <= offered
+
+
+def test_hooks_run_what_the_check_runs() -> None:
+    hooks = YAML(typ="safe").load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    check = (ROOT / ".ci" / "check").read_text()
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["dev"]
+    for hook in hooks:
+        words = hook["entry"].replace(" --fix", "").replace(" --force-exclude", "").split()
+        assert words[0] == "python" or any(re.match(rf"({words[0]}|import-linter)\b", tool) for tool in tools)
+        assert hook["language"] == "system"
+        assert " ".join(words) in check
