@@ -108,7 +108,9 @@ class Operators:
             await self.ask("decide", approval=approval["id"], decision=decision, reason="as I like")
 
     async def strike(self) -> None:
-        self.mission.kill(self.random.choice(["agent", "bridge"]), signal.SIGKILL)
+        struck = self.random.choice(["agent", "bridge"])
+        if self.mission.process(struck).pid is not None:  # else it is waiting to be restarted
+            self.mission.kill(struck, signal.SIGKILL)
 
 
 def _begins_for(event: ToolEvent, caller: str) -> bool:
