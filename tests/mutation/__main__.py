@@ -2,7 +2,8 @@
 
 The first command finds out which tests run which line, the second tries mutants with those tests.
 
-coverage run --rcfile=tests/mutation/coveragerc -m pytest -n0 -m "not live"    # which test runs which line
+coverage run --rcfile=tests/mutation/coveragerc -m pytest -p tests.mutation.contexts -n0
+coverage combine
 python -m tests.mutation dimos_streams/bus skills --size 50 --seed 1
 """
 

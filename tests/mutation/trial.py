@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from enum import StrEnum
+from itertools import chain
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from coverage import CoverageData
 
 from tests.mutation.mutants import Mutant
 
-_WARM = ("fastapi", "lcm", "numpy", "pydantic", "pytest", "requests", "typer", "uvicorn", "websockets")
+_WARM = (
+    "fastapi",
+    "hypothesis",
+    "lcm",
+    "mujoco",
+    "numpy",
+    "pydantic",
+    "pytest",
+    "requests",
+    "typer",
+    "uvicorn",
+    "websockets",
+)
 """What the tests import besides what is mutated; each trial is forked from a process that has it."""
 _IGNORED = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 """Pytest wants to import its plugins' modules itself."""
@@ -35,20 +52,40 @@ class CoveringTests:
     """Which tests run a line, as coverage has noted it with ``tests.mutation.contexts``."""
 
     def __init__(self, data_file: Path) -> None:
-        self._data = CoverageData(str(data_file))
-        self._data.read()
-        self._measured = {Path(name).resolve(): name for name in self._data.measured_files()}
+        data = CoverageData(str(data_file))
+        data.read()
+        self._contexts = {Path(name).resolve(): data.contexts_by_lineno(name) for name in data.measured_files()}
         self._lines: Counter[str] = Counter()
         """How many lines each test runs altogether."""
-        for name in self._measured.values():
-            for contexts in self._data.contexts_by_lineno(name).values():
+        for contexts_of in self._contexts.values():
+            for contexts in contexts_of.values():
                 self._lines.update(contexts)
 
     def of(self, module: Path, line: int, most: int) -> list[str]:
-        """Node ids, those first that run the fewest lines altogether."""
-        name = self._measured.get(module.resolve())
-        contexts = self._data.contexts_by_lineno(name).get(line, []) if name else []
-        return sorted({*contexts} - {""}, key=lambda node_id: (self._lines[node_id], node_id))[:most]
+        """Node ids, those first that run the fewest lines altogether.
+
+        First of the tests that run the line, then of those that run its function. For one that runs only outside of
+        tests, at the import say, those that run anything of the module.
+        """
+        contexts_of = self._contexts.get(module.resolve(), {})
+        first, last = _function_at(module, line)
+        near = self._sorted(contexts_of.get(line, []))
+        near += self._sorted(test for each in range(first, last + 1) for test in contexts_of.get(each, []))
+        return list(dict.fromkeys(near or self._sorted(chain(*contexts_of.values()))))[:most]
+
+    def _sorted(self, contexts: Iterable[str]) -> list[str]:
+        return sorted({*contexts} - {""}, key=lambda node_id: (self._lines[node_id], node_id))
+
+
+def _function_at(module: Path, line: int) -> tuple[int, int]:
+    """The first and the last line of the innermost function around a line.
+
+    Python 3.11 does not trace a coroutine's lines after an exception was thrown into it, a cancellation say.
+    """
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    around = [(node.body[0].lineno, node.end_lineno or line) for node in functions]
+    return max(((first, last) for first, last in around if first <= line <= last), default=(line, line))
 
 
 class Copy:
@@ -56,26 +93,52 @@ class Copy:
 
     def __init__(self, repository: Path, folder: Path, timeout_s: float) -> None:
         self._repository, self._folder, self._timeout_s = repository, folder, timeout_s
+        self._unreliable: set[str] = set()
         leave_out = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "build", "*.egg-info")
         shutil.copytree(repository, folder, symlinks=True, ignore=leave_out)
         for name in _WARM:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
 
-    def passes(self, module: Path, code: str, tests: list[str]) -> bool:
-        """Whether the tests pass with this text for the module. Tests that do not end in time have not passed."""
-        place = self._folder / module.relative_to(self._repository)
+    def notices(self, module: Path, code: str, tests: list[str]) -> bool:
+        """Whether one of the tests fails with this text for the module, and passes without.
+
+        Tests that do not end in time have failed. One that fails without the mistake, on a busy machine say, is left
+        out from then on.
+        """
+        while tests := [test for test in tests if test not in self._unreliable]:
+            passed, failed = self._run(tests, module, code)
+            if passed:
+                return False
+            if self._run([failed])[0]:
+                return True
+            self._unreliable.add(failed)
+        return False
+
+    def _run(self, tests: list[str], module: Path | None = None, code: str = "") -> tuple[bool, str]:
+        """Whether the tests pass, and the first one that failed or did not end in time."""
+        place = self._folder / (module or Path(__file__)).relative_to(self._repository)
         before = place.read_bytes()
-        place.write_text(code, encoding="utf-8")
+        if module is not None:
+            place.write_text(code, encoding="utf-8")
+        context = multiprocessing.get_context("fork")
+        begun, to_begun = context.Pipe(duplex=False)
+        process = context.Process(target=_run_tests, args=(self._folder, tests, to_begun))
         try:
-            process = multiprocessing.get_context("fork").Process(target=_run_tests, args=(self._folder, tests))
             process.start()
+            to_begun.close()
             process.join(self._timeout_s)
-            if process.exitcode is None:
-                process.kill()
-                process.join()
-            return process.exitcode == 0
+            assert process.pid is not None
+            with contextlib.suppress(ProcessLookupError):  # the processes that the tests started, too
+                os.killpg(process.pid, signal.SIGKILL)
+            process.join()
+            last = tests[0]
+            with contextlib.suppress(EOFError):
+                while begun.poll():
+                    last = begun.recv()
+            return process.exitcode == 0, last
         finally:
+            begun.close()
             place.write_bytes(before)
 
 
@@ -87,11 +150,21 @@ def try_out(mutant: Mutant, covering: CoveringTests, copy: Copy, most_tests: int
         return Verdict.UNCOVERED, 0.0
     code = mutant.code()
     assert code is not None
-    passes = copy.passes(mutant.module, code, tests)
-    return Verdict.SURVIVED if passes else Verdict.KILLED, time.monotonic() - began
+    noticed = copy.notices(mutant.module, code, tests)
+    return Verdict.KILLED if noticed else Verdict.SURVIVED, time.monotonic() - began
 
 
-def _run_tests(folder: Path, tests: list[str]) -> None:
+class _TellBegun:
+    """A plugin for pytest that sends the node id of each test that begins."""
+
+    def __init__(self, begun: Connection) -> None:
+        self._begun = begun
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._begun.send(nodeid)
+
+
+def _run_tests(folder: Path, tests: list[str], begun: Connection) -> None:
     os.setpgrp()
     os.chdir(folder)
     output = os.open(os.devnull, os.O_WRONLY)
@@ -104,4 +177,5 @@ def _run_tests(folder: Path, tests: list[str]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     import pytest
 
-    os._exit(pytest.main(["-x", "-q", "-n0", "-p", "no:cacheprovider", "--timeout=30", *_IGNORED, *tests]))
+    arguments = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--timeout=30", *_IGNORED, *tests]
+    os._exit(pytest.main(arguments, plugins=[_TellBegun(begun)]))
