@@ -110,3 +110,54 @@ def test_without_opengl_the_gl_camera_says_what_to_install(world: World, monkeyp
     monkeypatch.setattr(mujoco, "Renderer", broken)
     with pytest.raises(UserError, match=r"no display.*apt install.*render 'rays'"):
         GlCamera(world)
+
+
+class Renderer:
+    """MuJoCo's renderer as far as a camera uses it: one picture at a time, of the kind that is switched on."""
+
+    def __init__(self, model: object, height: int, width: int) -> None:
+        self._shape, self._kind, self.closed = (height, width), "colour", False
+
+    def update_scene(self, data: object, camera: str) -> None:
+        assert camera == "head"
+
+    def enable_depth_rendering(self) -> None:
+        self._kind = "depth"
+
+    def enable_segmentation_rendering(self) -> None:
+        self._kind = "geoms"
+
+    def disable_depth_rendering(self) -> None:
+        self._kind = "colour"
+
+    disable_segmentation_rendering = disable_depth_rendering
+
+    def render(self) -> NDArray[np.generic]:
+        rows, columns = np.indices(self._shape)
+        if self._kind == "depth":
+            return np.asarray(rows * 0.01 + columns * 0.001)
+        if self._kind == "geoms":
+            return np.stack([rows % 7, columns % 3], axis=-1)
+        return np.stack([rows, columns, columns], axis=-1).astype(np.uint8)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_the_gl_camera_takes_depth_and_geoms_of_every_second_pixel(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mujoco, "Renderer", Renderer)
+    camera = GlCamera(world, CameraModel(64, 48, math.radians(90.0)))
+    assert world.model.camera("head").fovy[0] == pytest.approx(2 * math.degrees(math.atan(0.75)))
+    for _ in range(2):
+        frame = camera.render()
+        assert frame.colour is not None
+        assert frame.colour.shape == (48, 64, 3)
+        assert tuple(frame.colour[3, 5]) == (3, 5, 5)
+        assert frame.depth.shape == frame.instances.shape == (24, 32)
+        assert frame.depth[3, 5] == pytest.approx(0.07)
+        assert np.array_equal(frame.instances, world.instance_of_geom[np.indices((48, 64))[0][::2, ::2] % 7])
+        assert camera.render(colour=False).colour is None
+    camera.close()
+    assert camera._renderer.closed

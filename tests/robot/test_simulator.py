@@ -1,5 +1,6 @@
 import asyncio
 import hashlib
+import itertools
 import json
 import math
 from collections import Counter
@@ -8,11 +9,13 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from dimos_streams import clock
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import UserError
 from dimos_streams.messages.codec import channel_name
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.image import array_from_image
+from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import Image, LaserScan
 from dimos_streams.messages.time import utime_of
 from dimos_streams.module import RunContext
@@ -135,6 +138,70 @@ def test_events_hide_people_and_freeze_the_camera() -> None:
             await asyncio.sleep(0.5)
             assert "person_red" in people()
             assert len(harness.sent("color_image")) - frozen_at >= 4
+
+    run_virtual(main())
+
+
+def test_events_come_in_the_order_of_their_times_and_people_walk_on_when_released() -> None:
+    async def main() -> None:
+        events = [
+            {"at_s": 2.0, "release": "person_red"},
+            {"at_s": 0.5, "place": "person_red", "x": 1.0, "y": -1.0, "yaw_deg": 90.0},
+            {"at_s": 0.5, "hide": "person_green"},
+        ]
+        pictures = ("color_image", "depth_image", "instances")
+        async with ModuleHarness(Simulator, {"events": events}, unwired=pictures) as harness:
+
+            def red() -> tuple[float, float, float] | None:
+                truth = {t.child_frame_id: t.transform for t in harness.sent("ground_truth")[-1].transforms}
+                assert ("person_green" in truth) == (harness.module.world.time < 0.5)  # type: ignore[attr-defined]
+                at = truth["person_red"]
+                return at.translation.x, at.translation.y, math.degrees(2 * math.asin(at.rotation.z))
+
+            await asyncio.sleep(0.45)
+            assert red() != pytest.approx((1.0, -1.0, 90.0))
+            for _ in range(3):
+                await asyncio.sleep(0.5)
+                assert red() == pytest.approx((1.0, -1.0, 90.0))
+            await asyncio.sleep(1.5)
+            walked = red()
+            await asyncio.sleep(1.0)
+            assert red() != walked
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize("rate", [1.5, 7.0, 33.0, 40.0])
+def test_what_is_measured_comes_evenly_at_any_rate(rate: float) -> None:
+    async def main() -> None:
+        times: list[float] = []
+        pictures = ("color_image", "depth_image", "instances")
+        async with ModuleHarness(Simulator, {"odom_hz": rate, "people": []}, unwired=pictures) as harness:
+            harness.bus.subscribe(
+                channel_name("/odom", Odometry), lambda channel, data: times.append(clock.monotonic())
+            )
+            await asyncio.sleep(3.01)
+        assert len(times) == pytest.approx(3.0 * rate, abs=0.99)
+        gaps = [b - a for a, b in itertools.pairwise(times)]
+        assert all(abs(gap - 1.0 / rate) < 0.0251 for gap in gaps)
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize(
+    "bad", [Twist(linear=Vector3(x=math.nan)), Twist(linear=Vector3(y=math.inf)), Twist(angular=Vector3(z=math.nan))]
+)
+def test_a_command_with_anything_that_is_no_number_stops_the_base(bad: Twist) -> None:
+    async def main() -> None:
+        async with ModuleHarness(Simulator, {"people": [], "cmd_timeout_s": 5.0}) as harness:
+            harness.feed("cmd_vel", Twist(linear=Vector3(x=0.3, y=0.2), angular=Vector3(z=0.4)))
+            await asyncio.sleep(1.0)
+            moving = harness.sent("odom")[-1].twist.twist
+            assert (moving.linear.x, moving.linear.y, moving.angular.z) == pytest.approx((0.3, 0.2, 0.4), abs=0.03)
+            harness.feed("cmd_vel", bad)
+            await asyncio.sleep(1.0)
+            still = harness.sent("odom")[-1].twist.twist
+            assert (still.linear.x, still.linear.y, still.angular.z) == pytest.approx((0.0, 0.0, 0.0), abs=0.01)
 
     run_virtual(main())
 

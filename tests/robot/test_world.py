@@ -6,7 +6,7 @@ import pytest
 from dimos_streams.errors import UserError
 from dimos_streams.robot.motion import STILL, Pose, Velocity
 from dimos_streams.robot.people import STOCK_PEOPLE
-from dimos_streams.robot.scene import BASE_RADIUS, ROOM_LENGTH
+from dimos_streams.robot.scene import BASE_RADIUS, PERSON_RADIUS, ROOM_LENGTH
 from dimos_streams.robot.topdown import footprints
 from dimos_streams.robot.world import TICK_S, World, WorldConfig
 
@@ -61,6 +61,36 @@ def test_the_base_speeds_up_and_brakes_within_its_limits() -> None:
     assert -min(changes) < 1.3 * limits.braking
     assert max(speeds) == pytest.approx(WorldConfig().max_speed, abs=0.05)
     assert abs(speeds[-1]) < 0.01
+
+
+def test_the_base_turns_and_goes_aside_within_its_limits() -> None:
+    world, limits = empty_room(), WorldConfig()
+    turns = [0.0]
+    for command in [Velocity(wz=9.0)] * 80 + [Velocity(wz=-9.0)] * 80 + [STILL] * 60:
+        world.step(TICK_S, command)
+        turns.append(world.twist().wz)
+    assert max(turns) == pytest.approx(limits.max_turn, abs=0.05)
+    assert min(turns) == pytest.approx(-limits.max_turn, abs=0.05)
+    changes = [abs(b - a) / TICK_S for a, b in itertools.pairwise(turns)]
+    assert max(changes) == pytest.approx(limits.turn_acceleration, rel=0.3)
+    assert abs(turns[-1]) < 0.01
+    assert abs(world.pose().yaw) <= math.pi
+    world = empty_room(x=-2.0, y=-2.5)
+    world.step(2.0, Velocity(3.0, 4.0))
+    assert (world.twist().vx, world.twist().vy) == pytest.approx((0.6 * 1.5, 0.8 * 1.5), abs=0.03)
+
+
+def test_the_base_meets_people_who_are_there_and_nobody_who_has_left() -> None:
+    ways = []
+    for hidden in (False, True):
+        world = World(WorldConfig(people=STOCK_PEOPLE[:1], start=Pose(-1.0, -1.0, 0.0))).load()
+        world.place_person("person_red", 0.2, -1.0)
+        if hidden:
+            world.hide("person_red")
+        world.step(3.0, Velocity(0.8))
+        ways.append(world.pose().x)
+    assert ways[0] == pytest.approx(0.2 - PERSON_RADIUS - BASE_RADIUS, abs=0.03)
+    assert ways[1] > 1.0
 
 
 def test_walls_stop_the_base() -> None:
