@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.errors import SkillError
-from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
+from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.skills.drive import Drive
+from dimos_streams.skills.planar import wrapped
 from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
 from tests.helpers import run_virtual
@@ -254,5 +257,125 @@ def test_arguments_have_bounds() -> None:
             call = await harness.call("move", distance_m=1000.0)
             with pytest.raises(SkillError, match="distance_m: Input should be less than or equal to 20"):
                 await call.answer()
+
+    run_virtual(scenario())
+
+
+async def _go_round(harness: ModuleHarness) -> None:
+    """A robot that drives in a circle, whatever it is told."""
+    while True:
+        angle = clock.monotonic()
+        harness.feed("odom", odometry(0.5 * math.cos(angle), 0.5 * math.sin(angle), angle + math.pi / 2))
+        await asyncio.sleep(0.05)
+
+
+def test_a_way_on_which_the_robot_moves_and_gets_no_nearer_ends() -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Drive, {"no_nearer_after_s": 8.0}) as harness:
+            harness.module.spawn(_go_round(harness), name="round")
+            began = clock.monotonic()
+            call = await harness.call("go_to", x=4.0, y=0.0)
+            await call.closed()
+            _fails(call, "can't get nearer than")
+            assert 8.0 < clock.monotonic() - began < 8.0 + math.tau + 1.0
+            assert not any(twist.linear.y for twist in harness.sent("cmd_vel")[-40:-1]), "it was not blocked"
+
+    run_virtual(scenario())
+
+
+def _sidesteps(harness: ModuleHarness) -> list[tuple[float, float]]:
+    """To which side the robot was told to go (left is positive), and for how many seconds, again and again."""
+    steps: list[tuple[float, float]] = []
+    aside = False
+    for twist in harness.sent("cmd_vel"):
+        if twist.linear.x == 0.0 and abs(twist.linear.y) == 0.3:
+            side, lasted = steps.pop() if aside else (twist.linear.y, 0.0)
+            steps.append((side, lasted + 0.05))
+        aside = twist.linear.x == 0.0 and abs(twist.linear.y) == 0.3
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("near", "sides"),
+    [(None, [-0.3, 0.3, -0.3]), (math.pi / 2, [-0.3] * 3), (-math.pi / 2, [0.3] * 3)],
+    ids=["nothing is seen", "something at the left", "something at the right"],
+)
+def test_who_is_blocked_goes_aside_to_where_there_is_room_and_gives_up_in_the_end(
+    near: float | None, sides: list[float]
+) -> None:
+    async def look(harness: ModuleHarness) -> None:
+        while near is not None:
+            ranges = [0.6 if abs(wrapped(math.radians(each) - near)) < 0.1 else math.inf for each in range(360)]
+            scan = LaserScan(angle_increment=math.radians(1), range_min=0.05, range_max=12.0, ranges=ranges)
+            harness.feed("scan", scan)
+            await asyncio.sleep(0.1)
+
+    async def scenario() -> None:
+        async with ModuleHarness(Drive, {"blocked_after_s": 1.0}) as harness:
+            harness.module.spawn(_stand(harness), name="stand")
+            harness.module.spawn(look(harness), name="look")
+            began = clock.monotonic()
+            call = await harness.call("go_to", x=3.0, y=0.0)
+            await call.closed()
+            _fails(call, "can't get nearer than 3.00 m")
+            steps = _sidesteps(harness)
+            assert [side for side, _ in steps] == sides
+            assert [lasted for _, lasted in steps] == pytest.approx([0.4 / 0.3] * 3, abs=0.1)
+            assert clock.monotonic() - began == pytest.approx(4 * 1.0 + 3 * 0.4 / 0.3, abs=0.6)
+
+    run_virtual(scenario())
+
+
+def test_who_may_not_go_aside_is_blocked_at_once() -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Drive, {"blocked_after_s": 1.0, "sidesteps": 0}) as harness:
+            harness.module.spawn(_stand(harness), name="stand")
+            call = await harness.call("go_to", x=3.0, y=0.0)
+            began = clock.monotonic()
+            await call.closed()
+            _fails(call, "can't get nearer than 3.00 m")
+            assert clock.monotonic() - began == pytest.approx(1.0, abs=0.2)
+            assert _sidesteps(harness) == []
+
+    run_virtual(scenario())
+
+
+@pytest.mark.parametrize(
+    ("goal", "faced_first"), [((-2.0, 0.5), True), ((0.0, -2.0), True), ((2.0, 0.4), False), ((0.2, 0.4), False)]
+)
+def test_what_is_aside_is_faced_before_it_is_driven_to_unless_it_is_near(
+    goal: tuple[float, float], faced_first: bool
+) -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Drive) as harness:
+            harness.module.spawn(_stand(harness), name="stand")
+            await harness.call("go_to", x=goal[0], y=goal[1])
+            await asyncio.sleep(0.5)
+            command = harness.sent("cmd_vel")[-1]
+            assert (command.linear == Vector3()) == faced_first
+            assert command.angular.z * goal[1] > 0.0
+            if not faced_first:
+                wanted = math.atan2(goal[1], goal[0])
+                assert math.atan2(command.linear.y, command.linear.x) == pytest.approx(wanted)
+                assert math.hypot(command.linear.x, command.linear.y) == pytest.approx(0.6)
+
+    run_virtual(scenario())
+
+
+def test_only_the_newest_calls_can_be_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dimos_streams.skills.drive._REMEMBERED", 2)
+
+    async def scenario() -> None:
+        async with room_with(Drive, **EMPTY) as room:
+            calls = [await room.harness.call("turn", angle_deg=3.0) for _ in range(1)]
+            for _ in range(2):
+                await calls[-1].result()
+                calls.append(await room.harness.call("turn", angle_deg=3.0))
+            await calls[-1].result()
+            newest = await room.harness.call("go_back", arguments={"angle_deg": 3.0}, call_id=calls[-1].id)
+            assert (await newest.result())["from_goal_m"] == pytest.approx(0.0, abs=0.02)
+            oldest = await room.harness.call("go_back", arguments={"angle_deg": 3.0}, call_id=calls[0].id)
+            with pytest.raises(SkillError, match="began is not known"):
+                await oldest.result()
 
     run_virtual(scenario())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal
 
@@ -13,12 +14,13 @@ from dimos_streams import clock
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
+from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.following import Following
 from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
 from tests.helpers import run_virtual
-from tests.skills.parts import GREEN, RED, Camera, Seen, odometry
+from tests.skills.parts import GREEN, RED, Camera, Seen, frame, odometry
 
 STOP = Twist()
 
@@ -362,5 +364,108 @@ def test_two_calls_do_not_disturb_each_other() -> None:
             assert (await green.result())["mean_distance_m"] == pytest.approx(3.16, abs=0.01)
             assert (await red.result())["mean_distance_m"] == 2.0
             assert {event.data["label"] for event in red.events if event.type == "update"} == {RED}
+
+    run_virtual(scenario())
+
+
+def test_who_is_out_of_sight_is_followed_more_and_more_slowly() -> None:
+    async def scenario() -> None:
+        async with following(Seen(at=(4.0, 0.0)), config={"lost_after_s": 2.0}) as (harness, camera):
+            call = await harness.call("follow_person", description="person in red", timeout_s=60.0)
+            await call.answer()
+            await asyncio.sleep(1.0)
+            assert harness.sent("cmd_vel")[-1].linear.x == pytest.approx(1.0)
+            camera.view = []
+            speeds = []
+            for _ in range(8):
+                await asyncio.sleep(0.25)
+                speeds.append(harness.sent("cmd_vel")[-1].linear.x)
+            assert speeds == sorted(speeds, reverse=True)
+            assert 0.4 < speeds[4] < 0.65
+            assert speeds[6] < 0.3
+            await updated(call, "lost")
+
+    run_virtual(scenario())
+
+
+def test_who_is_lost_is_looked_for_where_they_were_however_the_robot_has_turned() -> None:
+    async def scenario() -> None:
+        async with following(Seen(at=(3.0, 0.0))) as (harness, camera):
+            call = await harness.call("follow_person", description="person in red", timeout_s=60.0)
+            await call.answer()
+            camera.view = []
+            await asyncio.sleep(0.5)
+            for yaw, sign in ((1.2, -1), (-1.2, 1)):
+                harness.feed("odom", odometry(yaw=yaw))
+                await asyncio.sleep(0.2)
+                assert _sign(harness.sent("cmd_vel")[-1].angular.z) == sign
+            await updated(call, "lost")
+            harness.feed("odom", odometry(yaw=0.4))
+            await asyncio.sleep(0.2)
+            facing = harness.sent("cmd_vel")[-1]
+            assert (facing.linear, facing.angular.z) == (Vector3(), pytest.approx(-0.8, abs=0.01))
+            await asyncio.sleep(2.0)
+            assert call.texts("progress")[-1] == "looking for person in red"
+            assert abs(harness.sent("cmd_vel")[-1].angular.z) == 0.7, "then it searches"
+
+    run_virtual(scenario())
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_who_walked_across_is_searched_where_they_went(side: float) -> None:
+    """Although they were still seen on the other side."""
+
+    async def scenario() -> None:
+        async with following(Seen(at=(2.0, -1.0 * side)), config={"look_back_s": 0.0}) as (harness, camera):
+            call = await harness.call("follow_person", description="person in red", timeout_s=60.0)
+            await call.answer()
+            for step in range(12):
+                camera.view = [Seen(at=(2.0, side * (-1.0 + 0.07 * step)))]
+                await asyncio.sleep(0.1)
+            camera.view = []
+            await updated(call, "lost")
+            await asyncio.sleep(0.3)
+            assert harness.sent("cmd_vel")[-1] == Twist(angular=Vector3(z=0.7 * side))
+
+    run_virtual(scenario())
+
+
+def test_what_is_in_the_way_to_a_person_is_passed() -> None:
+    async def scenario() -> None:
+        async with following(Seen(at=(4.0, 0.0))) as (harness, _):
+            await (await harness.call("follow_person", description="person in red", timeout_s=60.0)).answer()
+            for at, wanted in ((math.inf, 0), (0.8, 1), (1.6, 0)):
+                ranges = [at if abs(each - 360) <= 12 or each <= 2 else math.inf for each in range(360)]
+                scan = LaserScan(angle_increment=math.radians(1), range_min=0.05, range_max=12.0, ranges=ranges)
+                harness.feed("scan", scan)
+                await asyncio.sleep(0.3)
+                command = harness.sent("cmd_vel")[-1].linear
+                assert math.hypot(command.x, command.y) == pytest.approx(1.0)
+                assert _sign(command.y) == wanted
+            await asyncio.sleep(0.6)
+            harness.feed("detections", frame(Seen(at=(4.0, 0.0))))
+            assert _sign(harness.sent("cmd_vel")[-1].linear.y) == 0
+
+    run_virtual(scenario())
+
+
+def test_how_often_and_for_how_long_somebody_was_lost_is_reported() -> None:
+    async def scenario() -> None:
+        async with following(Seen(at=(2.0, 0.0))) as (harness, camera):
+            call = await harness.call("follow_person", description="person in red", timeout_s=15.0)
+            await call.answer()
+            for out_of_sight_s in (3.0, 2.0):
+                await asyncio.sleep(1.0)
+                camera.view = []
+                await asyncio.sleep(out_of_sight_s)
+                camera.view = [Seen(at=(2.0, 0.0))]
+            await asyncio.sleep(5.0)
+            camera.view = []
+            closed = await call.closed()
+            result = closed.data["result"]
+            assert (result["lost_times"], result["mean_distance_m"]) == (3, 2.0)
+            # Each time a second is needed to notice; the third time it ends lost.
+            assert result["lost_s"] == pytest.approx(2.0 + 1.0 + 1.9, abs=0.5)
+            assert f"lost 3 times for {result['lost_s']:.0f} s in all" in closed.text
 
     run_virtual(scenario())

@@ -6,16 +6,27 @@ import asyncio
 import cmath
 import importlib
 import math
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dimos_streams import clock
+from dimos_streams.errors import SkillError
+from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
+from dimos_streams.skill import Call
+from dimos_streams.skills.calls import OwnCalls
+from dimos_streams.skills.drive import Drive
+from dimos_streams.skills.patrolling import Encounter, PatrolReport
 from dimos_streams.skills.planar import Pose, PoseHistory, turned, wrapped
 from dimos_streams.skills.pursuit import Gains, Limits, Target, approach
-from dimos_streams.skills.sighting import sightings_of
-from dimos_streams.skills.steering import Detour, Surroundings
+from dimos_streams.skills.sighting import Lens, sightings_of
+from dimos_streams.skills.steering import STEPS, Detour, Surroundings, surroundings_of
+from dimos_streams.testing import ModuleHarness
 from tests.helpers import run_virtual
-from tests.skills.parts import Seen, frame, odometry
+from tests.skills.parts import GREEN, RED, Seen, frame, odometry
 
 GAINS = Gains(distance=1.0, bearing=2.0, motion=1.0)
 LIMITS = Limits(speed=1.0, turn=1.5)
@@ -103,3 +114,154 @@ def test_detections_that_say_nothing_are_left_out() -> None:
 def test_the_folder_is_no_package_of_its_own() -> None:
     with pytest.raises(ImportError, match=r"import dimos_streams\.skills instead"):
         importlib.import_module("skills")
+
+
+@given(
+    st.complex_numbers(min_magnitude=0.1, max_magnitude=8.0),
+    st.floats(-math.pi, math.pi),
+    st.complex_numbers(max_magnitude=3.0),
+    st.floats(0.0, 5.0),
+)
+def test_whoever_is_approached_however_is_faced_and_not_run_over(
+    point: complex, yaw: float, motion: complex, at: float
+) -> None:
+    target, pose = Target(point, 0.0), Pose(0.3 - 0.2j, yaw)
+    target.velocity = motion
+    seen = pose.to_base(target.expected(at))
+    velocity, turn = approach(target, at, pose, 1.8, Gains(1.0, 2.0, 0.0), LIMITS)
+    assert abs(velocity) <= LIMITS.speed + 1e-9
+    assert abs(turn) <= LIMITS.turn
+    assert turn * cmath.phase(seen) >= 0.0
+    if abs(velocity) > 1e-6:
+        nearer = (velocity * seen.conjugate()).real
+        assert (nearer > 0.0) == (abs(seen) > 1.8)
+        assert abs((velocity * seen.conjugate()).imag) < 1e-6, "straight at them, or straight back"
+        assert seen.real > 0.0, "never towards who is not in front"
+
+
+def test_a_filter_believes_nobody_to_be_faster_than_people_are_and_ignores_what_is_old() -> None:
+    target = Target(0j, 0.0)
+    for tick in range(1, 30):
+        target.add(5.0 * tick * 0.1 + 0j, tick * 0.1)
+        assert abs(target.velocity) <= 1.6 + 1e-9
+    assert target.velocity == pytest.approx(1.6)
+    before = (target.point, target.velocity, target.seen_at)
+    target.add(-9 + 0j, target.seen_at)
+    target.add(-9 + 0j, 1.0)
+    assert (target.point, target.velocity, target.seen_at) == before
+    assert target.expected(0.0) == target.point, "not back in time"
+
+
+def test_a_lens_is_the_camera_s_where_it_tells_one_and_the_stock_robot_s_else() -> None:
+    told = CameraInfo(K=[100.0, 0.0, 50.0, 0.0, 90.0, 40.0, 0.0, 0.0, 1.0])
+    assert Lens.of(told) == Lens(100.0, 50.0)
+    assert Lens.of(told).bearing(50.0) == 0.0
+    assert Lens.of(told).bearing(-50.0) == pytest.approx(math.pi / 4)
+    for nothing in (None, CameraInfo(K=[0.0] * 9), CameraInfo(K=[math.nan] * 9)):
+        assert Lens.of(nothing) == Lens()
+    assert Lens().bearing(0.0) == pytest.approx(math.radians(39.0), abs=0.01)
+
+
+def test_a_sighting_is_what_fits_best_and_where_it_can_be() -> None:
+    message = frame(Seen(label="dog", at=(3.0, 4.0), column=100.0), Seen(at=(1e15, 0.0)))
+    message.detections[0].results.append(Seen(label=RED, score=0.4).message().results[0])
+    seen, far = sightings_of(message)
+    assert (seen.label, seen.point, seen.box) == ("dog", 3 + 4j, (80.0, 60.0, 120.0, 180.0))
+    match = seen.match("person in red")
+    assert match is not None
+    assert match.label == RED
+    assert match.score == pytest.approx(0.4)
+    assert far.point is None, "no depth is that much"
+    assert far.bearing(Lens(100.0, 60.0)) == pytest.approx(-math.pi / 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "points"),
+    [
+        ({}, 3),
+        ({"range_max": 1.4}, 2),
+        ({"range_min": 1.2}, 2),
+        ({"angle_min": math.nan}, 0),
+        ({"angle_increment": math.inf}, 0),
+        ({"angle_min": 100.0}, 0),
+    ],
+)
+def test_of_a_scan_only_what_is_near_and_measured_is_around(change: dict[str, float], points: int) -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Drive) as harness:
+            assert not surroundings_of(harness.module.scan)._points  # type: ignore[attr-defined]
+            ranges = [1.0, 1.4, 1.9, 2.1, 0.05, math.nan, math.inf]
+            scan = LaserScan(angle_min=-0.5, angle_increment=0.5, range_min=0.1, range_max=12.0, ranges=ranges)
+            for name, value in change.items():
+                setattr(scan, name, value)
+            harness.feed("scan", scan)
+            await asyncio.sleep(0.4)
+            around = surroundings_of(harness.module.scan)  # type: ignore[attr-defined]
+            assert len(around._points) == points
+            if not change:
+                assert around._points == pytest.approx([1.0 * turned(-0.5), 1.4 + 0j, 1.9 * turned(0.5)], abs=1e-6)
+            await asyncio.sleep(0.2)
+            assert not surroundings_of(harness.module.scan)._points  # type: ignore[attr-defined]
+
+    run_virtual(scenario())
+
+
+@given(st.floats(-3.0, 3.0), st.lists(st.complex_numbers(min_magnitude=0.4, max_magnitude=3.0), max_size=12))
+def test_a_detour_is_free_and_the_nearest_that_is(wanted: float, points: list[complex]) -> None:
+    around = Surroundings(points)
+    found = Detour().direction(around, wanted, 0.9)
+    if around.free_distance(found) < 0.9:
+        assert found == wanted
+        free = [step for step in STEPS for side in (1, -1) if around.free_distance(wanted + side * step) >= 0.9]
+        assert free == []
+    else:
+        nearer = [step for step in (0.0, *STEPS) if step < abs(found - wanted) - 1e-6]
+        assert all(around.free_distance(wanted + side * step) < 0.9 for step in nearer for side in (1, -1))
+
+
+def test_a_skill_that_ends_its_own_calls_waits_for_them_and_says_which_hang() -> None:
+    async def scenario() -> None:
+        calls, cancelled = OwnCalls(), []
+
+        class Skills:
+            async def cancel(self, call_id: str, reason: str) -> None:
+                cancelled.append((call_id, reason))
+
+        by = cast(Call, SimpleNamespace(id="stop", skills=Skills()))
+
+        async def work(name: str, ends_after_s: float) -> None:
+            with calls.running(cast(Call, SimpleNamespace(id=name)), f"doing {name}"):
+                await asyncio.sleep(ends_after_s)
+
+        assert await calls.end(by, "enough") == []
+        quick = [asyncio.create_task(work("a", 0.6)), asyncio.create_task(work("b", 0.1))]
+        await asyncio.sleep(0.0)
+        began = clock.monotonic()
+        assert await calls.end(by, "enough") == ["doing a", "doing b"]
+        assert clock.monotonic() - began == pytest.approx(0.6)
+        assert cancelled[:2] == [("a", "enough"), ("b", "enough")]
+        assert cancelled.count(("a", "enough")) == 3, "the bus may lose a message"
+        await asyncio.gather(*quick)
+        hanging = asyncio.create_task(work("c", 60.0))
+        await asyncio.sleep(0.0)
+        with pytest.raises(SkillError, match="not ended within 2 s: doing c"):
+            await calls.end(by, "enough")
+        assert clock.monotonic() - began == pytest.approx(2.6, abs=0.3)
+        hanging.cancel()
+
+    run_virtual(scenario())
+
+
+def test_what_a_guard_reports_reads_well() -> None:
+    met = Encounter(label=RED, utime=1, x=1.26, y=-2.0, followed_s=9.6, ended="x")
+    unplaced = Encounter(label=GREEN, utime=1, x=None, y=None, followed_s=0.0, ended="x")
+    assert str(met) == f"{RED} at (1.3, -2.0), followed for 10 s"
+    assert str(unplaced) == GREEN
+    report = PatrolReport(rounds=1, reached=2, missed=1, encounters=(met, unplaced), home_m=0.126)
+    assert str(report) == (
+        f"Patrolled 1 round, 2 way-points, 1 could not be reached. Met {met} and {unplaced}."
+        " Ended 0.13 m from where it began."
+    )
+    assert str(PatrolReport(rounds=3, reached=6, missed=0, encounters=())) == (
+        "Patrolled 3 rounds, 6 way-points. Met nobody."
+    )
