@@ -31,6 +31,7 @@ from dimos_streams.agent.missions import Mission, Spent, ids
 from dimos_streams.agent.models import create_model, guarded
 from dimos_streams.agent.models.base import Model, Usage
 from dimos_streams.agent.models.commands import robots_of
+from dimos_streams.agent.models.refusals import Manners
 from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.offers import Offers
 from dimos_streams.agent.open_call import OpenCall, listed
@@ -124,6 +125,7 @@ class AgentCore:
             tools_for=lambda parts: self._tools(),
         )
         self.model_name = config.model
+        self._manners: dict[str, Manners] = {}
         self._listen()
         self.loop = AgentLoop(self._parts(config.loop_settings()), self.journal, name=name, on_state=self._on_state)
         self.reviews = Reviews(self.calls, self.control, self.events, self._parts_of)
@@ -315,8 +317,22 @@ class AgentCore:
 
     def _make_model(self, spec: str) -> Model:
         options = self.config.model_options
-        model = create_model(spec, base_url=self.config.base_url, options=options)
+        model = create_model(spec, base_url=self.config.base_url, options=options, manners=self._manners_for(spec))
         return guarded(model, name=spec, options=options, rng=self._random, on_retry=self._on_retry)
+
+    def _manners_for(self, spec: str) -> Manners:
+        """How a model's server wants to be asked: what was learnt, also by the process before this one."""
+        if spec not in self._manners:
+            self._manners[spec] = Manners(
+                vision=self.config.model_options.vision,
+                learnt=self.resumption.lessons.get(spec, ()) if self.resumption else (),
+                on_learnt=partial(self._on_lesson, spec),
+            )
+        return self._manners[spec]
+
+    def _on_lesson(self, spec: str, lesson: str) -> None:
+        text = f"model {spec!r}: {lesson} from now on, because its server refused that"
+        self.events.emit(EventKind.NOTE, (), text=text, model=spec, lesson=lesson)
 
     def _on_retry(self, retry: Retry) -> None:
         turn = self.loop.turn

@@ -101,9 +101,15 @@ class Execution:
             is_error=result.is_error,
             event=result.event.to_dict() if result.event else None,
             **_unless_default(result),
+            **self._heard(result),
         )
         if result.call is not None:
             self._parts.calls.recorded(result.call)
+
+    def _heard(self, result: CallResult) -> dict[str, tuple[str, ...]]:
+        """Whose failure it is, for its event, where it is not that of all missions of the turn."""
+        failing = ids(mission for mission in self._turn.missions if mission in self._turn.failing)
+        return {"heard": failing} if result.failed and failing != ids(self._turn.missions) else {}
 
     async def _run_one(self, assembled: AssembledCall) -> CallResult:
         try:

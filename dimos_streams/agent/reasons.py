@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from dimos_streams.agent.missions import Mission
 
 _COMPLETED = frozenset({"completed", "answered", "goal_reached"})
@@ -30,7 +32,16 @@ def completed(reason: str) -> bool:
     return reason in _COMPLETED
 
 
-def settle(mission: Mission, reason: str, why: str, *, heard: bool) -> None:
+class Settled(Protocol):
+    """A mission, or what a record has of one."""
+
+    ended: str
+    failed_call: str
+    reason: str
+    why: str
+
+
+def settle(mission: Settled, reason: str, why: str, *, heard: bool) -> None:
     """Give a mission the reason for which a turn of it has ended; ``heard`` if its words were heard in that turn.
 
     A command that failed, or was not understood, stays so, and is nothing of the other missions of the turn.

@@ -11,10 +11,13 @@ from dimos_streams.agent.control import Mode
 from dimos_streams.agent.events import EventKind
 from dimos_streams.agent.gates.enabled import SKILL_SET
 from dimos_streams.agent.missions import Spent
+from dimos_streams.agent.models.base import STALE
+from dimos_streams.agent.reasons import settle
 from dimos_streams.agent.record import RecordedMission, RecordLine, read_general, read_missions
 from dimos_streams.agent.sub_mission import SUB, of_sub_agent
 from dimos_streams.operator.messages import AgentEvent
 from dimos_streams.text import parse_json
+from dimos_streams.tool_stream.event import Outcome
 
 _CLOSED = 1000
 _ASKED = 1000
@@ -69,8 +72,11 @@ class UnfinishedMission:
     """Whether the model was in the middle of a turn, or was about to begin one."""
     spent: Spent = field(default_factory=Spent)
     reason: str = ""
+    why: str = ""
     text: str = ""
     """Of its newest turn."""
+    failed_call: str = ""
+    """What the first of its calls that failed has said."""
     asked: list[Asked] = field(default_factory=list)
     """The newest answers that asked for calls since the operator's last words, those of sub-missions too."""
 
@@ -100,6 +106,8 @@ class Resumption:
     """Ids of the newest calls whose close was told."""
     unanswered: list[Unanswered]
     wishes: OperatorWishes
+    lessons: dict[str, list[str]]
+    """What was learnt of each model's server."""
 
     @property
     def last_number(self) -> int:
@@ -124,6 +132,7 @@ def read_resumption(directory: Path, agent: str) -> Resumption | None:
         closed=closed[-_CLOSED:],
         unanswered=_unanswered(events),
         wishes=_wishes(events),
+        lessons=_lessons(events),
     )
 
 
@@ -137,6 +146,7 @@ def _in_order(missions: Iterable[RecordedMission], general: Iterable[RecordLine]
 def _unfinished(mission: RecordedMission) -> UnfinishedMission:
     """Sub-missions died with the process: what they said and heard is not of this mission, what they used is."""
     found = UnfinishedMission(id=mission.id, words="")
+    heard = False  # in the turn that goes on
     for event in mission.events:
         if event.kind == EventKind.USAGE:
             found.spent += spent_of(event)
@@ -149,14 +159,35 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
         elif event.kind == EventKind.MISSION_START:
             found.words = event.data["text"]
         elif event.kind in (EventKind.WORDS, EventKind.NEWS, EventKind.ITERATION_START):
+            if event.kind == EventKind.NEWS:
+                found.failed_call = found.failed_call or _failed_call(event, mission.id)
+            heard = heard or event.kind == EventKind.WORDS
             found.heard = found.heard or event.kind == EventKind.WORDS
             if event.kind == EventKind.WORDS and event.data.get("speaker", "operator") == "operator":
                 found.asked = []
             found.in_turn = True
+        elif event.kind == EventKind.RESULT:
+            found.failed_call = found.failed_call or _failed_call(event, mission.id)
         elif event.kind == EventKind.STOP:
             found.in_turn = False
-            found.reason, found.text = event.data["reason"], event.data["text"]
+            found.text = event.data["text"]
+            settle(found, event.data["reason"], event.data["note"] or event.data.get("why", ""), heard=heard)
+            heard = False
     return found
+
+
+def _failed_call(event: AgentEvent, mission: str) -> str:
+    """What a call of a mission that has failed has said of that; empty if this event tells of none."""
+    data = event.data
+    told = data.get("event") or {}
+    outcome = told["data"].get("outcome") if told.get("type") == "close" else None
+    if event.kind == EventKind.NEWS:
+        failed, text = outcome not in (None, Outcome.COMPLETED), told.get("text", "")
+    else:
+        failed, text = bool(data.get("is_error")) and data["text"] != STALE, data.get("text", "")
+    if not failed or outcome == Outcome.CANCELLED or mission not in data.get("heard", (mission,)):
+        return ""
+    return f"{data['skill']}: {text}"
 
 
 def _asked(event: AgentEvent) -> Asked:
@@ -187,6 +218,14 @@ def _wishes(events: Iterable[AgentEvent]) -> OperatorWishes:
             found.model = event.data["model"]
         elif event.kind == SKILL_SET:
             found.skills[event.data["skill"]] = event.data["enabled"]
+    return found
+
+
+def _lessons(events: Iterable[AgentEvent]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for event in events:
+        if event.kind == EventKind.NOTE and "lesson" in event.data:
+            found.setdefault(event.data["model"], []).append(event.data["lesson"])
     return found
 
 

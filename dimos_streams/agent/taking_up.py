@@ -82,7 +82,8 @@ def _missions(core: AgentCore) -> dict[str, Mission]:
     for unfinished in core.resumption.missions if core.resumption else ():
         mission = found[unfinished.id] = core.resume(unfinished.id, unfinished.words)
         mission.spent = unfinished.spent
-        mission.reason, mission.text = unfinished.reason, unfinished.text
+        mission.reason, mission.why, mission.text = unfinished.reason, unfinished.why, unfinished.text
+        mission.failed_call = unfinished.failed_call
     return found
 
 

@@ -89,6 +89,11 @@ class Turn:
         self._answering: Answering | None = None
         self._execution: Execution | None = None
 
+    @property
+    def failing(self) -> Collection[Mission]:
+        """Whose calls fail here: those of the missions whose words were heard in this turn, if any were."""
+        return self._heard or self.missions
+
     def emit(self, kind: str, **data: Any) -> None:
         """Log an event of the turn's missions."""
         self.parts.events.emit(kind, ids(self.missions), **data)
@@ -132,7 +137,12 @@ class Turn:
             mission.text = self.text
             settle(mission, ending.reason, ending.note or ending.why, heard=mission in self._heard)
         self.emit(
-            EventKind.STOP, reason=ending.reason, note=ending.note, iterations=self.iteration, text=self.text[:500]
+            EventKind.STOP,
+            reason=ending.reason,
+            note=ending.note,
+            iterations=self.iteration,
+            text=self.text[:500],
+            **({"why": ending.why} if ending.why else {}),
         )
 
     async def _run(self) -> Ending:
@@ -314,7 +324,7 @@ class Turn:
         self._batch_size = len(results)
         for assembled, result in zip(answer.calls, results, strict=True):
             if result.failed:
-                note_failure(self._heard or self.missions, assembled.call.name, result.text)
+                note_failure(self.failing, assembled.call.name, result.text)
         self._executed += [
             ExecutedCall(
                 skill=assembled.call.name, arguments=assembled.arguments, text=result.text, is_error=result.is_error

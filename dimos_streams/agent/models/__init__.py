@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from dimos_streams.agent.models.base import Model
 from dimos_streams.agent.models.options import ModelOptions
+from dimos_streams.agent.models.refusals import Manners
 from dimos_streams.agent.models.retrying import Retry, RetryingModel
 from dimos_streams.agent.models.silence import SilenceModel
 from dimos_streams.errors import UserError, suggest
@@ -14,9 +15,15 @@ from dimos_streams.errors import UserError, suggest
 _FORMS = {"offline": "offline", "scripted": "scripted:FILE", "openai": "openai:MODEL"}
 
 
-def create_model(spec: str, *, base_url: str | None = None, options: ModelOptions | None = None) -> Model:
+def create_model(
+    spec: str,
+    *,
+    base_url: str | None = None,
+    options: ModelOptions | None = None,
+    manners: Manners | None = None,
+) -> Model:
     """The model of that name: ``"offline"`` (commands, no LLM), ``"scripted:FILE"`` (a file of turns) or
-    ``"openai:MODEL"`` (any server that speaks OpenAI's chat completions, at ``base_url``).
+    ``"openai:MODEL"`` (any server that speaks OpenAI's chat completions, at ``base_url``, with ``manners``).
 
     Raises ``UserError`` for other names, a file that is no script, and a server that needs a key or an extra.
     """
@@ -32,7 +39,7 @@ def create_model(spec: str, *, base_url: str | None = None, options: ModelOption
     if kind == "openai" and rest:
         from dimos_streams.agent.models.openai_chat import OpenAIModel
 
-        return OpenAIModel(rest, base_url=base_url, options=options)
+        return OpenAIModel(rest, base_url=base_url, options=options, manners=manners)
     valid = ", ".join(repr(form) for form in _FORMS.values())
     raise UserError(f"there is no model {spec!r}{suggest(kind, _FORMS)} (valid: {valid})")
 

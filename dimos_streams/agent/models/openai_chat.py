@@ -50,15 +50,23 @@ class OpenAIModel:
     the pieces of a call: that is put together elsewhere.
     """
 
-    def __init__(self, model: str, *, base_url: str | None = None, options: ModelOptions | None = None) -> None:
-        """``base_url`` by default is ``OPENAI_BASE_URL``, and OpenAI's without it. Raises ``UserError``."""
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        options: ModelOptions | None = None,
+        manners: Manners | None = None,
+    ) -> None:
+        """``base_url`` by default is ``OPENAI_BASE_URL``, and OpenAI's without it. ``manners`` are those that were
+        learnt of this server, None to begin without any. Raises ``UserError``."""
         self._model = model
         self._options = options or ModelOptions()
         url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
         self._client = _client(model, url)
         self._transport_error = _transport_error(self._client)
         self._name = f"model {model!r} at {without_user(url)}"
-        self._manners = Manners(vision=self._options.vision)
+        self._manners = manners or Manners(vision=self._options.vision)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
         """See ``Model``."""
@@ -127,19 +135,23 @@ class OpenAIModel:
 
         unclear: APIStatusError | None = None
         trials: Iterator[str] = iter(())
+        trial = ""
         while True:
             body = self._body(request)
             try:
-                return await self._client.post(
+                stream = await self._client.post(
                     "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object]
                 )
+                if trial:
+                    self._manners.helped(trial)
+                return stream
             except APIStatusError as error:
                 status, code, said = error.status_code, error.code, _said(error)
                 if is_too_long(status, code, said):
                     raise
                 if lesson := self._manners.refused(status, said, body):
                     _logger.warning("%s: %s from now on, because it refused: %s", self._name, lesson, said)
-                    unclear = None
+                    unclear, trial = None, ""
                     continue
                 if unclear is None:
                     unclear, trials = error, self._manners.trials(status, code, body)

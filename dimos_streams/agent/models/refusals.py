@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -196,10 +196,22 @@ class Manners:
     what has not helped three times is not tried again. Images that a blueprint insists on are always sent.
     """
 
-    def __init__(self, *, vision: bool | str = "auto") -> None:
+    def __init__(
+        self,
+        *,
+        vision: bool | str = "auto",
+        learnt: Iterable[str] = (),
+        on_learnt: Callable[[str], None] = lambda told: None,
+    ) -> None:
+        """``learnt`` is what ``on_learnt`` has heard in an earlier process; what is no lesson of today is ignored."""
         self.habits = Habits(style=ChatStyle(images=vision is not False))
         self._lessons = [lesson for lesson in _LESSONS if vision == "auto" or lesson.is_in is not _has_images]
         self._vain: Counter[str] = Counter()
+        self._on_learnt = on_learnt
+        known = frozenset(learnt)
+        for lesson in self._lessons:
+            if lesson.told in known:
+                self.habits = lesson.without(self.habits)
 
     def refused(self, status: int, text: str, body: Body) -> str:
         """What is done otherwise from now on because a request was refused, empty if that teaches nothing."""
@@ -207,8 +219,13 @@ class Manners:
             for lesson in self._lessons:
                 if lesson.about.search(text) and lesson.is_in(body):
                     self.habits = lesson.without(self.habits)
+                    self._on_learnt(lesson.told)
                     return lesson.told
         return ""
+
+    def helped(self, trial: str) -> None:
+        """What was left out on trial stays out: the request was taken."""
+        self._on_learnt(trial)
 
     def trials(self, status: int, code: object, body: Body) -> Iterator[str]:
         """One thing after the other that is left out on trial: ask again while there are some. The habits are what

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.agent.models.base import Finish, TextDelta, Usage
+from dimos_streams.agent.states import LoopState
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import World
 from tests.helpers import run_virtual, until
@@ -75,5 +77,38 @@ def test_actions_are_counted_over_a_restart(
         world, ended, _ = await restarted(tmp_path, first, second, **config)
         assert ended == reason
         assert len([line for line in world.log if line.startswith("drop")]) <= 3
+
+    run_virtual(main())
+
+
+FAILED: list[Any] = [TextDelta("that did not work"), Usage(1, 1), Finish("call_failed")]
+"""As the offline model ends."""
+
+
+@pytest.mark.feature("D4")
+@pytest.mark.parametrize("dies", ["after the turn", "in the turn"])
+def test_a_command_that_failed_has_failed_after_a_restart_too(
+    dies: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        world = World()
+        steps = [asks(("follow", {})), asks(("fail", {"n": 7})), FAILED]
+        before = FunctionModel(in_turn(*steps))
+        if dies == "in the turn":
+            before = FunctionModel(in_turn(*steps), lambda: 1000.0 if len(before.requests) == 3 else 0.0)
+        async with world.with_model(before, tmp_path) as rig:
+            await rig.say("go")
+            await until(lambda: len(before.requests) == 3)
+            await asyncio.sleep(1)
+            monkeypatch.setattr(rig.core.record, "_append", lambda mission, line: True)  # as if it was killed
+            await rig.leave()
+            monkeypatch.undo()
+            after = [says("she has left")] if dies == "after the turn" else [FAILED, says("she has left")]
+            async with world.with_model(FunctionModel(in_turn(*after)), tmp_path) as successor:
+                (mission,) = successor.core.loop.missions.values()
+                await until(lambda: successor.core.loop.state is LoopState.IDLE)
+                world.released.set()
+                await successor.over(mission)
+                assert (mission.reason, mission.why) == ("call_failed", "fail: no: 7")
 
     run_virtual(main())

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import random
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dimos_streams.agent.config import AgentConfig
+from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.models.base import ModelRequest, TextDelta, UserMessage
 from dimos_streams.agent.models.framing import parse_blocks
-from dimos_streams.testing import ModelServer, Reply
+from dimos_streams.testing import ModelServer, RecordedRequest, Reply
+from tests.agent.loop.rig import FakeBridge
 from tests.agent.models.test_damaged_calls import calls_on
 from tests.agent.stage import Stage, stage
 
@@ -196,5 +202,29 @@ def test_a_server_that_falls_silent() -> None:
             await server.requests[0].over.wait()
             assert server.requests[0].abandoned
             assert (await (await s.say("and now?")).result())["text"] == "Here I am."
+
+    asyncio.run(main())
+
+
+@pytest.mark.feature("D7")
+@pytest.mark.parametrize("refusal", ["stream_options is not supported", "no"], ids=["said", "found by trying"])
+def test_what_a_server_refuses_is_known_after_a_restart_of_the_agent(refusal: str, tmp_path: Path) -> None:
+    def answer(request: RecordedRequest) -> Reply:
+        return Reply.error(400, refusal) if "stream_options" in request.body else Reply.say("Hello.")
+
+    async def main() -> None:
+        async with ModelServer(answer) as server:
+            config = AgentConfig.model_validate({"model": "openai:m", "base_url": server.url})
+            for expected in (2, 1):
+                asked = len(server.requests)
+                core = AgentCore(
+                    config, name="agent", gateway=FakeBridge({}), rng=random.Random(1), record_dir=tmp_path
+                )
+                core.record.open()
+                request = ModelRequest((UserMessage("hello"),))
+                deltas = [delta async for delta in core.loop.parts.model.stream(request)]
+                assert TextDelta("Hello.") in deltas
+                await core.close()
+                assert len(server.requests) - asked == expected
 
     asyncio.run(main())
