@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TERMS = re.findall(
-    r"^\| (\*\*.+?) \| (.+) \| `([\w./]+)` \|$", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE
-)
+TEXT = (ROOT / "docs" / "glossary.md").read_text()
+TERMS = re.findall(r"^\| (\*\*.+?) \| .+ \| `([\w./]+)` \|$", TEXT, re.MULTILINE)
 _DECISION = re.compile(r"^## (.+)\n\n(.*)$", re.MULTILINE)
 _STATUS = re.compile(r'\*(\d{4}-\d\d-\d\d) · (?:accepted|superseded on \d{4}-\d\d-\d\d by "(.+)")\*')
 
