@@ -23,6 +23,7 @@ from benchmarks.result import Result, median_of
 from benchmarks.system import free_bus, running
 from benchmarks.table import print_table
 from dimos_streams.errors import UserError
+from dimos_streams.live_loop import run_live
 
 _RATES_HZ = (100.0, 200.0)
 _BURST = 20_000
@@ -72,7 +73,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         peer = Peer.at(arguments.peer) if arguments.peer else None
-        results = asyncio.run(_run(arguments.rounds, arguments.quick, peer))
+        results = run_live(_run(arguments.rounds, arguments.quick, peer))
     except UserError as error:
         parser.exit(2, f"error: {error}\n")
     if arguments.json:

@@ -34,9 +34,10 @@ class DeadlockError(DimosStreamsError):
 
 
 def monotonic() -> float:
-    """Seconds on the running loop's clock; outside of a loop, on the system's monotonic clock."""
+    """Seconds on the virtual loop's clock; outside of it on the system's monotonic one, which other loops go by too,
+    some of them in whole milliseconds."""
     loop = _running_loop()
-    return loop.time() if loop is not None else time.monotonic()
+    return loop.time() if isinstance(loop, VirtualTimeLoop) else time.monotonic()
 
 
 def utime() -> int:

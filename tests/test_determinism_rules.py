@@ -39,7 +39,7 @@ FOR_TYPES = {"numpy.random.Generator"}
 SETS = {"set", "frozenset"}
 
 ALLOWED: dict[tuple[str, str], str] = {
-    ("dimos_streams/clock.py", "time.monotonic"): "it is the clock: outside of any loop the system's",
+    ("dimos_streams/clock.py", "time.monotonic"): "it is the clock: outside of virtual time the system's",
     ("dimos_streams/clock.py", "time.time_ns"): "it is the clock: wall time where the loop is not virtual",
     (
         "dimos_streams/cli/running/session.py",
@@ -80,6 +80,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/perception/tracking.py", "id"): "tells tracks apart within one function; never put in an order",
     ("dimos_streams/runtime/supervisor.py", "set of tasks"): "of live runs only",
     ("dimos_streams/tool_stream/directory.py", "hash"): "tells texts apart within one process; never put in an order",
+    ("dimos_streams/live_loop.py", "asyncio.new_event_loop"): "the loop of live processes; virtual time has its own",
     ("dimos_streams/testing/model_server.py", "asyncio.new_event_loop"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "set of tasks"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "threading.Thread"): "a real HTTP server for tests",

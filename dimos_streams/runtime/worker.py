@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams.errors import BusError, DimosStreamsError, UserError
+from dimos_streams.live_loop import run_live
 from dimos_streams.printable import LogFormatter, show_tracebacks
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.output import write_to
@@ -47,7 +48,7 @@ def main(task: WorkerTask, reports: Connection) -> None:
     know_environment(os.environ)
     show_tracebacks()
     _set_up_logging(task)
-    sys.exit(asyncio.run(_Worker(task, reports).run()))
+    sys.exit(run_live(_Worker(task, reports).run()))
 
 
 class _Worker:

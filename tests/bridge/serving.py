@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import requests
 
 from dimos_streams.bridge.broker import Broker
+from dimos_streams.live_loop import new_live_loop
 from tests.bridge.parts import Scene, Worker
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ class Served:
 
     def __init__(self, **config: Any) -> None:
         self.config = {"port": 0, **config}
-        self._runner = asyncio.Runner()
+        self._runner = asyncio.Runner(loop_factory=new_live_loop)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="bridge")
         self._streams: list[Stream] = []

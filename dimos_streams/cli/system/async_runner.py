@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from dimos_streams import clock
 from dimos_streams.cli.system import signals
+from dimos_streams.live_loop import run_live
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ def run_async(main: Coroutine[Any, Any, T], *, virtual: bool = False, hurry: Cal
     the one after that (the second without ``hurry``) ends the process at once.
     """
     guarded = _guarded(main, hurry)
-    return clock.run_virtual(guarded) if virtual else asyncio.run(guarded)
+    return clock.run_virtual(guarded) if virtual else run_live(guarded)
 
 
 async def finish(work: Coroutine[Any, Any, None]) -> None:

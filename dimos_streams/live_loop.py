@@ -1,0 +1,48 @@
+"""The event loop of live processes: uvloop's where it is installed, asyncio's elsewhere.
+
+Virtual time has a loop of its own, in ``clock``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import math
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, TypeVarTuple, Unpack
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_LONGEST_S = 1e8
+
+
+def run_live(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end in wall time, as ``asyncio.run`` does."""
+    with asyncio.Runner(loop_factory=new_live_loop) as runner:
+        return runner.run(main)
+
+
+def new_live_loop() -> asyncio.AbstractEventLoop:
+    """A loop for this process and thread; make it after a fork, not before."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+
+    class PunctualLoop(uvloop.Loop):
+        """Its timers are never early, and all of them are ``TimerHandle``s, as asyncio's are."""
+
+        def call_later(
+            self,
+            delay: float,
+            callback: Callable[[Unpack[Ts]], object],
+            *args: *Ts,
+            context: contextvars.Context | None = None,
+        ) -> asyncio.TimerHandle:
+            # uvloop counts whole milliseconds and rounds to the nearest: who looks at the clock when a timer
+            # fires, finds that it is not yet time, and waits for no other would wait for ever.
+            whole_ms = math.ceil(min(max(delay, 0.0), _LONGEST_S) * 1000) + 1
+            return super().call_later(whole_ms / 1000, callback, *args, context=context)
+
+    return PunctualLoop()

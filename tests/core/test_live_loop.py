@@ -1,0 +1,103 @@
+"""The loop of live processes: uvloop's if there is one, with timers that code written for asyncio's can rely on."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import multiprocessing
+import signal
+import sys
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.live_loop import run_live
+
+DELAYS_S = [0.0001, 0.0004, 0.00049, 0.0014, 0.0024, 0.0034, 0.01049]
+
+needs_uvloop = pytest.mark.skipif(importlib.util.find_spec("uvloop") is None, reason="needs uvloop")
+
+
+async def bases() -> set[str]:
+    """The packages that the running loop's classes come from."""
+    return {kind.__module__.partition(".")[0] for kind in type(asyncio.get_running_loop()).__mro__}
+
+
+@needs_uvloop
+def test_it_is_uvloops_where_that_is_installed() -> None:
+    assert "uvloop" in run_live(bases())
+
+
+def test_it_is_asyncios_where_uvloop_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert "uvloop" not in run_live(bases())
+
+
+def test_who_looks_at_the_clock_when_a_timer_fires_finds_that_it_is_time() -> None:
+    async def main() -> list[float]:
+        loop = asyncio.get_running_loop()
+        early: list[float] = []
+        done = asyncio.Event()
+        left = 5 * len(DELAYS_S)
+
+        def look(due: float) -> None:
+            nonlocal left
+            left -= 1
+            if clock.monotonic() < due:
+                early.append(due - clock.monotonic())
+            if left == 0:
+                done.set()
+
+        for _ in range(5):
+            for delay_s in DELAYS_S:
+                loop.call_later(delay_s, look, clock.monotonic() + delay_s)
+            await asyncio.sleep(0.0003)
+        await done.wait()
+        return early
+
+    assert run_live(main()) == []
+
+
+@pytest.mark.parametrize("delay_s", [-1.0, 0.0, 0.0003, 10.0, float("inf")])
+def test_every_timer_says_when_it_is_due_and_can_be_cancelled(delay_s: float) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        fired: list[float] = []
+        timer = loop.call_later(delay_s, fired.append, delay_s)
+        assert timer.when() >= loop.time() + min(delay_s, 0.0)
+        timer.cancel()
+        await asyncio.sleep(0.003)
+        assert timer.cancelled()
+        assert fired == []
+
+    run_live(main())
+
+
+def _end_by_signal() -> None:
+    # The fork has copied a loop that runs.
+    asyncio._set_running_loop(None)
+
+    async def main() -> None:
+        told = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
+        asyncio.get_running_loop().call_later(0.001, signal.raise_signal, signal.SIGTERM)
+        await told.wait()
+
+    run_live(main())
+    sys.exit(7)
+
+
+def test_a_process_forked_beside_a_loop_has_one_of_its_own() -> None:
+    async def main() -> int | None:
+        child = multiprocessing.get_context("fork").Process(target=_end_by_signal)
+        child.start()
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        loop.add_reader(child.sentinel, ended.set)
+        async with asyncio.timeout(20):
+            await ended.wait()
+        loop.remove_reader(child.sentinel)
+        child.join()
+        return child.exitcode
+
+    assert run_live(main()) == 7
