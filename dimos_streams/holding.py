@@ -16,6 +16,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dimos_streams import clock
+from dimos_streams.invalid import first_problem
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.streams import In
@@ -155,7 +156,7 @@ def gate_state(state: Mapping[str, Any]) -> GateState | None:
     try:
         return GateState.model_validate(state[GATE])
     except ValidationError as error:
-        _log.warning("a velocity gate's state can't be understood: %s", error)
+        _log.warning("a velocity gate's state can't be understood: %s", first_problem(error, "it"))
         return GateState(listens=False, still=False)
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from dimos_streams.errors import SkillArgumentError
+from dimos_streams.invalid import what_is_wrong, where_it_is
 
 F = TypeVar("F", bound=Callable[..., Any])
 OnDuplicate = Literal["allow", "reject", "replace", "confirm"]
@@ -316,9 +317,9 @@ def _without_titles(node: Any, *, naming: bool = False) -> Any:
 def _problems(error: ValidationError) -> dict[str, str]:
     problems = {}
     for detail in error.errors():
-        path = ".".join(str(part) for part in detail["loc"]) or "arguments"
+        path = where_it_is(detail, "arguments")
         given = "" if detail["type"] == "missing" else f" (given: {_short(detail['input'])})"
-        problems[path] = f"{detail['msg']}{given}"
+        problems[path] = f"{what_is_wrong(detail)}{given}"
     return problems
 
 

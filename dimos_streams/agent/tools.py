@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dimos_streams.agent.gates.base import ToolAnswer, ToolRequest
 from dimos_streams.agent.models.base import ToolSchema
 from dimos_streams.errors import SkillArgumentError, SkillError
+from dimos_streams.invalid import all_problems
 
 _logger = logging.getLogger(__name__)
 
@@ -101,8 +102,7 @@ def _checked(tool: LocalTool, arguments: Mapping[str, Any]) -> Arguments:
     try:
         return tool.arguments.model_validate(dict(arguments))
     except ValidationError as error:
-        problems = {".".join(map(str, e["loc"])) or "arguments": e["msg"] for e in error.errors()}
-        raise SkillArgumentError(tool.name, problems) from error
+        raise SkillArgumentError(tool.name, all_problems(error, "arguments")) from error
 
 
 class NoArguments(Arguments):

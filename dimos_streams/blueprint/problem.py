@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic_core import ErrorDetails
 
 from dimos_streams.errors import UserError
+from dimos_streams.invalid import what_is_wrong, where_it_is
 from dimos_streams.secrets import masked
 
 
@@ -48,5 +49,5 @@ def fault(detail: ErrorDetails) -> str:
     """One of pydantic's errors as a line: which value, what is wrong with it, what was given."""
     text = repr(masked(detail["input"], str(detail["loc"][-1]) if detail["loc"] else ""))
     given = text if len(text) <= 80 else f"{text[:77]}..."
-    place = ".".join(str(part) for part in detail["loc"])
-    return f"{place}: {detail['msg']} (given: {given})" if place else f"{detail['msg']} (given: {given})"
+    place, wrong = where_it_is(detail, ""), what_is_wrong(detail)
+    return f"{place}: {wrong} (given: {given})" if place else f"{wrong} (given: {given})"

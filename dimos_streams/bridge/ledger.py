@@ -11,6 +11,7 @@ from dimos_streams.bridge.calls import CLOSED, Calls, CallState, Repeat
 from dimos_streams.bridge.hub import Hub
 from dimos_streams.bridge.journal import Journal
 from dimos_streams.bridge.leases import Leases
+from dimos_streams.invalid import first_problem
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.receiver import Resume
@@ -47,7 +48,7 @@ class Ledger:
             try:
                 call = CallState.from_row(row)
             except ValidationError as error:
-                _log.warning("call %r in the journal can't be read: %s", row.call_id, error)
+                _log.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
                 continue
             if call.state != CLOSED:
                 self.leases.take(call.call_id, call.uses)
@@ -98,7 +99,7 @@ class Ledger:
         try:
             return CallState.from_row(row)
         except ValidationError as error:
-            _log.warning("call %r in the journal can't be read: %s", row.call_id, error)
+            _log.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
             return None
 
     def resume(self, call_id: str) -> Resume:

@@ -116,6 +116,7 @@ class Bridge(Module):
         seed = f"{self.random.random()}/{self.journal.last_place}/{clock.utime()}"
         self.broker = Broker(bus, self.journal, self.hub, random=random.Random(seed), name=self.name)
         await self.broker.start()
+        self._tell()
         self._to_undo.push_async_callback(self.broker.stop)
         self.context.services.offer(SkillGateway, self.broker)  # type: ignore[type-abstract]
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
@@ -137,12 +138,17 @@ class Bridge(Module):
             if self.journal.path is not None:
                 await self.run_blocking(self.journal.checkpoint)
             await self._look_at_disk()
+            self._tell()
 
     async def _look_at_disk(self) -> None:
         if self.context.run_dir is not None and not clock.is_virtual():
             self._disk = await self.run_blocking(trouble_with, self.context.run_dir)
+
+    def _tell(self) -> None:
+        """Say what is not well, as the module's health."""
         said = [] if self.journal.state == "ok" else [f"journal in {self.journal.state}"]
         said += [f"disk: {self._disk}"] if self._disk else []
+        said += [note] if (note := self.broker.receiver.foreign_note()) else []
         self.health = "; ".join(said) or "ok"
 
     async def stop(self) -> None:

@@ -19,6 +19,7 @@ from dimos_streams.errors import (
     SkillUnavailableError,
     UnknownSkillError,
 )
+from dimos_streams.invalid import in_a_line, what_is_wrong, where_it_is
 
 _logger = logging.getLogger(__name__)
 
@@ -75,9 +76,8 @@ async def _skill_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _bad_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    errors = {".".join(map(str, detail["loc"])): str(detail["msg"]) for detail in error.errors()}
-    detail = "; ".join(f"{field}: {text}" for field, text in errors.items())
-    return problem(422, "bad-request", "The request is not of the right form", detail, errors=errors)
+    errors = {where_it_is(detail, "request"): what_is_wrong(detail) for detail in error.errors()}
+    return problem(422, "bad-request", "The request is not of the right form", in_a_line(errors), errors=errors)
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:

@@ -22,6 +22,7 @@ from dimos_streams.errors import (
     SkillUnavailableError,
     UnknownSkillError,
 )
+from dimos_streams.invalid import first_problem
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.secrets import checked, know
 from dimos_streams.skill import OnDuplicate, OnLoss
@@ -224,8 +225,8 @@ class HttpGateway:
         try:
             return adapter.validate_python(content)
         except ValidationError as error:
-            problem = error.errors()[0]
-            raise SkillError(f"{self.url} is not a bridge that I know: {problem['loc']}: {problem['msg']}") from error
+            problem = first_problem(error, "its answer")
+            raise SkillError(f"{self.url} is not a bridge that I know: {problem}") from error
 
 
 def problem_error(problem: Mapping[str, Any]) -> SkillError:

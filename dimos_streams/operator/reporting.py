@@ -25,6 +25,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
+from dimos_streams.invalid import first_problem
 from dimos_streams.operator.messages import AgentEvent, AgentSnapshot, ApprovalView, WaitingCall
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, json_text
 
@@ -77,7 +78,7 @@ def report_of(data: Mapping[str, Any]) -> AgentEvent | AgentSnapshot | None:
         if "snapshot" in data:
             return AgentSnapshot.model_validate(data["snapshot"])
     except ValidationError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(first_problem(error, "it")) from error
     return None
 
 

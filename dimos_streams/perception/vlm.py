@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dimos_streams.errors import UserError
+from dimos_streams.invalid import first_problem
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.std_msgs import Header
 from dimos_streams.perception.config import VlmSettings
@@ -96,7 +97,7 @@ class VlmDetector:
             return redacted(completion.choices[0].message.content)
         except ValidationError as error:
             where = without_user(self._settings.base_url)
-            raise DetectorError(f"{where!r} answered no completion: {_why(error)}") from error
+            raise DetectorError(f"{where!r} answered no completion: {first_problem(error, 'body')}") from error
 
     def _request(self, rgb: NDArray[np.uint8], wanted: Sequence[str]) -> dict[str, Any]:
         height, width = rgb.shape[:2]
@@ -147,9 +148,4 @@ def parse_reply(text: str) -> _Reply:
     try:
         return _Reply.model_validate_json(well_formed_json(fenced[1] if fenced else text))
     except ValidationError as error:
-        raise DetectorError(f"the model answered {text[:200]!r}: {_why(error)}") from error
-
-
-def _why(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}"
+        raise DetectorError(f"the model answered {text[:200]!r}: {first_problem(error, 'body')}") from error

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams.errors import MessageError
+from dimos_streams.invalid import first_problem
 from dimos_streams.messages.base import fields_of
 from dimos_streams.messages.codec import channel_name, decode, encode, type_named
 from dimos_streams.messages.index import TYPE_NAMES
@@ -76,7 +77,7 @@ class Metadata(BaseModel):
         try:
             return cls.model_validate_json(decode(String, data, CHANNEL).data)
         except ValidationError as error:
-            raise MessageError(CHANNEL, String.msg_name, f"no metadata: {error.errors()[0]['msg']}") from error
+            raise MessageError(CHANNEL, String.msg_name, f"no metadata: {first_problem(error, 'it')}") from error
 
 
 def describe(

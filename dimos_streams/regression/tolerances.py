@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dimos_streams.errors import UserError
+from dimos_streams.invalid import first_problem
 from dimos_streams.messages.codec import split_channel
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -69,9 +70,7 @@ def load_tolerances(path: Path) -> Tolerances:
     except (YAMLError, UnicodeError) as error:
         raise UserError(f"tolerances {str(path)!r} are not YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise UserError(f"tolerances {str(path)!r}: {where}: {first['msg']}") from error
+        raise UserError(f"tolerances {str(path)!r}: {first_problem(error, 'the file')}") from error
 
 
 def with_settings(tolerances: Tolerances, settings: Iterable[str], time_s: float | None = None) -> Tolerances:

@@ -39,6 +39,8 @@ _REQUEST_RATE = 10_000.0
 """Requests for missing events in a second, of all calls together; and calls looked at in one turn of the loop:"""
 _MAX_DUE = 256
 _EVERYTHING = 2**31 - 1
+NOTED_S = 60.0
+_MAX_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class ToolStreamReceiver:
         self._repair_timer: asyncio.TimerHandle | None = None
         self._subscriptions: list[Subscription] = []
         self._delivered = self._duplicates = self._malformed = self._requests = self._gaps = self._foreign = 0
+        self._foreign_note, self._noted_until = "", 0.0
 
     def start(self) -> None:
         """Begin to receive. The bus must be open."""
@@ -203,8 +206,15 @@ class ToolStreamReceiver:
         if stream.highest > stream.delivered and not stream.closed:
             self._arm_repair(event.call_id, stream)
 
+    def foreign_note(self) -> str:
+        """For operators: whose call somebody else has written on in the last ``NOTED_S``, empty for none."""
+        return self._foreign_note if clock.monotonic() < self._noted_until else ""
+
     def _refuse(self, stream: Inflow, event: ToolEvent) -> None:
         self._foreign += 1
+        self._noted_until = clock.monotonic() + NOTED_S
+        of = f"call {event.call_id[:_MAX_SHOWN]} is of instance {stream.instance!r}"
+        self._foreign_note = f"{of}; events of instance {event.instance[:_MAX_SHOWN]!r} in it are not believed"
         _seldom.warning(
             "call %s is of instance %r; its event %d in the name of instance %r is not believed",
             event.call_id,

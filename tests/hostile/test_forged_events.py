@@ -17,8 +17,9 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import CrashablePart
 from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_SEQ, REQUESTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.inflow import ALL_PENDING_BYTES, MAX_CLAIMED, MAX_CLOSED, MAX_OPEN
-from dimos_streams.tool_stream.receiver import ToolStreamReceiver
+from dimos_streams.tool_stream.receiver import NOTED_S, ToolStreamReceiver
 from dimos_streams.tool_stream.wire import EventPacker, pack_event, unpack_event
+from tests.bridge.parts import scene
 from tests.helpers import run_virtual, until
 from tests.live.modules import Sleeper
 from tests.tool_stream.test_instances import closed, with_two
@@ -63,6 +64,26 @@ def test_nobody_else_writes_on_in_a_call(seq: int, data: str) -> None:
         assert broker.receiver.statistics().repair_requests == 0
 
     with_two(scenario)
+
+
+def test_who_writes_on_in_somebodys_call_is_told_of_in_the_bridges_health_for_a_while() -> None:
+    async def main() -> None:
+        async with scene() as world:
+            broker = world.broker
+            call_id = await broker.call("patrol", {}, caller="test")
+            await until(lambda: broker.ledger.calls.open[0].state == "open")
+            assert world.bridge.health == "ok"
+            broker.bus.publish(EVENTS, event(call_id, 3, data='{"_instance": "forged"}'))
+
+            def health() -> str:
+                return next(view.health for view in broker.directory.modules() if view.name == "bridge")
+
+            await until(lambda: f"call {call_id} is of instance" in health())
+            assert "events of instance 'forged' in it are not believed" in health()
+            await asyncio.sleep(NOTED_S + 10)
+            assert health() == "ok"
+
+    run_virtual(main())
 
 
 @pytest.mark.feature("F5")

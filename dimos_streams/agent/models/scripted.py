@@ -48,6 +48,7 @@ from dimos_streams.agent.models.base import (
     Usage,
 )
 from dimos_streams.errors import UserError
+from dimos_streams.invalid import first_problem
 
 SCRIPT_ENDED = "script_ended"
 
@@ -125,9 +126,10 @@ def load_script(path: str | Path) -> Script:
     except (YAMLError, UnicodeError) as error:
         raise UserError(f"model script {str(path)!r} is not YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UserError(f"model script {str(path)!r}: {where}: {first['msg']} (given: {first['input']!r})") from error
+        given = error.errors()[0]["input"]
+        raise UserError(
+            f"model script {str(path)!r}: {first_problem(error, 'the file')} (given: {given!r})"
+        ) from error
 
 
 class ScriptedModel:

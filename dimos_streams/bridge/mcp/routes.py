@@ -16,6 +16,7 @@ from starlette.types import Send
 from dimos_streams.bridge.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Incoming, error
 from dimos_streams.bridge.mcp.server import VERSIONS, McpServer, Messages
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
+from dimos_streams.invalid import first_problem
 from dimos_streams.text import parse_json
 
 _SESSION = "Mcp-Session-Id"
@@ -30,7 +31,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
         try:
             message = Incoming.model_validate(parse_json(await request.body()))
         except ValidationError as problem:
-            return _refusal(400, INVALID_REQUEST, f"not a JSON-RPC message: {problem.errors()[0]['msg']}")
+            return _refusal(400, INVALID_REQUEST, f"not a JSON-RPC message: {first_problem(problem, 'it')}")
         except ValueError as problem:
             return _refusal(400, PARSE_ERROR, f"not JSON: {problem}")
         if message.method == "initialize" and message.id is not None:

@@ -15,6 +15,7 @@ from dimos_streams.bridge.mcp.reading import read_page
 from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, content, skill_tool, updates
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.errors import SkillError, suggest
+from dimos_streams.invalid import all_problems, in_a_line
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 
 MAX_WAIT_S = 50.0
@@ -110,7 +111,7 @@ class Tools:
         try:
             given = OWN_TOOLS[name].model_validate(arguments)
         except ValidationError as error:
-            told = "; ".join(f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors())
+            told = in_a_line(all_problems(error, "arguments"))
             raise SkillError(f"{name} cannot take these arguments: {told}") from error
         if isinstance(given, SkillUpdates):
             return await self._skill_updates(session, given)

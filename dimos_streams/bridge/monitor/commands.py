@@ -10,6 +10,7 @@ from dimos_streams.bridge.broker import Broker, UnknownCallError
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.bridge.problems import log_internal_error
 from dimos_streams.errors import DimosStreamsError, SkillArgumentError, SkillUnavailableError
+from dimos_streams.invalid import all_problems, in_a_line
 from dimos_streams.operator.agents import UnknownAgentError, agents_among, call_for, choose_agent
 from dimos_streams.operator.messages import AgentCommand, Cancel, Command, Say
 from dimos_streams.operator.schema import COMMANDS
@@ -39,9 +40,8 @@ class Commands:
         try:
             command = COMMANDS.validate_python(given)
         except ValidationError as error:
-            errors = _errors(error)
-            told = "; ".join(f"{field}: {problem}" for field, problem in errors.items())
-            return _error(id, "bad-command", f"not a command: {told}", errors)
+            errors = all_problems(error, "command")
+            return _error(id, "bad-command", f"not a command: {in_a_line(errors)}", errors)
         try:
             return await self._carry_out(command)
         except DimosStreamsError as error:
@@ -107,7 +107,3 @@ def _id_of(given: Any) -> str | int | None:
     if isinstance(id, str):
         return id[:200]
     return id if isinstance(id, int) and not isinstance(id, bool) else None
-
-
-def _errors(error: ValidationError) -> dict[str, str]:
-    return {".".join(map(str, detail["loc"])) or "command": detail["msg"] for detail in error.errors()}

@@ -1,0 +1,38 @@
+"""What pydantic finds wrong with what came from outside, in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+def what_is_wrong(detail: Mapping[str, Any]) -> str:
+    """The text of one of pydantic's errors: where a check of ours has refused a value, the words of that alone."""
+    text = str(detail["msg"])
+    if detail["type"] in ("value_error", "assertion_error"):
+        return text.partition(", ")[2]
+    return text
+
+
+def where_it_is(detail: Mapping[str, Any], whole: str) -> str:
+    """The path to what one of pydantic's errors is about; ``whole`` if it is about everything."""
+    return ".".join(map(str, detail["loc"])) or whole
+
+
+def all_problems(error: ValidationError, whole: str) -> dict[str, str]:
+    """What is wrong with each path; ``whole`` stands for everything."""
+    return {where_it_is(detail, whole): what_is_wrong(detail) for detail in error.errors(include_url=False)}
+
+
+def first_problem(error: ValidationError, whole: str) -> str:
+    """The first thing that is wrong, and where; ``whole`` stands for everything."""
+    detail = error.errors(include_url=False)[0]
+    return f"{where_it_is(detail, whole)}: {what_is_wrong(detail)}"
+
+
+def in_a_line(problems: Mapping[str, str]) -> str:
+    """Problems by path, in one line."""
+    return "; ".join(f"{where}: {what}" for where, what in problems.items())
