@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from dimos_streams.agent.gates.zones import inside
 from dimos_streams.agent.missions import Spent
 from dimos_streams.errors import UserError
 
@@ -97,20 +98,11 @@ def outside(fence: Sequence[tuple[float, float]]) -> StopCondition:
 
     def condition(progress: Progress) -> str | None:
         at = progress.robot
-        if at.x is None or at.y is None or contains(fence, at.x, at.y):
+        if at.x is None or at.y is None or inside(fence, (at.x, at.y)):
             return None
         return f"geofence: the robot is outside, at ({at.x:.2f}, {at.y:.2f})"
 
     return condition
-
-
-def contains(polygon: Sequence[tuple[float, float]], x: float, y: float) -> bool:
-    """Whether a point is inside of a polygon, by the number of edges to its right."""
-    inside = False
-    for (x1, y1), (x2, y2) in zip(polygon, [*polygon[1:], polygon[0]], strict=True):
-        if (y1 > y) != (y2 > y) and x < (x2 - x1) * (y - y1) / (y2 - y1) + x1:
-            inside = not inside
-    return inside
 
 
 def load_condition(path: str) -> StopCondition:

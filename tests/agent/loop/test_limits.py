@@ -38,6 +38,13 @@ MOVES = [asks(("move", {"by": n})) for n in range(10)]
         ([MOVES[0], MOVES[1], MOVES[2], says("done")], {"max_iterations": 3}, "max_iterations"),
         ([asks(("fail", {"n": n})) for n in range(9)], {}, "consecutive_errors"),
         ([asks(("fail", {"n": n}), ("look", {})) for n in range(4)] + [says("done")], {}, "completed"),
+        ([asks(("fail", {"n": n}), ("dance", {})) for n in range(9)], {}, "consecutive_errors"),
+        (
+            # What is refused for a rule of the operator's is no mistake of the model's.
+            [asks(("fail", {"n": n}), ("move", {"by": n})) for n in range(4)] + [says("done")],
+            {"plan": {"motions": 0}},
+            "completed",
+        ),
         ([MOVES[0], MOVES[1], says("done")], {"limits": {"max_tokens": 14}}, "max_tokens"),
         (
             [MOVES[0], MOVES[1], says("done")],
@@ -190,6 +197,7 @@ def test_ready_made_conditions() -> None:
     fence = outside([(0, 0), (4, 0), (4, 4), (0, 4)])
     assert fence(progress(x=2, y=2)) is None
     assert fence(progress(x=5, y=2)) == "geofence: the robot is outside, at (5.00, 2.00)"
+    assert fence(progress(x=4, y=2)) is None, "on the fence it has not left"
     assert fence(progress()) is None
 
 

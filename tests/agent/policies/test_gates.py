@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from dimos_streams.agent.approvals import ApprovalBook
 from dimos_streams.agent.gates.approval import matches
@@ -244,6 +247,40 @@ def test_zones() -> None:
     assert inside(hole, (0.5, 3.0))
     with pytest.raises(ValueError, match="three different corners"):
         Zone(name="line", polygon=((0, 0), (1, 1), (0, 0)))
+
+
+Corner = tuple[int, int]
+CORNERS = st.tuples(st.integers(-4, 4), st.integers(-4, 4))
+
+
+def side(a: Corner, b: Corner, point: Corner) -> int:
+    """Positive for a point to the left of the way from ``a`` to ``b``."""
+    return (b[0] - a[0]) * (point[1] - a[1]) - (b[1] - a[1]) * (point[0] - a[0])
+
+
+@given(st.lists(CORNERS, min_size=3, max_size=3), CORNERS, CORNERS)
+def test_a_way_enters_a_zone_that_it_touches_and_did_not_begin_in(
+    corners: list[Corner], start: Corner, goal: Corner
+) -> None:
+    assume(side(corners[0], corners[1], corners[2]) != 0)
+    to_the_left = corners if side(*corners) > 0 else corners[::-1]
+    edges = [(to_the_left[i - 1], to_the_left[i]) for i in range(3)]
+    enters, leaves = Fraction(0), Fraction(1)
+    for a, b in edges:
+        # Within the half plane of each edge for a part of the way, and so for the triangle.
+        at_start, at_goal = side(a, b, start), side(a, b, goal)
+        if at_start < 0 or at_goal < 0:
+            if at_start < 0 and at_goal < 0:
+                leaves = Fraction(-1)
+            elif at_start < 0:
+                enters = max(enters, Fraction(at_start, at_start - at_goal))
+            else:
+                leaves = min(leaves, Fraction(at_start, at_start - at_goal))
+    was_inside = all(side(a, b, start) >= 0 for a, b in edges)
+    polygon = tuple((float(x), float(y)) for x, y in corners)
+    assert inside(polygon, start) == was_inside
+    entered = Zones([Zone(name="lab", polygon=polygon)]).entered({"x": goal[0], "y": goal[1]}, RobotPose(*start, 0))
+    assert entered == ("lab" if enters <= leaves and not was_inside else "")
 
 
 def test_a_zone_needs_a_plan_even_for_the_first_motion() -> None:
