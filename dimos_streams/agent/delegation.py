@@ -191,9 +191,6 @@ class Delegation:
         over = asyncio.ensure_future(work.over.wait())
         try:
             await asyncio.wait([loop, over], return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            work.mission.end("cancelled")
-            raise
         finally:
             self._working.remove(work)
             over.cancel()

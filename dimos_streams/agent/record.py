@@ -110,7 +110,7 @@ class MissionRecord:
                 if not written:
                     self._owed[mission] = line
                     self._hide(mission)
-        if self._owed and not self._broken:
+        if not self._broken:
             self._write_owed()
         if self._closed:
             self.close()

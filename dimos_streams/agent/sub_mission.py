@@ -151,11 +151,8 @@ class SubMission:
                 self.left.append(call)
 
     def close(self) -> None:
-        """What it leaves is its parent's: open calls, and what it has not read."""
+        """What it has not read is its parent's, as is the news of calls that it leaves open."""
         self.closed = True
-        for call in self.parts.calls.open:
-            if call.deliver == self.deliver:
-                call.deliver = self.parent.deliver
         self._leave_unread()
 
     def _leave_unread(self) -> None:

@@ -179,7 +179,8 @@ LENGTHS = {
 @pytest.mark.parametrize("server", LENGTHS)
 def test_a_conversation_that_is_too_long_is_told_apart(server: str) -> None:
     status, text = LENGTHS[server]
-    for reply in (Reply.error(status, text), Reply.raw({"error": {"message": text, "code": status}})):
+    in_stream: tuple[dict[str, Any], ...] = ({"message": text, "code": status}, {"message": text})
+    for reply in (Reply.error(status, text), *(Reply.raw({"error": error}) for error in in_stream)):
         with pytest.raises(ContextLengthError, match=re.escape(text[:40])):
             asyncio.run(asked(lambda request, reply=reply: reply, ALL))  # type: ignore[misc]
 
@@ -189,6 +190,9 @@ def test_other_failures_are_not_taken_for_it() -> None:
         with pytest.raises(ModelError) as caught:
             asyncio.run(asked(lambda request, text=text: Reply.error(400, text), ALL))  # type: ignore[misc]
         assert not isinstance(caught.value, ContextLengthError)
+    with pytest.raises(ModelError) as caught:
+        asyncio.run(asked(lambda request: Reply.error(429, "prompt is too long for this minute"), ALL))
+    assert not isinstance(caught.value, ContextLengthError), "a shorter one would be refused as well"
 
 
 @pytest.mark.feature("D7")

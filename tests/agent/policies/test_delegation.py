@@ -219,6 +219,18 @@ def test_results_of_a_closed_owner_are_kept_in_the_record() -> None:
     run_virtual(main())
 
 
+def test_a_task_that_the_agents_end_cuts_off_is_cancelled() -> None:
+    async def main() -> None:
+        brain = Brain(delegating("helper", "follow Ann"), helper=[[("follow", {"who": "Ann"})], "waiting"])
+        async with robot_stage(brain, agents=AGENTS) as (made, _):
+            await made.say("go")
+            await until(lambda: len(brain.requests) == 3)
+        (end,) = [event for event in made.agent.core.events.after(0) if event.kind == "sub_mission_end"]
+        assert end.data["reason"] == "cancelled"
+
+    run_virtual(main())
+
+
 def test_the_operators_words_go_to_who_works() -> None:
     async def main() -> None:
         brain = Brain(
@@ -272,6 +284,8 @@ def test_pause_abort_and_approvals_hold_for_sub_agents() -> None:
             assert len(brain.requests) == asked
             assert made.agent.core.loop.state == "idle"
             assert robot.log_ == ["drop a", "drop a"]
+            ends = [event.data for event in made.agent.core.events.after(0) if event.kind == "sub_mission_end"]
+            assert [end["reason"] for end in ends] == ["completed", "aborted"]
 
     run_virtual(main())
 
