@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls import KEEP_CLOSED_BYTES
 from dimos_streams.errors import (
     CallRejectedError,
     SkillArgumentError,
@@ -21,7 +23,7 @@ from dimos_streams.module import RunContext
 from dimos_streams.skill import OnLoss
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_ARGUMENTS, STATUS, Outcome
-from tests.bridge.parts import Scene, Worker, answered, closed, collect, scene, until
+from tests.bridge.parts import Scene, Worker, answered, closed, collect, event, scene, until
 from tests.helpers import run_virtual
 
 
@@ -357,8 +359,22 @@ def test_a_skill_begins_another_one() -> None:
                 refused = next(call for call in await broker.calls() if call.parent == parent)
                 assert refused.outcome is Outcome.REJECTED
                 events = await collect(broker, call_id=refused.call_id)
-                assert [event.type for event in events] == ["open", "close"]
+                assert [(event.seq, event.type) for event in events] == [(1, "open"), (2, "close")]
                 assert why in events[-1].text
+
+    run_virtual(check())
+
+
+def test_closed_calls_with_large_results_are_remembered_by_the_journal_alone() -> None:
+    async def check() -> None:
+        async with scene() as world:
+            ledger, large = world.broker.ledger, {"outcome": "completed", "result": "x" * 500_000}
+            ids = [f"c{number}" for number in range(20)]
+            for call_id in ids:
+                ledger.take([event(1, "open", call_id=call_id), event(2, "close", call_id=call_id, data=large)])
+            # The result, and the close that says the same again.
+            assert 0 < sum(2 * len(call.result) for call in ledger.calls) <= KEEP_CLOSED_BYTES
+            assert [len((await world.broker.view(call_id)).result) for call_id in ids] == [500_000] * 20
 
     run_virtual(check())
 
@@ -503,6 +519,19 @@ def test_a_bridge_that_was_held_up_does_not_give_calls_up() -> None:
                 loop._now_ns += 10_000_000_000  # as SIGSTOP and SIGCONT do: the clock runs, nothing else
             await asyncio.sleep(5)
             assert (await world.broker.view(call_id)).state == "open"
+
+    run_virtual(check())
+
+
+def test_a_call_whose_first_events_are_gone_is_known_by_those_that_follow() -> None:
+    async def check() -> None:
+        async with scene() as world:
+            missing = replace(event(3, "gap"), module="", skill="", caller="")
+            world.broker.ledger.take([missing])
+            assert (await world.broker.view("c1")).skill == ""
+            world.broker.ledger.take([event(4, "update", text="on my way")])
+            view = await world.broker.view("c1")
+            assert (view.module, view.skill, view.caller, view.answer) == ("worker", "follow", "agent", "on my way")
 
     run_virtual(check())
 

@@ -42,6 +42,7 @@ def test_skills_modules_and_health() -> None:
         assert modules["worker"]["alive"]
         health = bridge.get("/healthz").json()
         assert (health["status"], health["place"], health["journal"]["state"]) == ("ok", 0, "ok")
+        assert (health["disk"], health["lost"], health["unwell"]) == ("ok", [], {})
 
 
 def test_a_call_answers_closes_and_is_cancelled() -> None:

@@ -16,6 +16,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.monitor.monitor import LINGER_S, STATE_EVERY_S
 from dimos_streams.bridge.monitor.view import numbered
 from dimos_streams.bridge.monitor.watcher import MAX_BYTES, MAX_MESSAGES
+from dimos_streams.errors import SkillError
 from tests.bridge.monitor.parts import Client, Console, ToyAgent, agents
 from tests.bridge.parts import Scene, closed
 from tests.helpers import run_virtual, until
@@ -235,6 +236,28 @@ def test_an_agent_knows_whether_somebody_watches() -> None:
             await until(lambda: not one.reports)
             await asyncio.sleep(1)
             assert [task.get_name() for task in asyncio.all_tasks() if "monitor" in task.get_name()] == []
+
+    run_virtual(scenario())
+
+
+def test_an_agent_that_refuses_to_report_is_asked_again_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with agents("agent") as (scene, _):
+            asked: list[float] = []
+            call = scene.broker.call
+
+            async def refusing(skill: str, *arguments: Any, **more: Any) -> str:
+                asked.append(clock.monotonic())
+                if len(asked) < 4:
+                    raise SkillError("not now")
+                return await call(skill, *arguments, **more)
+
+            monkeypatch.setattr(scene.broker, "call", refusing)
+            console = Console(scene.bridge.monitor.watch())
+            await until(lambda: console.agent("agent"))
+            pauses = [later - earlier for earlier, later in itertools.pairwise(asked)]
+            assert pauses == pytest.approx([1.0] * 3, abs=STATE_EVERY_S + 0.01)
+            await console.close()
 
     run_virtual(scenario())
 

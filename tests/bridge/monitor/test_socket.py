@@ -414,11 +414,11 @@ def test_strangers_are_refused_and_large_messages_end_the_connection() -> None:
 
 def test_a_dead_peer_is_noticed_by_its_silence() -> None:
     async def scenario() -> None:
-        async with agents("agent", port=0, ping_s=0.1) as (scene, _):
+        async with agents("agent", port=0, ping_s=0.05) as (scene, _):
             reading, writing = await asyncio.open_connection(sock=_small_socket(scene))
             writing.write(_handshake(scene))
             await _frame_after_head(reading)
-            await until(lambda: scene.bridge.monitor.statistics().watchers == 0)
+            await until(lambda: scene.bridge.monitor.statistics().watchers == 0, timeout_s=2.0)
             writing.close()
 
     asyncio.run(scenario())
