@@ -38,9 +38,10 @@ def sockets_of(before: set[int], port: int) -> list[int]:
             if not os.readlink(f"/proc/self/fd/{fd}").startswith("socket:"):
                 continue
             with socket.socket(fileno=os.dup(fd)) as duplicate:
-                if duplicate.type == socket.SOCK_DGRAM and duplicate.getsockname()[1] == port:
+                kind = duplicate.family, duplicate.type
+                if kind == (socket.AF_INET, socket.SOCK_DGRAM) and duplicate.getsockname()[1] == port:
                     found.append(fd)
-        except OSError:  # closed since it was listed, or not an IP socket: not the one looked for
+        except OSError:  # closed since it was listed: not the one looked for
             continue
     return found
 

@@ -26,7 +26,6 @@ _DATAGRAM = 65507
 _FRAGMENT_SPACE = _DATAGRAM - _FRAGMENT_HEADER.size
 _LONGEST_CHANNEL = 63
 _LONGEST_MESSAGE = MAX_MESSAGE
-_MAX_FRAGMENTS = 0xFFFF
 _RECEIVE_BUFFER = 4 << 20
 _SENDERS = 64
 """Whose messages are put together at the same time; each has one that is not complete."""
@@ -123,8 +122,6 @@ class UdpmSocket:
             self._sending.send(_SHORT_HEADER.pack(_SHORT, number) + body)
             return
         count = -(-len(body) // _FRAGMENT_SPACE)
-        if count > _MAX_FRAGMENTS:
-            raise OSError(f"{len(data)} bytes are more than a message can have")
         for index in range(count):
             begin = index * _FRAGMENT_SPACE
             offset = max(0, begin - len(name) - 1)

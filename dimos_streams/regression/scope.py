@@ -43,7 +43,7 @@ class Scope:
     """Channels that they write and that were not recorded."""
     sharers: dict[str, frozenset[str]]
     """Outputs that other modules write too, with these modules."""
-    _busy: dict[str, dict[str, int]] = field(default_factory=dict)
+    _busy: dict[str, set[str]] = field(default_factory=dict)
     _free_since: dict[str, int] = field(default_factory=dict)
     _quiet: frozenset[str] = frozenset()
 
@@ -68,12 +68,12 @@ class Scope:
             said = unpack_event(event.data)
         except MessageError:  # counted nowhere: ``role`` leaves it out
             return
-        calls = self._busy.setdefault(said.module, {})
+        calls = self._busy.setdefault(said.module, set())
         if said.type == "close":
-            calls.pop(said.call_id, None)
+            calls.discard(said.call_id)
             self._free_since[said.module] = event.utime
         else:
-            calls[said.call_id] = event.utime
+            calls.add(said.call_id)
 
     def may_be_of_others(self, channel: str, utime: int) -> bool:
         """Whether a recorded output may have come from a module that is not under test: one that shares the channel

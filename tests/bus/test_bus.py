@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from dimos_streams.bus import Bus, bus_url, create_bus
+from dimos_streams.bus import Bus, bus_url, create_bus, guard
+from dimos_streams.bus.base import MAX_MESSAGE
 from dimos_streams.bus.url import UdpmUrl, check_route
 from dimos_streams.errors import BusError, UserError
 from dimos_streams.limited_log import LimitedLog
@@ -226,3 +231,226 @@ def test_urls(monkeypatch: pytest.MonkeyPatch) -> None:
         create_bus("udpm://10.0.0.1:7667")
     with pytest.raises(UserError, match="99999"):
         create_bus("udpm://239.255.76.67:99999")
+
+
+def test_who_wants_only_some_channels_is_not_troubled_with_others(url: str) -> None:
+    async def scenario(bus: Bus) -> None:
+        some: list[str] = []
+        everything: list[str] = []
+        bus.subscribe_all(lambda channel, _: some.append(channel), wants=lambda channel: channel.startswith("/a"))
+        assert bus.has_subscribers("/a")
+        assert url.startswith("udpm") or not bus.has_subscribers("/b"), "who publishes there may spare the trouble"
+        one, other = bus.subscribe("/b", lambda *_: None), bus.subscribe("/b", lambda *_: None)
+        assert bus.has_subscribers("/b")
+        whole = bus.subscribe_all(lambda channel, _: everything.append(channel))
+        for channel in ("/a", "/b", "/c", "/ab"):
+            bus.publish(channel, b"")
+        await until(lambda: "/ab" in everything)
+        await until(lambda: "/ab" in some)
+        assert some == ["/a", "/ab"]
+        assert [channel for channel in everything if channel.startswith("/")] == ["/a", "/b", "/c", "/ab"]
+        for subscription in (one, whole):
+            subscription.close()
+        assert other in bus.subscriptions()
+        assert bus.has_subscribers("/b")
+        other.close()
+        assert url.startswith("udpm") or not bus.has_subscribers("/b")
+        bus.publish("/a", b"")
+        await until(lambda: len(some) == 3)
+        assert everything[-1] == "/ab"
+
+    with_bus(url, scenario)
+
+
+def test_counts_include_subscriptions_that_have_ended(url: str) -> None:
+    async def scenario(bus: Bus) -> None:
+        def broken(channel: str, data: bytes) -> None:
+            raise RuntimeError
+
+        for handler in (broken, lambda *_: None):
+            ended = bus.subscribe(TOPIC, handler)
+            for _ in range(3):
+                bus.publish(TOPIC, b"12345")
+                await until(lambda ended=ended: ended.statistics().handled == ended.statistics().received > 0)  # type: ignore[misc]
+            await until(lambda ended=ended: ended.statistics().handled == 3)  # type: ignore[misc]
+            ended.close()
+        full = bus.subscribe(TOPIC, lambda *_: None, capacity_bytes=5)
+        for size in (6, 5, 5):
+            bus.publish(TOPIC, bytes(size))
+        await until(lambda: full.statistics().received == 3)
+        await until(lambda: full.statistics().waiting == 0)
+        dropped = full.statistics().dropped
+        assert dropped >= 1, "one is too large for its queue"
+        for _ in range(2):
+            now = bus.statistics()
+            assert (now.published, now.published_bytes) == (9, 46)
+            assert (now.received, now.dropped, now.errors) == (9, dropped, 3)
+            full.close()
+            full.close()
+
+    with_bus(url, scenario)
+
+
+def test_what_is_too_large_is_not_sent_and_not_counted(url: str) -> None:
+    async def scenario(bus: Bus) -> None:
+        got: list[int] = []
+        bus.subscribe(TOPIC, lambda _, data: got.append(len(data)))
+        bus.publish(TOPIC, bytes(MAX_MESSAGE + 1))
+        if url.startswith("memq"):
+            bus.publish(TOPIC, bytes(MAX_MESSAGE))
+        else:
+            bus.publish("/" + 63 * "x", b"a name that LCM does not take")
+        bus.publish(TOPIC, b"x")
+        await until(lambda: 1 in got)
+        assert got == ([MAX_MESSAGE, 1] if url.startswith("memq") else [1])
+        assert bus.statistics().published == len(got)
+
+    with_bus(url, scenario)
+
+
+@pytest.mark.parametrize(("count", "seconds"), [(200, 0.0), (4, 0.003)])
+def test_a_busy_subscription_leaves_the_loop_to_others(url: str, count: int, seconds: float) -> None:
+    """It has its turn for 64 messages, or for two milliseconds, at a time."""
+
+    async def scenario(bus: Bus) -> None:
+        handled: list[int] = []
+        seen: list[int] = []
+
+        def slow(channel: str, data: bytes) -> None:
+            time.sleep(seconds)
+            handled.append(len(data))
+
+        async def others() -> None:
+            while len(handled) < count:
+                seen.append(len(handled))
+                await asyncio.sleep(0)
+
+        bus.subscribe(TOPIC, slow)
+        for _ in range(count):
+            bus.publish(TOPIC, b"x")
+        await others()
+        seen.append(count)
+        most = 1 if seconds else 64
+        assert max(later - now for now, later in itertools.pairwise(seen)) <= most
+
+    with_bus(url, scenario)
+
+
+def test_a_queue_has_room_for_one_at_least() -> None:
+    async def scenario(bus: Bus) -> None:
+        got: list[bytes] = []
+        with pytest.raises(ValueError, match="capacity must be at least 1, not 0"):
+            bus.subscribe(TOPIC, lambda *_: None, capacity=0)
+        bus.subscribe(TOPIC, lambda _, data: got.append(data), capacity=1)
+        for number in range(3):
+            bus.publish(TOPIC, b"%d" % number)
+        await until(lambda: got)
+        assert got == [b"2"]
+
+    with_bus("memq://", scenario)
+
+
+def test_a_bus_that_was_closed_can_be_opened_again_and_opening_twice_is_fine(url: str) -> None:
+    async def scenario(bus: Bus) -> None:
+        await bus.open()
+        got: list[bytes] = []
+        subscription = bus.subscribe(TOPIC, lambda _, data: got.append(data))
+        bus.publish(TOPIC, b"x")
+        await until(lambda: got)
+        await bus.close()
+        assert bus.notice == ""
+        with pytest.raises(BusError, match="is not open"):
+            bus.publish(TOPIC, b"x")
+        subscription.close()
+        await bus.open()
+        bus.subscribe(TOPIC, lambda _, data: got.append(data))
+        bus.publish(TOPIC, b"y")
+        await until(lambda: len(got) == 2)
+        assert got == [b"x", b"y"]
+
+    with_bus(url, scenario)
+
+
+def test_a_process_with_too_many_files_is_told(bus_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LCM's library would crash."""
+    pytest.importorskip("lcm")
+    monkeypatch.setattr("dimos_streams.bus.lcm_bus._SELECT_LIMIT", 3)
+
+    async def scenario() -> None:
+        bus = create_bus(bus_url)
+        with pytest.raises(BusError, match="file descriptor below 3; too many files are open"):
+            await bus.open()
+        await bus.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_process_that_can_not_be_guarded_says_so(
+    bus_url: str, lcm_library: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(fd: int) -> None:
+        raise OSError("no filters here")
+
+    async def scenario(bus: Bus) -> None:
+        assert bus.notice == "no packet guard, a malformed datagram can end this process"
+        await bus.close()
+        assert bus.notice == ""
+
+    for name, instead, why in (
+        ("attach", refuse, "no filters here"),
+        ("sockets_of", lambda before, port: [], "the receiving socket was not found"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(guard, name, instead)
+            with_bus(bus_url, scenario)
+        assert f"can end this process: {why}" in caplog.text
+
+
+def test_a_machine_that_can_not_send_to_the_group_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(101, "Network is unreachable")
+
+    monkeypatch.setitem(sys.modules, "lcm", None)
+    monkeypatch.setattr("dimos_streams.bus.lcm_bus.UdpmSocket", refuse)
+
+    async def scenario() -> None:
+        bus = create_bus("udpm://239.1.2.3:4567")
+        for problem, why in (
+            (None, "LCM cannot use 'udpm://239.1.2.3:4567.ttl=0'"),
+            ("gone", r"\(gone\): `ip route"),
+        ):
+            monkeypatch.setattr(UdpmUrl, "route_problem", lambda self, problem=problem: problem)
+            with pytest.raises(BusError, match=why):
+                await bus.open()
+
+    asyncio.run(scenario())
+    monkeypatch.undo()
+    assert UdpmUrl("239.255.76.67", 7667).route_problem() is None
+    assert UdpmUrl("no address", 7667).route_problem()
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("udpm://", "udpm://239.255.76.67:7667?ttl=0"),
+        ("udpm://224.0.0.1", "udpm://224.0.0.1:7667?ttl=0"),
+        ("udpm://:1234", "udpm://239.255.76.67:1234?ttl=0"),
+        ("udpm://239.1.2.3:4567?ttl=1", "udpm://239.1.2.3:4567?ttl=1"),
+        ("udpm://?recv_buf_size=9&ttl=1", "udpm://239.255.76.67:7667?ttl=1&recv_buf_size=9"),
+    ],
+)
+def test_what_a_url_leaves_out(text: str, whole: str) -> None:
+    url = UdpmUrl.parse(text)
+    assert str(url) == whole
+    own = dict(parse_qsl(urlsplit(whole).query))
+    for_lcm = urlsplit(url.for_lcm())
+    assert dict(parse_qsl(for_lcm.query)) == {"recv_buf_size": str(4 << 20), **own}
+    assert (for_lcm.scheme, for_lcm.netloc) == ("udpm", urlsplit(whole).netloc)
+
+
+@pytest.mark.parametrize("text", ["memq", "udpm", "", "file://x", "udpm:239.1.2.3"])
+def test_what_is_no_url_of_a_bus(text: str) -> None:
+    with pytest.raises(BusError, match="valid: 'memq://' or for example 'udpm://"):
+        create_bus(text)
+    with pytest.raises(BusError, match="a multicast group has no users"):
+        create_bus("udpm://me@239.1.2.3:4567")

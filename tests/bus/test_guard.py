@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 import subprocess
@@ -109,3 +110,31 @@ def test_the_filter_knows_sound_datagrams(datagram: bytes, passes: bool) -> None
             sender.sendto(sent, receiver.getsockname())
         receiver.settimeout(5)
         assert receiver.recv(1000) == (datagram if passes else b"the end")
+
+
+def test_the_sockets_to_guard_are_the_new_ones_of_the_port() -> None:
+    host = "127.88.77.66"  # where nobody else has a port
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as older, socket.socket() as stream:
+        older.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        older.bind((host, 0))
+        port = older.getsockname()[1]
+        before = guard.open_fds()
+        assert {older.fileno(), stream.fileno()} <= before
+        assert guard.sockets_of(before, port) == []
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as newer,
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as lower,
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as higher,
+            socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection,
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as local,
+            open(os.devnull) as file,
+        ):
+            newer.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            newer.bind((host, port))
+            connection.bind((host, port))
+            higher.bind((host, 65535))
+            fds = {one.fileno() for one in (newer, lower, higher, connection, local, file)}
+            assert fds == guard.open_fds() - before
+            assert guard.sockets_of(before, port) == [newer.fileno()]
+            assert sorted(guard.sockets_of(set(), port)) == sorted([older.fileno(), newer.fileno()])
+        assert guard.open_fds() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import select
 import socket
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.bus import udpm
+from dimos_streams.bus.base import MAX_MESSAGE
 from dimos_streams.bus.udpm import UdpmSocket
 from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.errors import UserError
@@ -195,3 +197,97 @@ def test_what_is_never_completed_is_bounded(
         other.close()
     handle(ours)
     assert got == [("/a", b"abcdefghij")], "the one that began first was given up"
+
+
+def test_messages_have_a_greatest_size(ours: UdpmSocket, got: Got) -> None:
+    with pytest.raises(OSError, match=f"messages {MAX_MESSAGE}"):
+        ours.publish("/a", bytes(MAX_MESSAGE + 1))
+    sent: list[bytes] = []
+    ours._sending.close()
+    ours._sending = Sending(sent)  # type: ignore[assignment]
+    ours.publish("/" + 62 * "x", payload(MAX_MESSAGE))
+    assert max(map(len, sent)) == 65507, "as much as a datagram can have"
+    headers = [struct.unpack(">4sIIIHH", datagram[:20]) for datagram in sent]
+    assert {(magic, size, count) for magic, _, size, _, _, count in headers} == {(b"LC03", MAX_MESSAGE, len(sent))}
+    assert [index for *_, index, _ in headers] == list(range(len(sent)))
+    bodies = [sent[0][20 + 64 :], *(datagram[20:] for datagram in sent[1:])]
+    assert sent[0][20 : 20 + 64] == b"/" + 62 * b"x" + b"\0"
+    assert b"".join(bodies) == payload(MAX_MESSAGE)
+    assert [offset for _, _, _, offset, _, _ in headers] == [sum(map(len, bodies[:n])) for n in range(len(bodies))]
+
+
+class Sending:
+    """A socket that keeps what is sent."""
+
+    def __init__(self, sent: list[bytes]) -> None:
+        self.sent = sent
+
+    def send(self, datagram: bytes) -> None:
+        self.sent.append(datagram)
+
+    def close(self) -> None:
+        pass
+
+
+def test_messages_are_numbered_one_by_one_and_the_numbers_begin_again(ours: UdpmSocket) -> None:
+    sent: list[bytes] = []
+    ours._sending.close()
+    ours._sending = Sending(sent)  # type: ignore[assignment]
+    for _ in range(2):
+        ours.publish("/a", b"")
+    ours._number = 0xFFFF_FFFF
+    for size in (100_000, 0):
+        ours.publish("/a", bytes(size))
+    assert [struct.unpack(">I", datagram[4:8])[0] for datagram in sent] == [0, 1, 0xFFFF_FFFF, 0xFFFF_FFFF, 0]
+
+
+def test_what_the_fragments_lack_is_not_made_up(ours: UdpmSocket, got: Got, raw: Any) -> None:
+    raw(fragment(7, 9, 0, 0, 2, b"/a\0abcd"))
+    raw(fragment(7, 9, 4, 1, 2, b"efgh"))
+    raw(fragment(8, 8, 0, 0, 2, b"/a\0abcd"))
+    raw(fragment(8, 8, 5, 1, 2, b"fgh"))
+    raw(fragment(9, 7, 0, 0, 2, b"/a\0abcd"))
+    raw(fragment(9, 7, 4, 1, 2, b"efgh"))
+    for other in (
+        fragment(1, 8, 4, 1, 2, b"efgh"),
+        fragment(5, 9, 4, 1, 2, b"efgh"),
+        fragment(5, 8, 4, 1, 3, b"efgh"),
+    ):
+        raw(fragment(5, 8, 0, 0, 2, b"/a\0abcd"))
+        raw(other)
+    handle(ours)
+    assert got == []
+    raw(fragment(5, 8, 4, 1, 2, b"efgh"))
+    handle(ours)
+    assert got == [("/a", b"abcdefgh")], "those that were of no message changed nothing"
+
+
+def test_of_many_senders_those_that_began_first_are_given_up(bus_url: str, ours: UdpmSocket, got: Got) -> None:
+    senders = [UdpmSocket(UdpmUrl.parse(bus_url)) for _ in range(65)]
+    for number, sender in enumerate(senders):
+        sender._sending.send(fragment(1, 8, 0, 0, 2, b"/%d\0abcd" % number))
+    handle(ours)
+    for sender in senders:
+        sender._sending.send(fragment(1, 8, 4, 1, 2, b"efgh"))
+        sender.close()
+    handle(ours)
+    assert got == [(f"/{number}", b"abcdefgh") for number in range(1, 65)]
+
+
+def test_a_name_has_63_bytes_at_most(ours: UdpmSocket, got: Got, raw: Any) -> None:
+    name = "/" + 62 * "x"
+    raw(b"LC02\0\0\0\1" + name.encode() + b"\0data")
+    raw(fragment(1, 4, 0, 0, 1, name.encode() + b"\0data"))
+    ours.publish(name, b"data")
+    handle(ours)
+    assert got == [(name, b"data")] * 3
+
+
+def test_a_socket_that_can_not_be_opened_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    kept = []
+    for text in ("udpm://239.255.76.67:7667?ttl=x", "udpm://239.255.76.67:7667?recv_buf_size=much"):
+        with pytest.raises(UserError, match="is a number, not") as error:
+            UdpmSocket(UdpmUrl.parse(text))
+        kept.append(error)  # with its frames, and what they hold
+    assert len(os.listdir("/proc/self/fd")) == before

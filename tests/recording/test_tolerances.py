@@ -1,0 +1,174 @@
+"""How much may differ: by field, by topic, by file, by command line; and where two messages differ by more."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.errors import UserError
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.codec import channel_name, encode
+from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.messages.geometry_msgs import PoseStamped, Twist, Vector3
+from dimos_streams.messages.nav_msgs import Path as PathMessage
+from dimos_streams.messages.std_msgs import Bool, Header, String, Time
+from dimos_streams.regression.differences import FieldDifference, message_differences, numbers_of, value_differences
+from dimos_streams.regression.tolerances import EXACT, Tolerances, load_tolerances, with_settings
+
+VEL = "/vel#geometry_msgs.Twist"
+
+
+@pytest.mark.parametrize(
+    ("tolerances", "path", "value", "allowed"),
+    [
+        (Tolerances(), "x", 5.0, 0.0),
+        (Tolerances(absolute=0.1), "x", 5.0, 0.1),
+        (Tolerances(relative=0.1), "x", -5.0, 0.5),
+        (Tolerances(absolute=0.1, relative=0.1), "x", 5.0, 0.5),
+        (Tolerances(absolute=0.1, relative=0.1), "x", 0.5, 0.1),
+        (Tolerances(absolute=0.1, relative=0.1), "x", math.inf, 0.0),
+        (Tolerances(absolute=0.1, relative=0.1), "x", math.nan, 0.0),
+        (Tolerances(absolute=0.1, fields={"x": 0.01}), "x", 5.0, 0.01),
+        (Tolerances(absolute=0.1, fields={"x": 0.01}), "y", 5.0, 0.1),
+        (Tolerances(absolute=0.1, fields={"x": 0.01}), "x.y.z", 5.0, 0.01),
+        (Tolerances(fields={"x": 1, "x.y": 2, "x.y.z": 3}), "x.y.q", 5.0, 2),
+        (Tolerances(fields={"poses.x": 0.3}), "poses[17].x", 5.0, 0.3),
+        (Tolerances(fields={"x": 1, "/vel:x": 2}), "x", 5.0, 2),
+        (Tolerances(fields={"/other:x": 2}), "x", 5.0, 0.0),
+        (Tolerances(fields={"/vel:x": 2, "x.y": 1}), "x.y", 5.0, 1),
+    ],
+)
+def test_how_much_a_number_may_differ(tolerances: Tolerances, path: str, value: float, allowed: float) -> None:
+    assert tolerances.allowed(VEL, path, value) == allowed
+
+
+def test_what_the_command_line_says_comes_on_top() -> None:
+    base = Tolerances(time_s=0.5, absolute=0.1, relative=0.2, fields={"x": 1, "y": 2})
+    changed = with_settings(base, ["0.3", "x=4", "/odom:pose=0"])
+    assert changed == base.model_copy(update={"absolute": 0.3, "fields": {"x": 4.0, "y": 2, "/odom:pose": 0.0}})
+    assert with_settings(base, []) == base
+    assert with_settings(base, [], time_s=0.0) == base.model_copy(update={"time_s": 0.0})
+    assert with_settings(base, ["0"]).absolute == 0.0
+
+
+@pytest.mark.parametrize("setting", ["", "x", "x=", "x=wide", "=1", "-1", "x=-0.1", "nan", "x=nan"])
+def test_a_setting_that_is_no_tolerance_is_told(setting: str) -> None:
+    with pytest.raises(UserError, match="expected a number, or FIELD=NUMBER") as error:
+        with_settings(EXACT, [setting])
+    assert repr(setting) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"time_s: -1", "time_s: Input should be greater than or equal to 0"),
+        (b"fields: {x: wide}", "fields.x: Input should be a valid number"),
+        (b"times: 1", "times: Extra inputs are not permitted"),
+        (b"- 1", "the file: Input should be a valid dictionary"),
+        (b"a: [", "are not YAML: while parsing"),
+        (b"\xff\xfe\xff", "are not YAML"),
+        (None, "No such file"),
+    ],
+)
+def test_a_bad_file_is_one_line(tmp_path: Path, text: bytes | None, why: str) -> None:
+    path = tmp_path / "tolerances.yaml"
+    if text is not None:
+        path.write_bytes(text)
+    with pytest.raises(UserError, match="tolerances") as error:
+        load_tolerances(path)
+    assert why in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_empty_file_allows_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "tolerances.yaml"
+    path.write_text("")
+    assert load_tolerances(path) == EXACT
+
+
+def stamped(x: float = 0.0, sec: int = 1, nsec: int = 0) -> PoseStamped:
+    pose = PoseStamped(header=Header(stamp=Time(sec=sec, nsec=nsec)))
+    pose.pose.position.x = x
+    return pose
+
+
+def told(recorded: Message, replayed: Message, allow: Tolerances = EXACT) -> list[str]:
+    channel = channel_name("/topic", type(recorded))
+    return [str(one) for one in message_differences(channel, encode(recorded), encode(replayed), allow)]
+
+
+def test_messages_differ_field_by_field() -> None:
+    slow, fast = (Twist(linear=Vector3(x=x, y=y, z=0.0)) for x, y in ((0.5, 0.0), (0.75, 2.0)))
+    assert told(slow, slow) == []
+    assert told(slow, fast) == ["linear.x: recorded 0.5, replayed 0.75", "linear.y: recorded 0, replayed 2"]
+    assert told(slow, fast, Tolerances(fields={"/topic:linear.x": 0.25})) == ["linear.y: recorded 0, replayed 2"]
+    found = message_differences(VEL, encode(fast), encode(slow), EXACT)
+    assert [(one.field, one.amount) for one in found] == [("linear.x", 0.25), ("linear.y", 2.0)]
+    assert told(Bool(data=True), Bool(data=False)) == ["data: recorded True, replayed False"]
+    assert told(String(data="a"), String(data="b")) == ["data: recorded 'a', replayed 'b'"]
+
+
+def test_entries_of_arrays_are_compared_one_by_one() -> None:
+    one, two = (PathMessage(poses=[stamped(1.0), stamped(x), stamped(3.0)]) for x in (2.0, 2.5))
+    assert told(one, two) == ["poses[1].pose.position.x: recorded 2, replayed 2.5"]
+    assert told(one, two, Tolerances(fields={"poses.pose": 0.5})) == []
+    assert told(one, PathMessage(poses=[stamped(1.0)]))[-1] == "poses: recorded 3 entries, replayed 1 entries"
+
+
+@pytest.mark.parametrize(
+    ("later_ns", "time_s", "agrees"),
+    [
+        (1, 0.0, True),
+        (500_000_000, 0.0, False),
+        (500_000_000, 0.5, True),
+        (500_002_000, 0.5, False),
+        (499_000_000, 0.5, True),
+    ],
+)
+def test_stamps_may_differ_by_the_time_that_outputs_may_be_late(later_ns: int, time_s: float, agrees: bool) -> None:
+    allow = Tolerances(time_s=time_s, absolute=9, relative=9)
+    now = 1_700_000_000
+    shown = f"header.stamp: recorded {now}.750000, replayed {now + (750_000_000 + later_ns) / 1e9:.6f}"
+    later = divmod(750_000_000 + later_ns, 1_000_000_000)
+    found = told(stamped(sec=now, nsec=750_000_000), stamped(sec=now + later[0], nsec=later[1]), allow)
+    assert found == ([] if agrees else [shown])
+    one, two = (SkillCall(utime=now * 1_000_000 + after, call_id="c") for after in (0, later_ns // 1000))
+    found = told(one, two, allow)
+    assert found == ([] if agrees else [f"utime: recorded {now}.000000, replayed {now + later_ns / 1e9:.6f}"])
+
+
+def test_what_is_no_known_message_is_compared_as_bytes() -> None:
+    for channel in ("POSE", "/x#no.such.Type", VEL):
+        assert message_differences(channel, b"same", b"same", EXACT) == []
+        (found,) = message_differences(channel, b"one", b"other", EXACT)
+        assert str(found) == "bytes: recorded <3 bytes>, replayed <5 bytes>"
+
+
+def test_texts_agree_if_only_their_numbers_differ_a_little() -> None:
+    allow = Tolerances(relative=0.1, fields={"exact": 0.0})
+    for recorded, replayed in (("10 m, 20 m", "11 m, 18 m"), ("1e3", "1.05E+3"), ("-1.0", "-1.05")):
+        assert value_differences(VEL, "text", recorded, replayed, allow) == []
+        assert len(value_differences(VEL, "exact", recorded, replayed, allow)) == 1
+    for recorded, replayed in (("10 m, 20 m", "10 m, 23 m"), ("10 m", "10 m, 10 m"), ("10 m", "10 km"), ("1", "")):
+        assert value_differences(VEL, "text", recorded, replayed, allow) == [
+            FieldDifference("text", repr(recorded), repr(replayed))
+        ]
+
+
+def test_long_texts_are_shortened() -> None:
+    (found,) = value_differences(VEL, "text", "x" * 500, "y" * 118, EXACT)
+    assert found.recorded == "'" + "x" * 119 + "..."
+    assert found.replayed == repr("y" * 118)
+
+
+def test_numbers_for_pictures() -> None:
+    numbers = list(numbers_of(stamped(x=4.0, sec=7)))
+    assert numbers[:4] == [
+        ("header.seq", 0.0), ("header.stamp.sec", 7.0), ("header.stamp.nsec", 0.0), ("pose.position.x", 4.0)
+    ]  # fmt: skip
+    assert [name for name, _ in numbers[6:]] == [f"pose.orientation.{axis}" for axis in "xyzw"]
+    assert list(numbers_of(Bool(data=True))) == []
+    assert "poses" not in dict(numbers_of(PathMessage(poses=[stamped()])))
