@@ -1,0 +1,90 @@
+"""Every example prints what its README says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/README.md"))
+LIVE = {"llm-over-http", "mcp-client"}
+"""Examples that start processes."""
+_BLOCK = re.compile(r"^```bash\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def environment(tmp_path: Path, bus_url: str) -> Iterator[dict[str, str]]:
+    env = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "LCM_DEFAULT_URL": bus_url,
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+    yield env
+    subprocess.run(["dimos-streams", "stop"], env=env, capture_output=True, timeout=30, check=False)
+
+
+def copied(folder: Path, port: str = "7780") -> Path:
+    """The examples at another place, with the bridge at another port."""
+    shutil.copytree(ROOT / "examples", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in folder.glob("*/*.*"):
+        path.write_text(path.read_text().replace("127.0.0.1:7780", f"127.0.0.1:{port}"))
+    return folder
+
+
+def pattern(expected: str) -> str:
+    """``…`` is any text within a line, or any number of lines where it stands alone. Runs of spaces are alike."""
+    lines = [
+        r"(?:[^\n]*\n)*?" if line == "…" else ".*".join(map(re.escape, re.split(r" *… *", line))) + "\n"
+        for line in expected.splitlines()
+    ]
+    return re.sub(r"(?:\\ )+", r"\\s+", "".join(lines))
+
+
+def check_example(folder: Path, environment: dict[str, str]) -> None:
+    blocks = _BLOCK.findall((folder / "README.md").read_text())
+    assert blocks
+    for command, expected in blocks:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n--- printed ---\n{done.stdout}"
+        assert re.fullmatch(pattern(expected), done.stdout), f"{expected}\n--- printed ---\n{done.stdout}"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - LIVE))
+def test_an_example_prints_what_it_says(name: str, environment: dict[str, str], tmp_path: Path) -> None:
+    check_example(copied(tmp_path / "examples") / name, environment)
+
+
+@pytest.mark.live
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", sorted(LIVE))
+def test_a_live_example_prints_what_it_says(
+    name: str, environment: dict[str, str], free_port: int, tmp_path: Path
+) -> None:
+    folder = copied(tmp_path / "examples", str(free_port))
+    check_example(folder / name, {**environment, "DIMOS_STREAMS__BRIDGE__PORT": str(free_port)})
+
+
+def test_every_example_is_listed_and_short() -> None:
+    listed = re.findall(r"^\| \[([\w-]+)\]\(", (ROOT / "examples" / "README.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == EXAMPLES
+    for path in sorted((ROOT / "examples").glob("*/*.*")):
+        if path.name != "README.md":
+            assert len(path.read_text().splitlines()) <= 65, path
