@@ -147,6 +147,17 @@ def test_a_stop_acts_past_the_queue(answers: list[Answer], calls: int) -> None:
     run_virtual(main())
 
 
+def test_a_stop_tells_how_many_calls_it_has_ended() -> None:
+    async def main() -> None:
+        brain = Brain([("follow", {"who": "Ann"}), ("follow", {"who": "Bob"})], "both")
+        async with robot_stage(brain) as (made, _):
+            await made.say("go")
+            await until(lambda: len(made.agent.core.calls.open) == 2)
+            assert "2 calls ended, 1 mission ended" in await stops_soon(made, "robot, stop")
+
+    run_virtual(main())
+
+
 @pytest.mark.feature("B5", "E7")
 def test_a_stop_is_no_answer_in_a_dialogue() -> None:
     async def main() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.models import create_model, guarded, openai_chat
+from dimos_streams.agent.models import check_model, create_model, guarded, openai_chat
 from dimos_streams.agent.models.base import (
     AssistantMessage,
     Cut,
@@ -372,6 +372,9 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for url in (None, "https://api.example.com/v1"):
         with pytest.raises(UserError, match="needs a key: set OPENAI_API_KEY"):
             create_model("openai:m", base_url=url)
+    check_model("openai:m")  # it may get its key later
+    with pytest.raises(UserError, match="there is no model 'openai:'"):
+        check_model("openai:")
     for url in ("http://localhost:11434/v1", "http://192.168.1.7:8000/v1", "http://gpu.local/v1", "http://[::1]/v1"):
         create_model("openai:m", base_url=url)
     for url in ("localhost:11434", "ftp://localhost/v1", "http://[", "http:///v1"):

@@ -250,6 +250,28 @@ def test_the_operators_words_go_to_who_works() -> None:
     run_virtual(main())
 
 
+def test_words_for_who_works_that_were_withdrawn_are_noted_and_not_heard() -> None:
+    async def main() -> None:
+        brain = Brain(
+            delegating("helper", "follow Ann"), "over", helper=[[("follow", {"who": "Ann"})], "waiting", "end"]
+        )
+        async with robot_stage(brain, agents=AGENTS) as (made, robot):
+            first = await made.say("go")
+            await until(lambda: len(brain.requests) == 3)
+            await (await made.harness.call("pause", caller="operator")).result()
+            second = await made.say("hurry")
+            second.cancel()
+            await second.closed()
+            await (await made.harness.call("resume", caller="operator")).result()
+            robot.done.set()
+            assert (await first.result())["text"] == "over"
+            notes = [event.data["text"] for event in made.agent.core.events.after(0) if event.kind == "note"]
+            assert notes == ["not heard any more (cancelled): hurry"]
+            assert told(brain, "helper", "hurry") == 0
+
+    run_virtual(main())
+
+
 def test_pause_abort_and_approvals_hold_for_sub_agents() -> None:
     async def main() -> None:
         def helper() -> list[Any]:

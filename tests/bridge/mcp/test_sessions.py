@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bridge.guard import MAX_DRAINED
 from dimos_streams.bridge.mcp import sessions as module
 from dimos_streams.bridge.mcp.messages import Incoming, RpcError
@@ -57,6 +58,20 @@ def test_a_session_that_waits_for_updates_is_in_use() -> None:
             assert answer is not None
             assert answer["result"]["structuredContent"]["events"]
             assert not session.busy
+
+    run_virtual(scenario())
+
+
+def test_a_client_that_waits_for_a_silent_call_hears_pauses_and_then_that_it_goes_on() -> None:
+    async def scenario() -> None:
+        async with scene() as made:
+            server = McpServer(made.broker, made.broker.ledger.hub)
+            session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
+            begun = clock.monotonic()
+            heard = []
+            async for message in server.follow(session, Incoming.model_validate(call(1, "patrol"))):
+                heard.append((round(clock.monotonic() - begun), message and message["result"]["isError"]))
+            assert heard == [(10, None), (20, None), (20, False)]
 
     run_virtual(scenario())
 
