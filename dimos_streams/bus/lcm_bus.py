@@ -191,9 +191,7 @@ class LcmBus(Bus):
             _logger.warning("%s: %s", _NO_GUARD, error)
 
     def _unlisten(self, pattern: str) -> None:
-        subscription = self._lcm_subscriptions.pop(pattern, None)
-        if subscription is not None:
-            self._opened_lcm().unsubscribe(subscription)
+        self._opened_lcm().unsubscribe(self._lcm_subscriptions.pop(pattern))
 
     def _opened_lcm(self) -> _Lcm:
         if self._lcm is None:

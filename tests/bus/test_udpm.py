@@ -246,6 +246,8 @@ def test_what_the_fragments_lack_is_not_made_up(ours: UdpmSocket, got: Got, raw:
     raw(fragment(7, 9, 4, 1, 2, b"efgh"))
     raw(fragment(8, 8, 0, 0, 2, b"/a\0abcd"))
     raw(fragment(8, 8, 5, 1, 2, b"fgh"))
+    for index, (offset, rest) in enumerate(((0, b"/a\0abcd"), (5, b"efgh"), (8, b"ijkl"))):
+        raw(fragment(10, 12, offset, index, 3, rest))
     raw(fragment(9, 7, 0, 0, 2, b"/a\0abcd"))
     raw(fragment(9, 7, 4, 1, 2, b"efgh"))
     for other in (

@@ -1,0 +1,288 @@
+"""What publishers, receivers and directories keep of calls and instances, against the simplest model of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.tool_stream import inflow as inflows
+from dimos_streams.tool_stream.event import STATUS, EventType, ToolEvent
+from dimos_streams.tool_stream.heartbeat import MAX_CALLS, MAX_SKILLS_JSON, Head, head_of
+from dimos_streams.tool_stream.history import History
+from dimos_streams.tool_stream.inflow import Inflow, Inflows
+from dimos_streams.tool_stream.instances import Instance, Instances, listed
+from dimos_streams.tool_stream.receivers import name_of, named
+
+MAX_EVENTS, MAX_BYTES = 5, 40
+
+
+@given(st.lists(st.integers(1, 30) | st.integers(-20, 0), max_size=30), st.data())
+def test_a_history_is_the_newest_within_bounds_and_the_first(steps: list[int], data: st.DataObject) -> None:
+    """A positive step is an event of so many bytes, another one is an acknowledgement so far back."""
+    history = History(max_events=MAX_EVENTS, max_bytes=MAX_BYTES)
+    events: list[bytes] = []
+    first_kept = 1
+    for step in steps:
+        if step > 0:
+            events.append(bytes([len(events) + 1]) * step)
+            history.append(events[-1])
+            while len(events) - first_kept + 1 > MAX_EVENTS or (
+                sum(map(len, events[first_kept - 1 :])) > MAX_BYTES and first_kept < len(events)
+            ):
+                first_kept += 1
+        else:
+            history.forget(len(events) + step)
+            first_kept = max(first_kept, len(events) + step + 1)
+    assert (history.last_seq, history.first_kept) == (len(events), first_kept)
+    assert history.newest == (events[-1] if first_kept <= len(events) else events[0] if events else b"")
+    first = data.draw(st.integers(1, len(events) + 2))
+    last = data.draw(st.integers(first, len(events) + 3))
+    wanted = range(first, min(last, len(events)) + 1)
+    kept = [events[seq - 1] for seq in wanted if seq >= first_kept]
+    opening = [events[0]] if 1 in wanted and first_kept > 1 else []
+    lost = [seq for seq in range(first, last + 1) if 1 < seq < first_kept]
+    found, gone = history.range(first, last, 64)
+    assert found == opening + kept
+    assert gone == ((lost[0], lost[-1]) if lost else None)
+    assert history.range(first, last, 2) == (opening + kept[:2], gone)
+
+
+def event(seq: int, instance: str = "", type: EventType = "update") -> ToolEvent:
+    return ToolEvent(
+        utime=1, call_id="c", seq=seq, type=type, module="m", skill="s", caller="c", text="", instance=instance
+    )
+
+
+def ranges(seqs: list[int]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for seq in seqs:
+        if found and found[-1][1] == seq - 1:
+            found[-1] = found[-1][0], seq
+        else:
+            found.append((seq, seq))
+    return found
+
+
+@given(
+    st.integers(0, 5),
+    st.sets(st.integers(6, 30)),
+    st.lists(st.integers(6, 30)),
+    st.integers(0, 35),
+    st.integers(1, 4),
+)
+def test_what_is_missing_is_what_has_not_come(
+    delivered: int, came: set[int], taken: list[int], highest: int, limit: int
+) -> None:
+    calls, call = Inflows(), Inflow(delivered, closed=False)
+    other = Inflow(0, closed=False)
+    calls.keep(other, event(2), 7)
+    for seq in sorted(came, key=lambda seq: seq * 7 % 31):
+        calls.keep(call, event(seq), seq)
+    for seq in taken:
+        found = calls.take(call, seq)
+        assert (found is not None) == (seq in came)
+        came.discard(seq)
+    assert (call.bytes, calls.bytes) == (sum(came), sum(came) + 7)
+    call.highest = max([highest, *came])
+    missing = [seq for seq in range(delivered + 1, call.highest + 1) if seq not in came]
+    assert call.missing(100) == ranges(missing)
+    assert call.missing(limit)[:limit] == ranges(missing)[:limit]
+    assert len(call.missing(limit)) <= limit + 1
+    first = call.first_pending()
+    assert (first.seq if first else None) == min(came, default=None)
+    calls.empty(call)
+    assert (call.bytes, calls.bytes, call.first_pending()) == (0, 7, None)
+    assert call.missing(100) == ranges(list(range(delivered + 1, call.highest + 1)))
+
+
+def test_what_came_too_early_is_bounded_for_each_call_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inflows, "MAX_PENDING", 3)
+    monkeypatch.setattr(inflows, "PENDING_BYTES", 100)
+    monkeypatch.setattr(inflows, "ALL_PENDING_BYTES", 150)
+    calls = Inflows()
+    many, large, last = (Inflow(0, closed=False) for _ in range(3))
+    for seq in range(2, 9):
+        calls.keep(many, event(seq), 1)
+    assert sorted(many.pending) == [2, 3, 4]
+    for seq, size in ((2, 101), (3, 100), (4, 1)):
+        calls.keep(large, event(seq), size)
+    assert sorted(large.pending) == [3]
+    for seq, size in ((2, 48), (3, 47), (4, 1)):
+        calls.keep(last, event(seq), size)
+    assert (sorted(last.pending), calls.bytes) == ([3], 150)
+    calls.take(many, 2)
+    calls.keep(last, event(4), 1)
+    assert (sorted(last.pending), calls.bytes) == ([3, 4], 150)
+
+
+def test_a_call_belongs_to_one_instance_and_what_others_sent_of_it_is_dropped() -> None:
+    calls, call = Inflows(), Inflow(1, closed=False, highest=9, claimed_by="other")
+    for seq, instance in ((3, "own"), (5, "other"), (6, "own"), (8, "other")):
+        calls.keep(call, event(seq, instance), 10)
+    assert calls.bind(call, "own") == 2
+    assert (sorted(call.pending), call.bytes, calls.bytes, call.highest) == ([3, 6], 20, 20, 6)
+    assert calls.bind(call, "own") == 0
+    alone = Inflow(4, closed=False, highest=9, claimed_by="other")
+    assert (calls.bind(alone, "own"), alone.highest) == (0, 4), "what others claimed does not count"
+    sure = Inflow(4, closed=False, highest=9, claimed_by="own")
+    assert (calls.bind(sure, "own"), sure.highest) == (0, 9)
+
+
+def test_who_closed_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inflows, "MAX_OPEN", 2)
+    monkeypatch.setattr(inflows, "MAX_CLOSED", 2)
+    monkeypatch.setattr(inflows, "MAX_CLAIMED", 1)
+    calls = Inflows()
+    made = {name: Inflow(0, closed=False, repair_at=1.0) for name in "abcd"}
+    assert calls.room_for_claims
+    calls.claim("a", made["a"])
+    assert (calls.room_for_claims, len(calls), calls.get("a")) == (False, 1, made["a"])
+    for name in "abca":
+        calls.heard(name, made[name])
+    assert calls.room_for_claims
+    assert not calls.forget_claim("a")
+    assert [calls.get(name) for name in "abc"] == [made["a"], None, made["c"]]
+    calls.keep(made["c"], event(3), 10)
+    for name in "ad":
+        calls.heard(name, made[name])
+    assert (calls.get("c"), calls.bytes, made["c"].repair_at) == (None, 0, None)
+    for name in "da":
+        made[name].closed = True
+        calls.heard(name, made[name])
+    assert len(calls) == 2
+    for name in ("e", "d"):
+        calls.heard(name, made.setdefault(name, Inflow(0, closed=True)))
+    assert [calls.get(name) for name in "ade"] == [None, made["d"], made["e"]]
+    calls.claim("f", Inflow(0, closed=False))
+    assert calls.forget_claim("f")
+    assert (len(calls), calls.get("f")) == (2, None)
+
+
+def status(instance: str, started: int = 1, **more: object) -> ModuleStatus:
+    return ModuleStatus(module="m", instance=instance, started_utime=started, pid=7, host="h", **more)  # type: ignore[arg-type]
+
+
+def test_one_instance_speaks_until_it_falls_silent_and_another_is_heard() -> None:
+    seen = Instances()
+    assert (seen.bound, seen.is_bound("a"), seen.alive(0.0), seen.superseded("a", 0.0)) == (None, False, False, False)
+    assert seen.heard(status("a"), 0.0)
+    assert seen.superseded("z", 0.1), "one that is not known, beside one that is"
+    assert not seen.heard(status("b"), 0.75)
+    assert seen.is_bound("a")
+    assert not seen.superseded("a", 0.75)
+    assert seen.superseded("a", 0.76), "silent for longer than another one"
+    assert seen.heard(status("b"), 0.76)
+    assert (seen.is_bound("b"), seen.is_bound("a")) == (True, False)
+    assert seen.bound == Instance(1, "b", 7, "h")
+    assert seen.heard(status("b"), 5.0)
+    assert not seen.superseded("b", 9.0), "nobody has followed"
+    assert not seen.heard(status("a"), 5.1), "it comes back, but does not speak any more"
+    assert seen.contradicting(5.1) == [], "that was bound once"
+
+
+def test_who_contradicts_is_told_once_and_not_for_a_heartbeat_that_was_overtaken() -> None:
+    seen = Instances()
+    seen.heard(status("a"), 0.0)
+    seen.heard(status("b"), 0.1)
+    assert seen.contradicting(0.3) == []
+    assert [one.id for one in seen.contradicting(0.31)] == ["b"]
+    assert seen.contradicting(0.4) == []
+
+
+def test_instances_that_are_heard_for_a_while_run_side_by_side() -> None:
+    seen = Instances()
+    seen.heard(status("young", started=2), 0.0)
+    for now in (0.2, 0.5, 0.79):
+        seen.heard(status("young", started=2), now)
+        seen.heard(status("old", started=1), now)
+    assert seen.side_by_side(0.79, 1.5) == []
+    for now in (0.81, 1.0):
+        seen.heard(status("young", started=2), now)
+        seen.heard(status("old", started=1), now)
+    seen.heard(status("straggler", started=0), 1.0)
+    assert [one.id for one in seen.side_by_side(1.0, 1.5)] == ["old", "young"]
+    assert [one.id for one in seen.side_by_side(2.5, 1.5)] == ["old", "young"]
+    assert seen.side_by_side(2.51, 1.5) == []
+
+
+def test_other_instances_are_bounded() -> None:
+    seen = Instances()
+    for number in range(10):
+        seen.heard(status(f"i{number}"), 0.5)
+        seen.heard(status("i1"), 0.5)
+    assert [seen.superseded(f"i{number}", 1.2) for number in (1, 4, 9)] == [False, False, False]
+    seen.heard(status("i0"), 1.5)
+    seen.heard(status("i1"), 1.5)
+    found = [one.id for one in seen.side_by_side(1.5, 1.5)]
+    assert found == ["i0", "i1"]
+    assert len(seen.contradicting(1.5)) == 7
+
+
+def test_instances_in_words() -> None:
+    one, other = Instance(0, "a", 7, ""), Instance(1_700_000_000_000_000, "b", 8, "host")
+    assert str(one) == "pid 7 on an unknown host, instance a"
+    assert str(other).startswith("pid 8 on host since 2023-11-1")
+    assert str(other).endswith(", instance b")
+    assert listed([one, one]) == f"{one}; {one}"
+    assert "since" not in str(Instance(2**62, "a", 7, "h"))
+    long = Instance.of(ModuleStatus(instance="i" * 100, host="h" * 100))
+    assert (long.id, long.host) == ("i" * 64, "h" * 64)
+
+
+@given(st.text(max_size=50), st.text(max_size=50), st.integers(0, 20), st.text(max_size=100), st.text(max_size=100))
+def test_the_head_of_a_heartbeat_is_what_all_of_it_says(
+    module: str, instance: str, calls: int, version: str, skills: str
+) -> None:
+    whole = ModuleStatus(
+        utime=5, module=module, instance=instance, pid=3, host="h", started_utime=9, health="ok",
+        skills_version=version, skills_json=skills, call_ids=["c"] * calls, last_seqs=[1] * calls,
+    )  # fmt: skip
+    data = encode(whole)
+    head = head_of(data, STATUS)
+    assert (head.module, head.instance, head.calls) == (module, instance, calls)
+    assert 0 <= head.skills_bytes - len(skills.encode()) <= 10
+    assert head.cost == 10 + calls + head.skills_bytes / 64
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"module": "m" * 251}, ""),
+        ({"module": "m" * 252}, "a name of 257 bytes"),
+        ({"instance": "m" * 252}, "a name of 257 bytes"),
+        ({"host": "m" * 252}, "a name of 257 bytes"),
+        ({"call_ids": ["c"] * MAX_CALLS, "last_seqs": [1] * MAX_CALLS}, ""),
+        ({"call_ids": ["c"] * (MAX_CALLS + 1), "last_seqs": [1] * (MAX_CALLS + 1)}, "it names 1281 calls"),
+        ({"skills_json": "x" * (MAX_SKILLS_JSON - 5)}, ""),
+        ({"skills_json": "x" * (MAX_SKILLS_JSON - 4)}, "has 64001 bytes of skills"),
+    ],
+)
+def test_no_module_sends_a_larger_heartbeat(more: dict[str, object], why: str) -> None:
+    data = encode(ModuleStatus(**{"module": "m", "instance": "1", **more}))  # type: ignore[arg-type]
+    if not why:
+        assert isinstance(head_of(data, STATUS), Head)
+        return
+    with pytest.raises(MessageError, match=why):
+        head_of(data, STATUS)
+
+
+def test_a_heartbeat_that_is_cut_off_is_none() -> None:
+    data = encode(ModuleStatus(module="m", instance="1", skills_json="x" * 100))
+    whole = head_of(data, STATUS)
+    least = data.index(b"x" * 100) + 100 + len(b"\0") + 4
+    assert head_of(data[:least], STATUS) == whole, "its calls and its state may be missing"
+    for size in range(least):
+        with pytest.raises(MessageError, match="beginning is damaged" if size >= 8 else "fingerprint"):
+            head_of(data[:size], STATUS)
+    with pytest.raises(MessageError, match="fingerprint"):
+        head_of(b"\0" + data[1:], STATUS)
+
+
+def test_signatures() -> None:
+    for receiver, instance in (("bridge", "i-1"), ("bridge", "")):
+        assert named(name_of(receiver, instance)) == (receiver, instance)
+    assert name_of("bridge", "") == "bridge"

@@ -1,0 +1,213 @@
+"""Who is alive and offers what, as heartbeats tell it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.errors import UnknownSkillError
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
+from dimos_streams.module import MAX_STATE
+from dimos_streams.tool_stream import directory as directories
+from dimos_streams.tool_stream.directory import ALIVE_S, ModuleDirectory
+from dimos_streams.tool_stream.event import REQUESTS, STATUS
+from tests.helpers import run_virtual
+
+Scenario = Callable[["Heard"], Awaitable[None]]
+
+
+class Heard:
+    """A directory, a bus to speak to it, and what it asks."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.bus = bus
+        self.directory = ModuleDirectory(bus)
+        self.asked: list[str] = []
+        bus.subscribe(REQUESTS, lambda _, data: self.asked.append(decode(ToolStreamRequest, data).kind))
+
+    async def beat(self, module: str, instance: str = "1", *, skills: str = "", **more: object) -> None:
+        if skills:
+            described = [{"name": name, "description": "", "parameters": {}} for name in skills.split()]
+            more = {"skills_json": json.dumps(described), "skills_version": skills, **more}
+        if instance:
+            more = {"health": "ok", **more}
+        self.bus.publish(STATUS, encode(ModuleStatus(module=module, instance=instance, **more)))  # type: ignore[arg-type]
+        await asyncio.sleep(0.001)
+
+    def health(self, module: str) -> str:
+        view = self.directory.module(module)
+        assert view is not None
+        return view.health
+
+
+def heard(scenario: Scenario) -> None:
+    async def main() -> None:
+        bus = create_bus("memq://")
+        await bus.open()
+        world = Heard(bus)
+        world.directory.start()
+        await scenario(world)
+        world.directory.stop()
+        world.directory.stop()
+        await bus.close()
+
+    run_virtual(main())
+
+
+def test_of_several_with_one_skill_the_living_and_the_eldest_has_it() -> None:
+    async def scenario(world: Heard) -> None:
+        find = world.directory.find
+        await world.beat("b", skills="go stay")
+        await world.beat("a", skills="go")
+        assert [(view.name, info.name) for view, info in world.directory.skills()] == [
+            ("a", "go"), ("b", "go"), ("b", "stay"),
+        ]  # fmt: skip
+        assert find("go")[0].name == "b"
+        await asyncio.sleep(ALIVE_S - 0.01)
+        await world.beat("a")
+        assert find("go")[0].name == "b", "not silent for long enough"
+        await asyncio.sleep(0.02)
+        assert find("go")[0].name == "a"
+        assert find("stay")[0].name == "b"
+        await world.beat("b")
+        assert find("go")[0].name == "b"
+        with pytest.raises(UnknownSkillError, match=r"'goo'.*did you mean 'go'"):
+            find("goo")
+        assert world.directory.module("c") is None
+
+    heard(scenario)
+
+
+def test_what_it_does_not_know_it_asks_for_but_not_all_the_time() -> None:
+    async def scenario(world: Heard) -> None:
+        await asyncio.sleep(0.001)
+        assert world.asked == ["describe"], "everybody introduces themselves"
+        await world.beat("a", skills_version="1")
+        assert world.asked == ["describe"]
+        await asyncio.sleep(0.2)
+        await world.beat("a", skills_version="1")
+        await world.beat("a", skills_version="1")
+        assert world.asked == ["describe"] * 2
+        await asyncio.sleep(0.2)
+        await world.beat("a", skills="go")
+        await world.beat("a", skills_version="go")
+        assert world.asked == ["describe"] * 2
+        await world.beat("a", skills_version="other")
+        assert world.asked == ["describe"] * 3
+        assert world.directory.find("go")[0].name == "a", "until it is known what it offers instead"
+
+    heard(scenario)
+
+
+def test_who_is_silent_is_gone_and_somebody_elses_word_counts_meanwhile() -> None:
+    async def scenario(world: Heard) -> None:
+        await world.beat("a", health="h" * 300)
+        assert world.health("a") == "h" * 200
+        await asyncio.sleep(ALIVE_S - 0.1)
+        await world.beat("a", "", health="hung: w" + "w" * 300)
+        assert world.health("a") == "hung: w" + "w" * 193
+        await asyncio.sleep(0.2)
+        assert world.health("a").startswith("hung")
+        await asyncio.sleep(1.31)
+        assert world.health("a") == "gone: silent for 2.9 s"
+        view = world.directory.module("a")
+        assert view is not None
+        assert not view.alive
+        await world.beat("a", "", health="crashed")
+        assert world.health("a") == "crashed"
+        await world.beat("a")
+        assert world.health("a") == "ok", "its own word is the newer one"
+        await world.beat("b", "", health="gone: of whom nobody has heard")
+        assert [view.name for view in world.directory.modules()] == ["a"]
+        assert (world.directory.malformed, world.directory.ignored) == (0, 0)
+
+    heard(scenario)
+
+
+def test_a_state_that_is_too_large_says_nothing() -> None:
+    async def scenario(world: Heard) -> None:
+        fits = json.dumps({"x": "y" * (MAX_STATE - len('{"x": ""}'))})
+        for state, told in (('{"a": 1}', {"a": 1}), ("", {}), (fits, json.loads(fits)), (fits + " ", {}), ("[", {})):
+            await world.beat("a", state_json=state)
+            view = world.directory.module("a")
+            assert view is not None
+            assert view.state == told
+            assert view.health == "ok"
+            await world.beat("a", state_json=state)
+        assert world.directory.malformed == 2, "each is told once"
+
+    heard(scenario)
+
+
+def test_room_is_made_by_forgetting_the_one_that_is_gone_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directories, "MAX_MODULES", 2)
+
+    async def scenario(world: Heard) -> None:
+        await world.beat("a")
+        await asyncio.sleep(1)
+        await world.beat("b")
+        await world.beat("c")
+        assert [view.name for view in world.directory.modules()] == ["a", "b"]
+        assert world.directory.ignored == 1
+        await asyncio.sleep(0.6)
+        await world.beat("c")
+        assert [view.name for view in world.directory.modules()] == ["b", "c"]
+        await world.beat("b")
+        assert world.directory.ignored == 1
+
+    heard(scenario)
+
+
+def test_skills_and_states_of_all_are_bounded_and_those_that_are_gone_make_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(directories, "MAX_BYTES", 200)
+
+    async def scenario(world: Heard) -> None:
+        await world.beat("a", skills="a1 a2")
+        await world.beat("b", skills="b1")
+        await world.beat("c", skills="c1 c2")
+        names = [info.name for _, info in world.directory.skills()]
+        assert names == ["a1", "a2", "b1"]
+        assert world.directory.ignored == 1
+        await world.beat("b", state_json='{"a": "%s"}' % ("x" * 100))
+        assert world.directory.ignored == 2
+        await asyncio.sleep(ALIVE_S)
+        await world.beat("b")
+        await asyncio.sleep(0.1)
+        await world.beat("c", skills="c2 c3")
+        assert [info.name for _, info in world.directory.skills()] == ["b1", "c2", "c3"]
+        assert [view.name for view in world.directory.modules()] == ["b", "c"]
+        assert world.directory.ignored == 2
+
+    heard(scenario)
+
+
+def test_listeners_hear_what_the_directory_has_taken_until_they_end_it() -> None:
+    async def scenario(world: Heard) -> None:
+        told: list[str] = []
+        end = world.directory.listen(lambda status: told.append(status.module))
+        assert not world.directory.is_bound("a", "1")
+        await world.beat("a")
+        await world.beat("bad\nname")
+        await world.beat("a", call_ids=["../x"], last_seqs=[1])
+        await world.beat("a", "", health="word")
+        assert (told, world.directory.malformed) == (["a"], 2)
+        assert world.directory.is_bound("a", "1")
+        assert not world.directory.is_bound("a", "2")
+        assert not world.directory.superseded("a", "1")
+        assert not world.directory.superseded("b", "1")
+        end()
+        end()
+        await world.beat("a")
+        assert told == ["a"]
+        world.directory.stop()
+        await world.beat("b")
+        assert world.directory.module("b") is None
+
+    heard(scenario)

@@ -1,0 +1,176 @@
+"""Arguments against schemas that come from outside, and what they leave out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dimos_streams.errors import SkillArgumentError, SkillError
+from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.defaults import checked_arguments, with_defaults
+from dimos_streams.tool_stream.schemas import MAX_NODES, check_arguments, check_schema
+
+_POINT = {"type": "object", "properties": {"x": {"type": "number", "default": 1.0}, "y": {"type": "number"}}}
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["name"],
+    "$defs": {"Point": {**_POINT, "required": ["y"], "additionalProperties": False}},
+    "properties": {
+        "name": {"type": "string"},
+        "to": {"type": "integer", "default": 3},
+        "at": {"$ref": "#/$defs/Point"},
+        "way": {"type": "array", "items": {"$ref": "#/$defs/Point"}},
+        "goal": {"anyOf": [{"$ref": "#/$defs/Point"}, {"type": "null"}], "default": None},
+        "start": {"$ref": "#/$defs/Point", "default": {"y": 2.0}},
+    },
+}
+
+
+def skill(schema: dict[str, Any]) -> SkillInfo:
+    return SkillInfo(name="go", description="", parameters=schema)
+
+
+def problems(arguments: dict[str, Any], schema: dict[str, Any] = _SCHEMA) -> dict[str, str]:
+    try:
+        check_arguments(skill(schema), arguments)
+    except SkillArgumentError as error:
+        return dict(error.problems)
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"name": "a"}, {}),
+        ({"name": "a", "goal": None, "at": {"y": 1}}, {}),
+        ({}, {"name": "is missing"}),
+        ({"name": 1}, {"name": "1 is not of type 'string'"}),
+        (
+            {"nam": 1},
+            {
+                "name": "is missing",
+                "nam": "is not an argument of this skill (valid: name, to, at, way, goal, start)",
+            },
+        ),
+        ({"name": "a", "at": {"x": 1}}, {"at.y": "is missing"}),
+        ({"name": "a", "way": [{"y": 1}, {"y": "2"}]}, {"way.1.y": "'2' is not of type 'number'"}),
+        ({"name": "a", "at": {"y": 1, "z": 1}}, {"at.z": "is not an argument of this skill (valid: x, y)"}),
+        ({"name": "a", "to": "3"}, {"to": "'3' is not of type 'integer'"}),
+    ],
+)
+def test_each_field_that_does_not_fit_is_named(arguments: dict[str, Any], expected: dict[str, str]) -> None:
+    assert problems(arguments) == expected
+
+
+def test_what_is_told_of_arguments_is_bounded() -> None:
+    nothing = {"type": "object", "properties": {}, "additionalProperties": False}
+    assert problems({"a": 1}, nothing) == {"a": "is not an argument of this skill (valid: none)"}
+    many = problems({f"a{number}": 1 for number in range(50)}, nothing)
+    assert list(many) == [f"a{number}" for number in range(20)]
+    (name,) = problems({"n" * 500: 1}, nothing)
+    assert name == "n" * 200
+    for length in (300, 301, 5000):
+        text = "x" * (length - len("'' is not of type 'integer'"))
+        (problem,) = problems({"name": "a", "to": text}).values()
+        assert len(problem) == 300
+        assert problem.endswith("...") is (length > 300)
+    assert problems({"a": 1}, {"type": "object", "maxProperties": 0}).keys() == {"arguments"}
+
+
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(depth):
+        schema = {"not": schema}
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"$ref": "https://example.org/x"}, "is not local: it must begin with '#/'"),
+        ({"$ref": "#/$defs/none"}, "leads nowhere"),
+        ({"$ref": "#/a/b", "a": 3}, "leads nowhere"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, "contains itself"),
+        ({"$defs": {"a": {"items": {"$ref": "#/$defs/b"}}, "b": {"$ref": "#/$defs/a"}}}, "contains itself"),
+        ({"$dynamicRef": "#x"}, "only $ref is understood"),
+        ({"properties": {"a": {"$recursiveRef": "#"}}}, "only $ref is understood"),
+        (nested(65), "nested more than 64 deep"),
+        ({"enum": [[0] * MAX_NODES]}, f"more than {MAX_NODES} parts"),
+    ],
+)
+def test_a_schema_that_could_take_for_ever_is_none(schema: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=r".") as refused:
+        check_schema(schema)
+    assert why in str(refused.value)
+    with pytest.raises(SkillError, match="the schema of skill 'go' can't be used") as error:
+        check_arguments(skill(schema), {})
+    assert len(str(error.value)) <= 500
+
+
+def test_a_sound_schema_may_refer_to_its_parts_often() -> None:
+    check_schema(nested(64))
+    check_schema({"enum": [[0] * (MAX_NODES - 3)]})
+    with pytest.raises(ValueError, match="parts"):
+        check_schema({"enum": [[0] * (MAX_NODES - 2)]})
+    odd = {"$defs": {"a/b": {"type": "integer"}, "c~d e": {"$ref": "#/$defs/a~1b"}}}
+    for reference in ("#/$defs/a~1b", "#/$defs/c~0d%20e"):
+        schema = {**odd, "type": "object", "properties": {"x": {"$ref": reference}, "y": {"$ref": reference}}}
+        check_schema(schema)
+        assert problems({"x": 1, "y": "1"}, schema) == {"y": "'1' is not of type 'integer'"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "filled"),
+    [
+        ({}, {}),
+        ({"to": 4}, {"to": 4}),
+        ({"at": {"y": 5}}, {"at": {"y": 5, "x": 1.0}}),
+        ({"at": {"y": 5, "x": 6}}, {"at": {"y": 5, "x": 6}}),
+        ({"way": [{"y": 5}, {"x": 0, "y": 5}]}, {"way": [{"y": 5, "x": 1.0}, {"x": 0, "y": 5}]}),
+        ({"goal": {"y": 5}}, {"goal": {"y": 5, "x": 1.0}}),
+        ({"unknown": {"y": 5}}, {"unknown": {"y": 5}}),
+    ],
+)
+def test_what_is_left_out_is_filled_in_at_every_depth(arguments: dict[str, Any], filled: dict[str, Any]) -> None:
+    defaults = {"to": 3, "goal": None, "start": {"y": 2.0, "x": 1.0}}
+    assert with_defaults(_SCHEMA, {"name": "a", **arguments}) == defaults | {"name": "a"} | filled
+    if "unknown" not in arguments:
+        assert checked_arguments(skill(_SCHEMA), {"name": "a", **arguments}) == defaults | {"name": "a"} | filled
+
+
+def test_a_default_that_does_not_fit_its_own_schema_is_none() -> None:
+    properties = {
+        "good": {"type": "integer", "default": 1},
+        "bad": {"type": "integer", "default": "x"},
+        "inner": {"type": "object", "properties": {"bad": {"type": "integer", "default": "x"}}},
+    }
+    schema = skill({"type": "object", "properties": properties})
+    assert checked_arguments(schema, {}) == {"good": 1}
+    assert checked_arguments(schema, {"bad": 2, "inner": {}}) == {"good": 1, "bad": 2, "inner": {}}
+    with pytest.raises(SkillArgumentError):
+        checked_arguments(schema, {"bad": "x"})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": 3},
+        {"properties": {"a": 3}},
+        {"$ref": "#/nowhere"},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}},
+        {"anyOf": [{"properties": {"a": {"default": 1}}}, {"properties": {"b": {"default": 1}}}]},
+        {"anyOf": 3},
+    ],
+)
+def test_what_can_not_be_told_is_not_filled_in(schema: dict[str, Any]) -> None:
+    assert with_defaults(schema, {"x": [1, {"y": 2}]}) == {"x": [1, {"y": 2}]}
+
+
+@pytest.mark.parametrize("word", ["anyOf", "oneOf", "allOf"])
+def test_the_one_part_that_is_about_objects_counts(word: str) -> None:
+    part = {"properties": {"a": {"default": 1}}}
+    assert with_defaults({word: [{"type": "null"}, part]}, {}) == {"a": 1}
+    both = {word: [{"type": "null"}, part], "properties": {"b": {"default": 2}}}
+    assert with_defaults(both, {}) == {"b": 2}
