@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -214,14 +214,6 @@ def fails(*_: object) -> Read:
     raise sqlite3.OperationalError("disk I/O error")
 
 
-def falls_back(journal: Journal) -> Callable[..., Read]:
-    def fall_back(*_: object) -> Read:
-        journal._close_db()
-        return fails()
-
-    return fall_back
-
-
 def test_a_read_that_fails_is_tried_by_the_journal_which_knows_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,7 +222,7 @@ def test_a_read_that_fails_is_tried_by_the_journal_which_knows_what_to_do(
             monkeypatch.setattr(history._File, "read", fails)
             reader = hub.reader(after=0)
             assert (await reader.page())[0].place == 1
-            monkeypatch.setattr(history._File, "read", falls_back(hub.journal))
+            hub.journal._close_db()
             found = await read_up_to(reader, EVENTS)
             assert [entry.type for entry in found].count("gap") == 1
             assert hub.journal.state.startswith("memory")
