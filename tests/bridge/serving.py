@@ -99,8 +99,8 @@ class Served:
 def served(**config: Any) -> Iterator[Served]:
     """A bridge with a worker behind real HTTP on a free port."""
     made = Served(**config)
-    made.start()
     try:
+        made.start()
         yield made
     finally:
         made.stop()
