@@ -22,8 +22,8 @@ format:  ## mend what can be mended by itself: format, order of imports
 test:  ## all tests, in less than five minutes on two processors
 	pytest
 
-test-fast:  ## the tests that start no processes
-	pytest -m "not live"
+test-fast:  ## the tests that are not slow by construction, in less than a minute on two processors
+	pytest -m "not slow"
 
 docs:  ## the site and the API reference, into build/site
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import socket
@@ -17,19 +18,38 @@ from dimos_streams import secrets
 
 _OF_PROCESSES = frozenset({"bus_url", "free_port", "machine", "rover"})
 """Fixtures of tests that start processes and look at the time."""
+_OF_COMMANDS = frozenset({"cli", "docs", "recording"})
+"""Folders whose processes are begun by commands, one after another."""
 _TOGETHER = frozenset({"docs", "packaging", "recording"})
 """Folders whose tests share what is costly to make."""
+_GIVES_WAY = 3
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers, all that starts robots runs in one of them: two robots at once would be late."""
+    """With several workers, robots run in one of them and commands in another: more at once would be late."""
     for item in items:
-        fixtures = set(getattr(item, "fixturenames", ()))
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        if fixtures & _OF_PROCESSES or item.get_closest_marker("live") is not None:
-            item.add_marker(pytest.mark.xdist_group("processes"))
+        if item.get_closest_marker("live") is not None or _starts_processes(item):
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.xdist_group("commands" if folder in _OF_COMMANDS else "robots"))
         elif folder in _TOGETHER:
             item.add_marker(pytest.mark.xdist_group(folder))
+
+
+def _starts_processes(item: pytest.Item) -> bool:
+    return not _OF_PROCESSES.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Groups are handed out before single tests, so that a worker that has come to those starts no robot any more."""
+    if "PYTEST_XDIST_WORKER" in os.environ and item.get_closest_marker("xdist_group") is None:
+        _give_way()
+
+
+@functools.cache
+def _give_way() -> None:
+    """From now on the other workers' robots have the processors first."""
+    os.nice(_GIVES_WAY)
 
 
 def _free_udp_port() -> int:

@@ -53,6 +53,7 @@ def asked(name: str, id: str = "t1", index: int = 0, **arguments: Any) -> ToolCa
     ],
     ids=["id", "name", "extra", "many long ids", "all at once", "too many calls", "argument"],
 )
+@pytest.mark.slow
 def test_long_parts_of_an_answer_do_not_cut_the_mission_off(answer: list[ModelDelta]) -> None:
     async def main() -> None:
         brain = Raw([asked("follow")], answer)

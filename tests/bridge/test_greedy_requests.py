@@ -18,6 +18,8 @@ from dimos_streams.bridge.http_protocol import MAX_HEAD, MAX_PIECES, Connections
 from tests.bridge.serving import Served, served
 from tests.bridge.test_http import until
 
+pytestmark = pytest.mark.slow
+
 CONNECTIONS = 8
 CHUNKS = 40_000
 

@@ -195,6 +195,7 @@ def test_streams_begin_where_they_are_asked_to_and_are_filtered() -> None:
         assert [place for place, _ in mine.events(3)] == [9, 10, 11]
 
 
+@pytest.mark.slow
 def test_a_stream_goes_on_after_the_bridge_was_restarted(tmp_path: Path) -> None:
     with served(journal=tmp_path / "journal.sqlite") as bridge:
         call = bridge.call("follow", wait="answer", description="ann", steps=40)
@@ -213,6 +214,7 @@ def test_a_stream_goes_on_after_the_bridge_was_restarted(tmp_path: Path) -> None
 
 
 @pytest.mark.feature("A3")
+@pytest.mark.slow
 def test_fifty_clients_get_all_and_stalled_ones_delay_nobody_and_are_cut() -> None:
     updates = 300
     with served(send_timeout_s=1.0) as bridge:
@@ -232,6 +234,7 @@ def test_fifty_clients_get_all_and_stalled_ones_delay_nobody_and_are_cut() -> No
             client.close()
 
 
+@pytest.mark.slow
 def test_stopping_ends_open_streams_within_a_second(caplog: pytest.LogCaptureFixture) -> None:
     with served() as bridge:
         streams = [bridge.stream("?from=1") for _ in range(50)]

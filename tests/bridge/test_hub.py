@@ -175,6 +175,7 @@ def stands_for(entry: Entry) -> int:
 
 
 @pytest.mark.parametrize("size", [10, 40_000])
+@pytest.mark.slow
 def test_memory_does_not_depend_on_the_readers(size: int, made: MakeHub) -> None:
     async def check() -> None:
         hub = made(ring_events=500, ring_bytes=1024 * 1024)

@@ -17,6 +17,8 @@ from tests.delivery.schedule import schedule
 from tests.delivery.world import Outcome, Simulation
 from tests.helpers import run_virtual
 
+pytestmark = pytest.mark.slow
+
 _SLICE = 25
 _SHOWN = 5
 _DIGEST_SEEDS = (3, 14, 15)

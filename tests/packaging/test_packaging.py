@@ -45,6 +45,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.slow
 def test_wheel_is_the_tree(built: Path) -> None:
     with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
@@ -54,6 +55,7 @@ def test_wheel_is_the_tree(built: Path) -> None:
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.slow
 def test_sdist_has_what_a_contributor_needs(built: Path) -> None:
     with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
@@ -64,6 +66,7 @@ def test_sdist_has_what_a_contributor_needs(built: Path) -> None:
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.slow
 def test_the_version_stands_in_one_place(built: Path) -> None:
     wheel = next(built.glob("*.whl"))
     assert wheel.name.split("-")[1] == __version__

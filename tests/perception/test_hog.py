@@ -18,6 +18,8 @@ from dimos_streams.perception.tracking import Tracker
 from tests.perception.room import Room
 from tests.perception.test_geometry import camera
 
+pytestmark = pytest.mark.slow
+
 
 def test_without_opencv_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cv2", None)

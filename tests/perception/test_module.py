@@ -150,6 +150,7 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     assert first == run()
 
 
+@pytest.mark.slow
 def test_hog_finds_the_simulators_people_through_the_bus() -> None:
     pytest.importorskip("cv2", reason="the extra 'vision' is not installed")
     simulator = Simulator({"people": ["person_red"]})

@@ -135,6 +135,7 @@ def test_export_as_mcap_is_what_foxglove_reads(picture_log: Path, tmp_path: Path
 
 
 @pytest.mark.feature("F3")
+@pytest.mark.slow
 def test_replay_tests_modules_and_exits_by_the_result(mission_log: Path, tmp_path: Path, command: Any) -> None:
     assert command("replay", mission_log, "--modules", "follow,lookout")[0] == 0
     picture = tmp_path / "a.png"

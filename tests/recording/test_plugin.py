@@ -15,6 +15,8 @@ from dimos_streams.regression.replay import replay as replay_log
 from dimos_streams.regression.report import Report
 from dimos_streams.testing import MissionRun, event
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = ["pytester"]
 
 TESTS = """

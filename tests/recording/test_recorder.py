@@ -161,6 +161,7 @@ def test_the_recorder_is_a_module(tmp_path: Path) -> None:
 
 @pytest.mark.live
 @pytest.mark.feature("F3")
+@pytest.mark.slow
 def test_killed_twenty_times_at_random_moments(tmp_path: Path, bus_url: str) -> None:
     """Twenty recorders of one bus, each killed at a moment of its own; every log opens, loses at most a second, and
     goes on."""

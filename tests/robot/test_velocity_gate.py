@@ -140,6 +140,7 @@ def driven_by_another(*, gate: bool) -> float:
 
 
 @pytest.mark.feature("D2")
+@pytest.mark.slow
 def test_an_idle_gate_does_not_brake_a_robot_that_somebody_else_drives() -> None:
     alone = driven_by_another(gate=False)
     assert alone > 4.5

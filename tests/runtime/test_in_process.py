@@ -24,6 +24,8 @@ from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 from dimos_streams.tool_stream.wire import unpack_event
 from tests.helpers import until
 
+pytestmark = pytest.mark.slow
+
 WORDS = "look out for a person in a red shirt and follow them"
 
 

@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
+import pytest
+
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import Bus
@@ -19,6 +21,8 @@ from dimos_streams.runtime.options import RunOptions
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from tests.helpers import run_virtual
+
+pytestmark = pytest.mark.slow
 
 Point = tuple[float, float]
 

@@ -13,6 +13,8 @@ import pytest
 
 from dimos_streams.runtime.facts import run_facts
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[2]
 
 

@@ -191,6 +191,7 @@ def test_move_says_where_it_was_blocked() -> None:
     run_virtual(scenario())
 
 
+@pytest.mark.slow
 def test_go_to_where_no_way_leads() -> None:
     async def scenario() -> None:
         async with room_with(Drive, people=[], start_x=3.0, start_y=-1.0, start_yaw_deg=0.0) as room:

@@ -12,6 +12,8 @@ from dimos_streams.tool_stream.event import Outcome
 from tests.helpers import run_virtual
 from tests.skills.room import Room, room_with
 
+pytestmark = pytest.mark.slow
+
 
 async def _follow(room: Room, timeout_s: float = 120.0) -> HarnessCall:
     call = await room.harness.call("follow_person", description="the man in the red shirt", timeout_s=timeout_s)

@@ -14,6 +14,8 @@ from dimos_streams.tool_stream.event import Outcome
 from tests.helpers import run_virtual
 from tests.skills.room import Room, room_with
 
+pytestmark = pytest.mark.slow
+
 HOME, NORTH, SOUTH = (-2.4, -0.9), (-1.4, -0.1), (-1.4, -1.7)
 CONFIG: dict[str, Any] = {"waypoints": [SOUTH, NORTH], "look_around_deg": 0.0}
 RED = "person in a red shirt and blue trousers"

@@ -19,6 +19,8 @@ from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.agent.loop.rig import Answer, FakeBridge, FakeCall, FunctionModel, Rig, asks, offered, says
 from tests.helpers import run_virtual
 
+pytestmark = pytest.mark.slow
+
 SEQUENCES = int(os.environ.get("CONTROL_SEQUENCES", "2000"))
 PARTS = 4
 LATENCY_S = 0.02

@@ -180,6 +180,7 @@ WITH_A_HELPER = {
 @pytest.mark.feature("B10", "E5")
 @pytest.mark.parametrize("on_its_way", [False, True])
 @pytest.mark.parametrize("script", [ALONE, WITH_A_HELPER], ids=["alone", "with a helper"])
+@pytest.mark.slow
 def test_killed_at_any_event_the_mission_goes_on_and_nothing_is_told_twice(
     tmp_path: Path, script: dict[str, list[Answer]], on_its_way: bool
 ) -> None:

@@ -76,6 +76,7 @@ def test_a_model_that_answers_each_end_with_a_new_call_is_ended(
 
 
 @pytest.mark.feature("D4")
+@pytest.mark.slow
 def test_a_patrol_of_hours_lives() -> None:
     async def main() -> None:
         world, begun = pursuing(8.0)

@@ -144,6 +144,7 @@ def test_malformed_arguments_and_very_long_ones() -> None:
 
 
 @pytest.mark.feature("D7", "B2")
+@pytest.mark.slow
 def test_one_mission_survives_all_that_servers_do() -> None:
     """What survives, in one mission; silence is shortened."""
     large = json.dumps({"text": "x" * 90_000})

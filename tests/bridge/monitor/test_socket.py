@@ -250,6 +250,7 @@ def test_where_there_are_several_agents_one_must_be_named() -> None:
 
 
 @pytest.mark.feature("C2")
+@pytest.mark.slow
 def test_a_client_that_stalls_gets_a_gap_and_then_the_state() -> None:
     async def scenario() -> None:
         async with agents("agent", port=0) as (scene, made):
@@ -325,6 +326,7 @@ def test_a_client_that_takes_nothing_is_cut_off(caplog: pytest.LogCaptureFixture
 
 
 @pytest.mark.feature("C7")
+@pytest.mark.slow
 def test_disconnects_at_any_moment_leave_nothing_behind() -> None:
     async def scenario() -> None:
         rng = random.Random(7)
