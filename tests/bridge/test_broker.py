@@ -17,12 +17,13 @@ from dimos_streams.errors import (
     SkillUnavailableError,
     UnknownSkillError,
 )
-from dimos_streams.messages.codec import encode
+from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import RunContext
 from dimos_streams.skill import OnLoss
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_ARGUMENTS, STATUS, Outcome
+from dimos_streams.tool_stream.wire import unpack_event
 from tests.bridge.parts import Scene, Worker, answered, closed, collect, event, scene, until
 from tests.helpers import run_virtual
 
@@ -375,6 +376,40 @@ def test_closed_calls_with_large_results_are_remembered_by_the_journal_alone() -
             # The result, and the close that says the same again.
             assert 0 < sum(2 * len(call.result) for call in ledger.calls) <= KEEP_CLOSED_BYTES
             assert [len((await world.broker.view(call_id)).result) for call_id in ids] == [500_000] * 20
+
+    run_virtual(check())
+
+
+def test_a_skill_that_asks_again_is_told_again_and_begins_nothing_twice() -> None:
+    async def check() -> None:
+        async with scene() as world:
+            parent = await world.broker.call("follow", {"description": "ann"}, caller="you")
+            await answered(world.broker, parent)
+            asks = SkillCall(call_id="child", skill="patrol", parent=parent, arguments_json="{}")
+            sent: list[tuple[str, str]] = []
+
+            def hear(channel: str, data: bytes) -> None:
+                if channel == CALLS and (message := decode(SkillCall, data, channel=channel)).module:
+                    sent.append(("call", message.call_id))
+                elif channel == EVENTS:
+                    told = unpack_event(data, channel)
+                    sent.append((told.type, told.call_id))
+
+            async def again() -> list[tuple[str, str]]:
+                sent.clear()
+                world.inner.publish(CALLS, encode(asks))
+                await asyncio.sleep(0.05)
+                return [what for what in sent if what[1] == "child"]
+
+            for channel in (CALLS, EVENTS):
+                world.inner.subscribe(channel, hear)
+            world.inner.publish(CALLS, encode(asks))
+            await until(lambda: ("open", "child") in sent)
+            assert await again() == [("call", "child"), ("open", "child")], "one of the two may not have heard"
+            await world.broker.cancel("child", "enough")
+            assert (await closed(world.broker, "child")).outcome is Outcome.CANCELLED
+            await asyncio.sleep(5)
+            assert await again() == [("close", "child")]
 
     run_virtual(check())
 

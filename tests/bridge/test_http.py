@@ -45,6 +45,12 @@ def test_skills_modules_and_health() -> None:
         assert (health["disk"], health["lost"], health["unwell"]) == ("ok", [], {})
 
 
+@pytest.mark.parametrize("token", ["", "a b", "no\u00e4", "end\n"])
+def test_a_token_that_no_header_can_carry_is_refused(token: str) -> None:
+    with pytest.raises(ValueError, match="valid: visible ASCII characters without spaces"):
+        Bridge({"token": token}, name="bridge")
+
+
 def test_a_call_answers_closes_and_is_cancelled() -> None:
     with served() as bridge:
         view = bridge.call("count", label="a", to=3)
