@@ -1,0 +1,225 @@
+"""What is in a log, a part of it, and a part as a table or on a bus."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.bus import create_bus
+from dimos_streams.errors import MessageError, UserError
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.geometry_msgs import PoseStamped, Twist, Vector3
+from dimos_streams.messages.nav_msgs import Path as PathMessage
+from dimos_streams.messages.sensor_msgs import Image
+from dimos_streams.messages.std_msgs import Bool, String
+from dimos_streams.recording.cut import Part, cut
+from dimos_streams.recording.export_csv import Rows, csv_lines
+from dimos_streams.recording.metadata import CHANNEL, Metadata, describe, without_secrets
+from dimos_streams.recording.player import Player
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.selection import Selection
+from dimos_streams.recording.summary import first_metadata, summarize
+from tests.helpers import run_virtual
+from tests.recording.logs import START, Raw, raw, read_log, write_log
+
+VEL = "/vel#geometry_msgs.Twist"
+BOOL = "/x#std_msgs.Bool"
+
+
+def log_of(folder: Path, *events: tuple[float, str, bytes]) -> Path:
+    """By seconds since the start."""
+    return write_log(folder / "a.lcmlog", [(START + round(at * 1e6), *rest) for at, *rest in events])  # type: ignore[misc]
+
+
+def table(path: Path, wanted: str, part: Part | None = None) -> tuple[list[list[str]], Rows]:
+    rows = Rows()
+    with LogReader(path) as log:
+        return list(csv.reader(csv_lines(log, wanted, part or Part(), rows))), rows
+
+
+def test_a_table_has_a_column_for_each_number_and_json_for_the_rest(tmp_path: Path) -> None:
+    poses = PathMessage(poses=[PoseStamped()])
+    picture = Image(encoding="jpeg", data=b"\xff\x01")
+    path = log_of(
+        tmp_path,
+        (0.0, BOOL, encode(Bool(data=True))),
+        (1.5, VEL, encode(Twist(linear=Vector3(x=0.5, y=-1.0)))),
+        (2.0, "/way#nav_msgs.Path", encode(poses)),
+        (2.5, "/image#sensor_msgs.Image", encode(picture)),
+        (3.0, VEL, encode(Twist())),
+        (4.0, VEL, b"damaged"),
+    )
+    (header, first, second), rows = table(path, "/vel")
+    assert header == ["log_utime", "time_s", *(f"{part}.{axis}" for part in ("linear", "angular") for axis in "xyz")]
+    assert first == [str(START + 1_500_000), "1.500000", "0.5", "-1.0", "0.0", "0.0", "0.0", "0.0"]
+    assert second[1] == "3.000000"
+    assert (rows.written, rows.damaged) == (2, 1)
+    (header, row), _ = table(path, "/way#nav_msgs.Path")
+    assert "poses_length" not in header
+    (pose,) = json.loads(row[header.index("poses")])
+    assert pose["pose"]["position"] == {"x": 0.0, "y": 0.0, "z": 0.0}
+    (header, row), _ = table(path, "/image")
+    assert json.loads(row[header.index("data")]) == "ff01"
+    (_, only), rows = table(path, "/vel", Part(from_s=2.0, to_s=3.0))
+    assert (only[1], rows.written, rows.damaged) == ("3.000000", 1, 0)
+    assert table(path, "/vel", Part(from_s=3.5))[1].damaged == 1
+
+
+def test_a_matrix_of_a_fixed_size_has_a_column_an_entry(mission_log: Path) -> None:
+    header, row, *_ = table(mission_log, "/odom")[0]
+    assert [name for name in header if name.startswith("pose.covariance")] == [
+        f"pose.covariance[{index}]" for index in range(36)
+    ]
+    assert len(header) == len(row)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        ("/x", "has several types, name one: /x#std_msgs.Bool, /x#std_msgs.String"),
+        ("/velo", "did you mean '/vel'? (it has /other, /recording_metadata, /vel, /x)"),
+        ("/other", "'/other#no.Type' can't be written as CSV: its type is not known here"),
+    ],
+)
+def test_what_can_not_be_a_table(tmp_path: Path, wanted: str, why: str) -> None:
+    events = [(0.0, name, b"") for name in (CHANNEL, BOOL, VEL, "/other#no.Type", "/x#std_msgs.String")]
+    with pytest.raises(UserError, match=re.escape(why)):
+        table(log_of(tmp_path, *events), wanted)
+
+
+def test_a_summary_counts_channels_gaps_and_what_goes_back(tmp_path: Path) -> None:
+    times = [
+        (0.0, "a"),
+        (0.1, "b"),
+        (0.5, "b"),
+        (0.4, "b"),
+        (1.5, "a"),
+        (4.0, "b"),
+        (4.1, "b"),
+        (4.2, "a"),
+        (5.2, "a"),
+    ]
+    paths = [
+        write_log(
+            tmp_path / f"{number}.lcmlog", [(START + round(at * 1e6), f"/{name}", b"12345") for at, name in half]
+        )
+        for number, half in enumerate((times[:4], times[4:]))
+    ]
+    progress: list[Path] = []
+    with LogReader(paths[0]) as one, LogReader(paths[1]) as two:
+        summary = summarize([one, two], lambda log: progress.append(log.path))
+    assert set(progress) == set(paths)
+    a, b = summary.channels["/a"], summary.channels["/b"]
+    assert (summary.events, summary.first, summary.last, summary.span_s) == (9, START, START + 5_200_000, 5.2)
+    assert (a.count, a.size, b.count, b.backwards, a.backwards) == (4, 20, 5, 1, 0)
+    assert (a.rate_hz, b.rate_hz) == (pytest.approx(3 / 5.2), pytest.approx(4 / 4.0))
+    assert (b.longest, b.longest_at - START) == (3_500_000, 500_000)
+    assert summary.gaps == [(START + 1_500_000, 2_500_000)], "a second is no gap"
+    assert b.to_dict(START) == {
+        "channel": "/b", "type": "", "known": False, "messages": 5, "bytes": 25, "rate_hz": 1.0,
+        "first_s": 0.1, "last_s": 4.1, "longest_gap": {"seconds": 3.5, "at_s": 0.5}, "backwards": 1,
+    }  # fmt: skip
+    assert (a.gap_s, summary.metadata) == (None, None), "slow all the time is no gap"
+
+
+def test_one_message_has_no_rate_and_its_type_is_told_by_its_bytes(tmp_path: Path) -> None:
+    path = log_of(tmp_path, (1.0, CHANNEL, b"of somebody else"), (2.0, "PLAIN", encode(Bool(data=True))))
+    with LogReader(path) as log:
+        summary, metadata = summarize([log]), first_metadata(log)
+    assert (summary.metadata, metadata) == (None, None)
+    told = summary.channels["PLAIN"].to_dict(summary.first)
+    assert (told["type"], told["known"], told["rate_hz"], told["longest_gap"]) == ("std_msgs.Bool", True, None, None)
+    assert (summary.first, summary.span_s) == (START + 2_000_000, 0.0)
+
+
+def test_a_part_keeps_what_belongs_to_it_under_its_new_names(tmp_path: Path) -> None:
+    metadata = describe(seed=5, mode="live").encoded()
+    events = [(-9.0, CHANNEL, metadata), *((float(at), name, b"") for at in range(5) for name in (VEL, BOOL, "/y"))]
+    path = log_of(tmp_path, *events)
+    remap = {"/vel": "/robot/vel", BOOL: "/b#other.Type", "/y": "/z"}
+    part = Part(selection=Selection(exclude=["/n*"]), from_s=1.0, to_s=3.0, remap=remap)
+    with LogReader(path) as log:
+        assert cut([log], tmp_path / "b.lcmlog", part) == 10, "with the metadata"
+        assert part.unused() == []
+        with pytest.raises(UserError, match="is the log itself"):
+            cut([log], path, part)
+        for wrong, why in (
+            (Part(from_s=4.5), r"it ends after 4\.000 s"),
+            (Part(selection=Selection(include=["/nothing"])), "no event is of '/nothing'"),
+            (Part(from_s=1.1, to_s=1.9), "the channels have no event at that time"),
+        ):
+            with pytest.raises(UserError, match=why):
+                cut([log], tmp_path / "c.lcmlog", wrong)
+    first, *rest = read_log(tmp_path / "b.lcmlog")
+    assert (first.channel, first.utime) == (CHANNEL, START + 1_000_000)
+    assert Metadata.decoded(first.data).channels[0].exclude == ("/n*",)
+    expected: list[Raw] = [
+        (START + at * 1_000_000, name, b"")
+        for at in (1, 2, 3)
+        for name in ("/robot/vel#geometry_msgs.Twist", "/b#other.Type", "/z")
+    ]
+    assert raw(rest) == expected
+    assert not (tmp_path / "c.lcmlog").exists()
+
+
+def test_selections() -> None:
+    chosen = Selection(include=["/a*", "*#std_msgs.Bool"], exclude=["/ab", "/b#*"])
+    asked = {"/a": True, "/abc#x.Y": True, "/ab#x.Y": False, BOOL: True, "/b#std_msgs.Bool": False, "/c": False}
+    assert {channel: chosen(channel) for channel in asked} == asked
+    assert chosen.asked == tuple(asked)
+    assert chosen.unused() == []
+    assert Selection(include=["/a", "/b"]).unused() == ["/a", "/b"]
+
+
+def test_metadata_has_no_secrets_and_is_narrowed_with_the_recording() -> None:
+    plain = {"token": "s3cret", "url": "http://me:word@host/x", "list": [{"api_key": "k", "n": 1}], "pair": (1, None)}
+    assert without_secrets(plain) == {"url": "http://host/x", "list": [{"n": 1}], "pair": [1, None]}
+    whole = describe(seed=3)
+    assert (whole.channels, whole.blueprint, whole.narrowed(Selection())) == ((), None, whole)
+    for selection in (Selection(include=["/a"]), Selection(exclude=["/b"])):
+        recorded = whole.narrowed(selection).narrowed(Selection(exclude=["/c"])).selected()
+        assert (recorded("/a"), recorded("/b"), recorded("/c")) == (True, False, False)
+    with pytest.raises(MessageError, match="no metadata"):
+        Metadata.decoded(encode(String(data='{"seed": "x", "mode": 3}')))
+
+
+def test_playing_keeps_the_pace(tmp_path: Path) -> None:
+    path = log_of(
+        tmp_path, (0.0, "/a", b"0"), (0.0, "LCM_SELF_TEST", b""), (1.0, "/" + 63 * "x", b""),
+        (2.0, VEL, b"1"), (2.0, "/a", b"2"),
+    )  # fmt: skip
+
+    async def scenario(speed: float) -> tuple[list[tuple[float, bytes]], Player, int]:
+        got: list[tuple[float, bytes]] = []
+        bus = create_bus("memq://")
+        await bus.open()
+        bus.subscribe_all(lambda _, data: got.append((round(clock.monotonic(), 3), data)))
+        with LogReader(path) as log:
+            player = Player([log], Part(), speed=speed)
+            count = await player.play(bus)
+            count += await player.play(bus)
+        await bus.close()
+        return got, player, count
+
+    got, player, count = run_virtual(scenario(4.0))
+    assert got[:2] == [(0.0, b"0"), (0.5, b"1")]
+    assert (count, player.published, player.after_s) == (6, 6, 2.0)
+    assert (player.untyped, list(player.channels)) == ({"/a": 4}, ["/a", VEL])
+    assert player.unpublishable == {"/" + 63 * "x": 2}
+    for speed in (0.0, -1.0, float("nan")):
+        with pytest.raises(UserError, match="speed is a factor above 0"):
+            Player([], Part(), speed=speed)
+
+
+def test_a_writer_says_what_it_can_not_write(tmp_path: Path) -> None:
+    for channel in ("", "x" * 1000, "ä" * 500):
+        with pytest.raises(ValueError, match="a log's channel name has 1 to 999 bytes"):
+            write_log(tmp_path / "b.lcmlog", [(START, channel, b"")])
+    longest: list[Any] = [(START, "x" * 999, b"1"), (START, "y", b"2")]
+    assert raw(read_log(write_log(tmp_path / "c.lcmlog", longest))) == longest
