@@ -12,6 +12,7 @@ from dimos_streams.robot.motion import Pose
 from dimos_streams.robot.world import World, WorldConfig
 
 PLACES = [(-2.4, -0.9, 0.0), (3.6, 0.5, 2.9), (0.0, -3.0, 1.2), (-1.0, 0.8, 2.2), (4.0, -2.8, -2.0)]
+PLACES += [(1.8, -3.2, 0.0), (1.8, -3.2, math.pi)]  # beside a shelf that reaches behind the camera
 
 
 @pytest.fixture
