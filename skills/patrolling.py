@@ -171,7 +171,7 @@ class Patrolling:
         x, y = (None, None) if place is None else (round(place.real, 2), round(place.imag, 2))
         where = "" if place is None else f" at ({x:.1f}, {y:.1f})"
         await self._tell(f"Saw {sighting.label}{where}", "seen", label=sighting.label, x=x, y=y)
-        followed_s, ended = 0.0, "only reported"
+        followed_s, ended = 0.0, "Only reported."
         if self._follow_s > 0.0:
             followed_s, ended = await self._follow(sighting.label)
         self._lookout.forget_for_a_while(sighting.label)

@@ -132,12 +132,17 @@ def test_an_unsure_detector_is_not_believed() -> None:
 def test_one_frame_is_not_enough_however_often_it_comes() -> None:
     async def scenario() -> None:
         async with looking() as (harness, camera):
-            call = await harness.call("look_out_for", descriptions=["man in red"], timeout_s=6.0)
-            camera.view = [Seen()]
-            await asyncio.sleep(0.1)
-            camera.state = "repeating"
+            call = await harness.call("look_out_for", descriptions=["man in red"], timeout_s=20.0)
+            for _ in range(2):
+                camera.state, camera.view = "live", [Seen()]
+                await asyncio.sleep(0.1)
+                camera.state = "repeating"
+                await asyncio.sleep(8.0)
             assert (await call.result())["matched"] is False
-            assert "The camera shows nothing new. Still looking out" in call.texts("update")
+            told = [
+                text for text in call.texts("update") if text == "The camera shows nothing new. Still looking out"
+            ]
+            assert len(told) == 2, "once each time"
 
     run_virtual(scenario())
 

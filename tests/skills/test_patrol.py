@@ -61,6 +61,8 @@ def test_whoever_appears_is_followed_and_reported_and_the_round_goes_on() -> Non
             assert room.simulator.world.time > 3.0
             assert seen.data["label"] == RED
             assert math.dist((seen.data["x"], seen.data["y"]), (stance.x, stance.y)) < 0.5
+            assert seen.text == f"Saw {RED} at ({seen.data['x']:.1f}, {seen.data['y']:.1f})"
+            assert all(round(seen.data[axis], 2) == seen.data[axis] for axis in "xy"), "to the centimetre"
             await room.until(lambda: room.distance("person_red") < 2.5)
             await asyncio.sleep(5.0)
             assert 1.0 <= room.distance("person_red") <= 2.5
@@ -145,5 +147,21 @@ def test_a_frozen_camera_is_told_and_the_round_goes_on() -> None:
             await call.wait_for(lambda event: event.data.get("event") == "frozen")
             await call.wait_for(lambda event: event.data.get("event") == "unfrozen")
             assert (await call.result(timeout_s=90.0))["reached"] == 2
+
+    run_virtual(scenario())
+
+
+def test_who_is_only_reported_is_not_followed() -> None:
+    async def scenario() -> None:
+        stands = {"at_s": 0.0, "place": "person_red", "x": 1.0, "y": -2.2}
+        async with room_with(Patrol, CONFIG, people=["person_red"], events=[stands]) as room:
+            call = await room.harness.call("patrol", follow_s=0.0)
+            result = await call.result(timeout_s=90.0)
+            (met,) = result["encounters"]
+            assert (met["followed_s"], met["ended"]) == (0.0, "Only reported.")
+            assert _told(call, "back") == ["Only reported. Back to the round."]
+            assert _told(call, "found") == []
+            assert "followed for" not in call.events[-1].text
+            assert result["reached"] == 2
 
     run_virtual(scenario())

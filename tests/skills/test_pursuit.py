@@ -16,14 +16,17 @@ from hypothesis import strategies as st
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
+from dimos_streams.messages.time import utime_of
 from dimos_streams.skill import Call
 from dimos_streams.skills.calls import OwnCalls
 from dimos_streams.skills.drive import Drive
+from dimos_streams.skills.frames import Frame
 from dimos_streams.skills.patrolling import Encounter, PatrolReport
 from dimos_streams.skills.planar import Pose, PoseHistory, turned, wrapped
 from dimos_streams.skills.pursuit import Gains, Limits, Target, approach
 from dimos_streams.skills.sighting import Lens, sightings_of
 from dimos_streams.skills.steering import STEPS, Detour, Surroundings, surroundings_of
+from dimos_streams.skills.watch import Watch
 from dimos_streams.testing import ModuleHarness
 from tests.helpers import run_virtual
 from tests.skills.parts import GREEN, RED, Seen, frame, odometry
@@ -265,3 +268,23 @@ def test_what_a_guard_reports_reads_well() -> None:
     assert str(PatrolReport(rounds=3, reached=6, missed=0, encounters=())) == (
         "Patrolled 3 rounds, 6 way-points. Met nobody."
     )
+
+
+def test_who_walks_on_is_expected_where_they_are_by_now() -> None:
+    async def scenario() -> None:
+        poses = PoseHistory()
+        watch = Watch("person in red", poses, clock.monotonic())
+        for _ in range(40):
+            poses.add(odometry())
+            seen = frame(Seen(at=(2.0, 0.7 * clock.monotonic())))
+            stamp = utime_of(seen.header)
+            assert watch.take(Frame(seen, stamp, stamp, clock.monotonic()), clock.monotonic())
+            await asyncio.sleep(0.1)
+        for _ in range(3):
+            now = clock.monotonic()
+            assert watch.target is not None
+            expected = watch.target.expected(watch.target_time(now))
+            assert expected == pytest.approx(complex(2.0, 0.7 * now), abs=0.04)
+            await asyncio.sleep(0.1)
+
+    run_virtual(scenario())
