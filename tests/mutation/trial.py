@@ -13,7 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -46,6 +46,14 @@ class Verdict(StrEnum):
     KILLED = "killed"
     SURVIVED = "survived"
     UNCOVERED = "uncovered"
+
+
+class _Outcome(Enum):
+    """Of some tests in one process."""
+
+    PASSED = auto()
+    FAILED = auto()
+    LATE = auto()
 
 
 class CoveringTests:
@@ -103,20 +111,23 @@ class Copy:
     def notices(self, module: Path, code: str, tests: list[str]) -> bool:
         """Whether one of the tests fails with this text for the module, and passes without.
 
-        Tests that do not end in time have failed. One that fails without the mistake, on a busy machine say, is left
-        out from then on.
+        A test that does not end in time has failed; where all of them together take too long, the rest gets that
+        time anew. One that fails without the mistake, on a busy machine say, is left out from then on.
         """
         while tests := [test for test in tests if test not in self._unreliable]:
-            passed, failed = self._run(tests, module, code)
-            if passed:
+            outcome, last = self._run(tests, module, code)
+            if outcome is _Outcome.PASSED:
                 return False
-            if self._run([failed])[0]:
+            if outcome is _Outcome.LATE and last != tests[0]:
+                tests = tests[tests.index(last) :]
+            elif self._run([last])[0] is _Outcome.PASSED:
                 return True
-            self._unreliable.add(failed)
+            else:
+                self._unreliable.add(last)
         return False
 
-    def _run(self, tests: list[str], module: Path | None = None, code: str = "") -> tuple[bool, str]:
-        """Whether the tests pass, and the first one that failed or did not end in time."""
+    def _run(self, tests: list[str], module: Path | None = None, code: str = "") -> tuple[_Outcome, str]:
+        """What became of the tests, and which was the last to begin: of those that failed, the first."""
         place = self._folder / (module or Path(__file__)).relative_to(self._repository)
         before = place.read_bytes()
         if module is not None:
@@ -128,6 +139,7 @@ class Copy:
             process.start()
             to_begun.close()
             process.join(self._timeout_s)
+            late = process.exitcode is None
             assert process.pid is not None
             with contextlib.suppress(ProcessLookupError):  # the processes that the tests started, too
                 os.killpg(process.pid, signal.SIGKILL)
@@ -136,7 +148,8 @@ class Copy:
             with contextlib.suppress(EOFError):
                 while begun.poll():
                     last = begun.recv()
-            return process.exitcode == 0, last
+            passed = _Outcome.PASSED if process.exitcode == 0 else _Outcome.FAILED
+            return _Outcome.LATE if late else passed, last
         finally:
             begun.close()
             place.write_bytes(before)
