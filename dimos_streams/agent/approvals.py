@@ -76,8 +76,17 @@ class ApprovalBook:
     still being told.
     """
 
-    def __init__(self, settings: ApprovalSettings, emit: Emit, *, agent: str = "agent") -> None:
+    def __init__(
+        self,
+        settings: ApprovalSettings,
+        emit: Emit,
+        *,
+        agent: str = "agent",
+        words: Callable[[tuple[str, ...]], str] = lambda missions: "",
+    ) -> None:
+        """``words`` are those of the operator that led to a call of these missions."""
         self._settings = settings
+        self._words = words
         self._emit = emit
         self._agent = agent
         # The moment is in the ids so that those of a restarted agent are new.
@@ -194,6 +203,8 @@ class ApprovalBook:
         check: Check,
     ) -> _Approval:
         now, timeout_s = clock.utime(), self._settings.timeout_s
+        words = self._words(missions)
+        reason = "; ".join(filter(None, [reason, f"for {words!r}" if words else ""]))
         approval = _Approval(
             id=f"{self._prefix}-{next(self._numbers)}",
             skill=skill,

@@ -27,7 +27,7 @@ from dimos_streams.agent.holding import RobotHold
 from dimos_streams.agent.inbox import Inbox
 from dimos_streams.agent.limits import LoopSettings
 from dimos_streams.agent.loop import AgentLoop
-from dimos_streams.agent.missions import Mission, Spent, ids
+from dimos_streams.agent.missions import Mission, Spent, ids, roots
 from dimos_streams.agent.models import create_model, guarded
 from dimos_streams.agent.models.base import Model, Usage
 from dimos_streams.agent.models.commands import robots_of
@@ -60,6 +60,7 @@ from dimos_streams.tool_stream.directory import ModuleDirectory
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 _logger = logging.getLogger(__name__)
+_SHOWN_WORDS = 100
 
 
 class AgentCore:
@@ -99,7 +100,7 @@ class AgentCore:
         self.control = Control(self.events.emit, self._on_control)
         self.free_motions = FreeMotions(self.events.emit)
         self.enabled = EnabledGate(self.events.emit, config.disabled_skills)
-        self.approvals = ApprovalBook(config.approval, self.events.emit, agent=name)
+        self.approvals = ApprovalBook(config.approval, self.events.emit, agent=name, words=self._words)
         self.queue = MessageQueue(config.queue_capacity, self._wake)
         # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
         self.calls = CallManager(
@@ -329,6 +330,11 @@ class AgentCore:
                 on_learnt=partial(self._on_lesson, spec),
             )
         return self._manners[spec]
+
+    def _words(self, missions: Sequence[str]) -> str:
+        """What the operator has said to begin missions, or what these are part of; shortened."""
+        known = [self.loop.missions[root] for root in roots(missions) if root in self.loop.missions]
+        return "; ".join(mission.words for mission in known)[:_SHOWN_WORDS]
 
     def _on_lesson(self, spec: str, lesson: str) -> None:
         text = f"model {spec!r}: {lesson} from now on, because its server refused that"

@@ -211,5 +211,8 @@ def _with_value(config: Mapping[str, Any], path: Sequence[str], value: Any) -> d
 
 def _twice(first: ModuleSpec, second: ModuleSpec) -> Problem:
     also = f" (also at {first.where()})" if first.where() else ""
-    text = f"module {second.name!r} is there twice{also}; give one of them another name or namespace"
+    text = (
+        f"module {second.name!r} is there twice{also}; give one of them another name or namespace, or, if it comes"
+        f" from an include, change its settings there: `set: {{{second.name}.SETTING: VALUE}}`"
+    )
     return Problem(text, second.where())

@@ -101,7 +101,7 @@ class ApprovalView(Message):
     arguments: dict[str, Any]
     """As the model asked for them, or as an operator has changed them."""
     reason: str = ""
-    """Why it is asked for: the rule that applies, step mode, a plan."""
+    """Why it is asked for (the rule that applies, a plan), and which words of an operator led to it."""
     missions: tuple[str, ...] = ()
     state: Literal["pending", "approved", "rejected", "deleted", "timed_out"] = "pending"
     created_utime: int

@@ -122,7 +122,8 @@ def test_yaml_is_1_2(write: Write) -> None:
         (
             "include: [base.yaml]\nmodules:\n  walk: {type: 'a:B'}\n",
             "x.yaml:3: module 'walk' is there twice (also at base.yaml:10); "
-            "give one of them another name or namespace",
+            "give one of them another name or namespace, or, if it comes from an include, change its settings there: "
+            "`set: {walk.SETTING: VALUE}`",
         ),
         ("include: [x.yaml]\n", "x.yaml:1: blueprints include each other in a circle: x.yaml -> x.yaml"),
     ],

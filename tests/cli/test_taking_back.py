@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dimos_streams.cli.bridge_client.operator_commands import chat_command, take_back
+from dimos_streams.cli.bridge_client.operator_commands import Told, chat_command, take_back
 from dimos_streams.errors import SkillError, UserError
 from tests.agent.stage import stage
 from tests.helpers import run_virtual, until
@@ -20,7 +20,7 @@ def test_a_call_that_cant_be_taken_back_is_named() -> None:
             await moved.closed()
             with pytest.raises(SkillError, match=r"^move \(call \S+\): impossible: it declares no undo$"):
                 await chat_command(gateway, "", "undo", ["2"])
-            assert await take_back(gateway, 1) == ("there is nothing to take back", True)
+            assert await take_back(gateway, 1) == Told("there is nothing to take back", [])
             for words in (["all"], ["0"], ["1", "2"]):
                 with pytest.raises(UserError):
                     await chat_command(gateway, "", "undo", words)

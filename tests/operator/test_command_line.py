@@ -99,6 +99,23 @@ def test_approvals_are_listed_and_decided(console: Console) -> None:
     assert agent.commands[-1][1]["arguments"] is None
 
 
+def test_what_was_decided_is_json_for_programs(console: Console) -> None:
+    agent = console.add()
+    for command in ("approve", "reject"):
+        on_loop(console, agent, "a1")
+        code, out, err = console(command, "a1", "--json")
+        assert (code, err) == (0, "")
+        assert json.loads(out) == {"text": f"follow [a1] of agent: {command}", "result": "decide is done"}
+
+
+@pytest.mark.parametrize(
+    "command", ["approve", "reject", "undo", "cancel", "pause", "resume", "step", "abort", "forget"]
+)
+def test_each_command_of_an_operator_speaks_json(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command([command, "--help"]) == 0
+    assert "--json" in capsys.readouterr().out
+
+
 def test_of_several_agents_one_is_named(console: Console) -> None:
     one, two = console.add("robot1/"), console.add("robot2/")
     code, _, err = console("pause")

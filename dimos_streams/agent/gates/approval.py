@@ -36,13 +36,14 @@ class ApprovalGate:
         skill = request.skill
         rule = next((rule for rule in self._rules if matches(rule, skill.name, request.arguments)), None)
         action = rule.action if rule is not None else ("ask" if skill.approval == "ask" else "allow")
-        reason = rule.reason if rule is not None else f"{skill.name!r} asks for approval each time"
         if action == "allow":
             return Allow(request.arguments, request.on_duplicate)
         if action == "deny":
-            return Refuse(f"Not run: {shown(skill.name, request.arguments)} is not allowed. {reason}".strip())
+            why = rule.reason if rule is not None else ""
+            return Refuse(f"Not run: {shown(skill.name, request.arguments)} is not allowed. {why}".strip())
+        reason = (rule.reason or str(rule)) if rule is not None else f"{skill.name} is declared so"
         if request.parent:
-            reason = f"{reason}; call {request.parent} goes on with it".removeprefix("; ")
+            reason = f"{reason}; call {request.parent} goes on with it"
         decision = await self._book.ask(
             skill.name,
             request.arguments,

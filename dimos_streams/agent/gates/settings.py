@@ -46,6 +46,10 @@ class ApprovalRule(_Settings):
     reason: str = ""
     """Shown to the operator who is asked, or told to the model that is denied."""
 
+    def __str__(self) -> str:
+        patterns = "".join(f", {name}: {pattern}" for name, pattern in self.arguments.items())
+        return f"rule {{skill: {self.skill}{patterns}}}"
+
 
 class ApprovalSettings(_Settings):
     """Of the approval gate."""

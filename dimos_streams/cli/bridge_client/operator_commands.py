@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.cli.bridge_client.event_watch import watching
@@ -49,8 +50,19 @@ async def _held(gateway: SkillGateway, name: str, arguments: Mapping[str, Any], 
     return closed.text
 
 
-async def take_back(gateway: SkillGateway, count: int, agent: str = "") -> tuple[str, bool]:
-    """Have an agent take back its newest calls; a line for each, and whether all of them are undone.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What became of a command."""
+
+    text: str
+    """For people."""
+    result: Any
+    """For programs."""
+    done: bool = True
+
+
+async def take_back(gateway: SkillGateway, count: int, agent: str = "") -> Told:
+    """Have an agent take back its newest calls: a line for each; it is done if all of them are undone.
 
     Raises ``UserError`` or ``SkillError`` if it did not try.
     """
@@ -58,17 +70,18 @@ async def take_back(gateway: SkillGateway, count: int, agent: str = "") -> tuple
     closed = await _ask(gateway, choose_agent(agents_among(offered), agent), "undo", {"count": count}, offered)
     calls = closed.data.get("result") or ()
     lines = [f"{call['skill']} (call {call['call_id']}): {call['how']}: {call['text']}" for call in calls]
-    return "\n".join(lines) or "there is nothing to take back", all(call["how"] == "undone" for call in calls)
+    text = "\n".join(lines) or "there is nothing to take back"
+    return Told(text, list(calls), all(call["how"] == "undone" for call in calls))
 
 
 async def _taken_back(gateway: SkillGateway, word: str, agent: str) -> str:
     """``take_back`` where nothing but the text is of interest. Raises ``SkillError`` if not all is undone."""
     if not word.isdecimal() or not int(word):
         raise UserError(f"/undo {word}: how many calls are to be taken back is a whole number from 1 on")
-    text, undone = await take_back(gateway, int(word), agent)
-    if not undone:
-        raise SkillError(text)
-    return text
+    told = await take_back(gateway, int(word), agent)
+    if not told.done:
+        raise SkillError(told.text)
+    return told.text
 
 
 async def pending(gateway: SkillGateway, agent: str = "") -> list[ApprovalView]:
@@ -91,8 +104,8 @@ async def decide(
     changes: Sequence[str] = (),
     reason: str = "",
     agent: str = "",
-) -> str:
-    """Decide on the pending approval whose id begins so, with changed arguments if any are given; what to say of it.
+) -> Told:
+    """Decide on the pending approval whose id begins so, with changed arguments if any are given.
 
     Raises ``UserError`` if there is no such approval, or more than one.
     """
@@ -102,9 +115,10 @@ async def decide(
         schemas = {offered.name: offered.parameters for offered in await gateway.skills()}
         changed = parse_arguments(changes, None, schemas.get(approval.skill, {}))
         arguments["arguments"] = {**approval.arguments, **changed}
-    await command(gateway, "decide", arguments, approval.agent)
+    closed = await command(gateway, "decide", arguments, approval.agent)
     with_changes = f" with {', '.join(changes)}" if changes else ""
-    return f"{approval.skill} [{approval.id}] of {approval.agent}: {decision}{with_changes}"
+    text = f"{approval.skill} [{approval.id}] of {approval.agent}: {decision}{with_changes}"
+    return Told(text, closed.data.get("result"))
 
 
 async def chat_command(gateway: SkillGateway, agent: str, name: str, words: Sequence[str]) -> str:
@@ -124,9 +138,9 @@ async def chat_command(gateway: SkillGateway, agent: str, name: str, words: Sequ
             rows = [approval_row(view) for view in await pending(gateway, agent)]
             return "\n".join(table_lines(rows)) if rows else "nothing waits for approval"
         case "approve", [id, *changes]:
-            return await decide(gateway, id, "approve", changes=changes, agent=agent)
+            return (await decide(gateway, id, "approve", changes=changes, agent=agent)).text
         case "reject", [id, *reason]:
-            return await decide(gateway, id, "reject", reason=" ".join(reason), agent=agent)
+            return (await decide(gateway, id, "reject", reason=" ".join(reason), agent=agent)).text
     raise UserError(f"/{name} is not to be used so; /help tells how")
 
 

@@ -119,14 +119,18 @@ def cancel(
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
+    as_json: options.Json = False,
 ) -> None:
     """Cancel a call and wait for its close; exits with 1 if it does not close within a bound."""
     from dimos_streams.cli.bridge_client.skill_calls import cancel_call
 
     view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason), url, port, token)
+    if as_json:
+        write_json(view.model_dump(mode="json"), indent=2)
     if view.outcome is None:
         raise SkillError(f"{view.skill} [{view.call_id}] was asked to end but goes on: {view.text}")
-    write(f"{view.skill} [{view.call_id}] {view.outcome}: {view.text}")
+    if not as_json:
+        write(f"{view.skill} [{view.call_id}] {view.outcome}: {view.text}")
 
 
 def say(

@@ -8,7 +8,7 @@ import typer
 
 from dimos_streams.cli.commands.calls import at_bridge
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, write, write_json, write_lines, write_table
+from dimos_streams.cli.terminal.output import note, write_json, write_lines, write_table
 
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
@@ -55,18 +55,15 @@ def approve(
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
+    as_json: options.Json = False,
 ) -> None:
     """Let a call begin that waits for approval, as the agent asked for it or with changed arguments."""
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
-    write(
-        at_bridge(
-            lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=agent),
-            url,
-            port,
-            token,
-        )
+    told = at_bridge(
+        lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=agent), url, port, token
     )
+    _show(told.text, told.result, as_json)
 
 
 def reject(
@@ -76,13 +73,15 @@ def reject(
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
+    as_json: options.Json = False,
 ) -> None:
     """Refuse a call that waits for approval."""
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
-    write(
-        at_bridge(lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=agent), url, port, token)
+    told = at_bridge(
+        lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=agent), url, port, token
     )
+    _show(told.text, told.result, as_json)
 
 
 def pause(
@@ -144,13 +143,14 @@ def undo(
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
+    as_json: options.Json = False,
 ) -> None:
     """Take back the newest calls of the agent, newest first. Exit code 1 if one of them could not be."""
     from dimos_streams.cli.bridge_client.operator_commands import take_back
 
-    text, undone = at_bridge(lambda gateway: take_back(gateway, count, agent), url, port, token)
-    write_lines(text)
-    if not undone:
+    told = at_bridge(lambda gateway: take_back(gateway, count, agent), url, port, token)
+    _show(told.text, told.result, as_json)
+    if not told.done:
         raise typer.Exit(1)
 
 
@@ -199,7 +199,11 @@ def _command(
 
 
 def _tell(closed: ToolEvent, as_json: bool) -> None:
+    _show(closed.text, closed.data.get("result"), as_json)
+
+
+def _show(text: str, result: Any, as_json: bool) -> None:
     if as_json:
-        write_json({"text": closed.text, "result": closed.data.get("result")}, indent=2)
+        write_json({"text": text, "result": result}, indent=2)
     else:
-        write_lines(closed.text)
+        write_lines(text)

@@ -39,7 +39,7 @@ def test_a_blocked_motion_is_told_the_way_out_and_takes_it() -> None:
         async with robot_stage(brain, plan={"motions": 2}) as (made, robot):
             said = await made.say("walk far")
             pending = await decide(made, "approve")
-            assert (pending["skill"], pending["reason"]) == ("submit_plan", "a plan")
+            assert (pending["skill"], pending["reason"]) == ("submit_plan", "a plan; for 'walk far'")
             assert pending["arguments"]["steps"] == steps
             assert (await said.result())["reason"] == "completed"
             assert robot.log_ == ["walk 1", "walk 2", "walk 3", "walk 1"]
@@ -110,7 +110,7 @@ def test_approve_deny_and_modify() -> None:
             assert (await decide(made, "approve"))["arguments"] == {"what": "a"}
             await decide(made, "reject", reason="it is fragile")
             far = await decide(made, "approve", arguments={"distance_m": 1})
-            assert far["reason"] == "far"
+            assert far["reason"] == "far; for 'go'"
             await decide(made, "approve", arguments={"distance_m": 2})
             await said.result()
             told = results(made)
