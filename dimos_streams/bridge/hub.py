@@ -20,7 +20,7 @@ class HubLimits:
     """Bounds of a hub's memory, which do not depend on the number of readers."""
 
     ring_events: int = 8192
-    ring_bytes: int = 32 * 1024 * 1024
+    ring_bytes: int = 8 * 1024 * 1024
     thin_behind: int = 2048
     """A reader this many places behind, and not catching up, gets its progress thinned out."""
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from dimos_streams.bus import guard
 from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, SLICE_S, Bus, Handler, Subscription, Wants
+from dimos_streams.bus.lcm_queue import KEPT_BYTES, LcmQueue
 from dimos_streams.bus.udpm import UdpmSocket
 from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.errors import BusError
@@ -19,8 +20,8 @@ from dimos_streams.limited_log import LimitedLog
 
 _BURST = 256
 """Messages taken from LCM before the loop has its turn."""
-_LCM_QUEUE = 8192
-"""Messages of one channel that LCM keeps, the oldest, while nobody takes them."""
+_ALL_KEPT_BYTES = 16 * KEPT_BYTES
+"""What LCM keeps of every channel, for who listens to all."""
 _SELECT_LIMIT = 1024
 _NO_GUARD = "no packet guard, a malformed datagram can end this process"
 
@@ -103,7 +104,7 @@ class LcmBus(Bus):
         capacity_bytes: int = CAPACITY_BYTES,
     ) -> Subscription:
         group = self._by_channel.setdefault(channel, [])
-        self._listen(re.escape(channel), self._deliver)
+        self._listen(re.escape(channel), LcmQueue(self._deliver))
 
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
@@ -118,7 +119,7 @@ class LcmBus(Bus):
     def subscribe_all(
         self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
     ) -> Subscription:
-        self._listen(".*", self._deliver_to_all)
+        self._listen(".*", LcmQueue(self._deliver_to_all, _ALL_KEPT_BYTES))
 
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
@@ -158,15 +159,15 @@ class LcmBus(Bus):
                 subscription.keep(channel, data)
                 self._news[subscription] = None
 
-    def _listen(self, pattern: str, deliver: Handler) -> None:
+    def _listen(self, pattern: str, queue: LcmQueue) -> None:
         lcm = self._opened_lcm()
         if pattern in self._lcm_subscriptions:
             return
-        subscription = lcm.subscribe(pattern, deliver)
+        subscription = lcm.subscribe(pattern, queue.take)
         if subscription is None:
             raise BusError(self._url.explain_failure())
         # Our own queues drop the oldest, and count; LCM's fills up only while the loop does not run.
-        subscription.set_queue_capacity(_LCM_QUEUE)
+        queue.bound(subscription)
         self._lcm_subscriptions[pattern] = subscription
 
     def _create(self) -> _Lcm:

@@ -20,6 +20,7 @@ from typing import Any
 from dimos_streams.errors import BusError, DimosStreamsError, UserError
 from dimos_streams.live_loop import run_live
 from dimos_streams.printable import LogFormatter, show_tracebacks
+from dimos_streams.runtime.memory import give_back_large_blocks
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.output import write_to
 from dimos_streams.runtime.plan import ProcessPlan
@@ -45,6 +46,7 @@ def main(task: WorkerTask, reports: Connection) -> None:
     # A terminal's Ctrl-C reaches every process; only the supervisor decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     keep_private()
+    give_back_large_blocks()
     know_environment(os.environ)
     show_tracebacks()
     _set_up_logging(task)

@@ -33,7 +33,7 @@ _MAX_HEALTH = 200
 _MAX_CONTRADICTION = 500
 _DESCRIBE_EVERY_S = 0.2
 MAX_MODULES = 1000
-MAX_BYTES = 2 * 1024 * 1024
+MAX_BYTES = 1024 * 1024
 """Of the schemas and states of all modules together, as JSON; in memory they are ten times as large."""
 _QUEUE_BYTES = 2 * 1024 * 1024
 _STRANGERS = (5_000.0, 20_000.0)

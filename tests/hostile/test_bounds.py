@@ -14,6 +14,7 @@ import pytest
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.base import CAPACITY_BYTES
 from dimos_streams.bus.lcm_bus import LcmBus
+from dimos_streams.bus.lcm_queue import LEAST, MOST, LcmQueue
 from dimos_streams.errors import SkillError
 from dimos_streams.limited_log import LimitedLog, LimitedRecords
 from dimos_streams.messages.codec import decode, encode
@@ -50,6 +51,48 @@ def test_a_queue_holds_no_more_than_its_bytes() -> None:
 
 @pytest.mark.live
 @pytest.mark.feature("F6")
+def test_the_lcm_library_keeps_no_more_than_the_bytes_of_a_few_messages(bus_url: str) -> None:
+    async def check() -> None:
+        size, heard = 20_000, 0
+
+        def on_message(channel: str, data: bytes) -> None:
+            nonlocal heard
+            heard += 1
+
+        bus = create_bus(bus_url)
+        await bus.open()
+        bus.subscribe("/large", on_message)
+        while heard < 100:
+            bus.publish("/large", bytes(size))
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.2)
+        before = heard
+        for _ in range(1000):  # meanwhile the loop is held up
+            bus.publish("/large", bytes(size))
+        await asyncio.sleep(0.2)
+        assert 0 < heard - before <= 200, "4 MB, of 20"
+        await bus.close()
+
+    asyncio.run(check())
+
+
+def test_lcms_queue_is_long_for_small_messages_and_short_for_large_ones() -> None:
+    class Noted:
+        capacity = 0
+
+        def set_queue_capacity(self, capacity: int) -> None:
+            self.capacity = capacity
+
+    noted, passed = Noted(), list[bytes]()
+    queue = LcmQueue(lambda channel, data: passed.append(data))
+    queue.bound(noted)
+    for size, fewest, most in ((40, MOST, MOST), (60_000, 8, 20), (1_000_000, LEAST, LEAST), (40, MOST // 2, MOST)):
+        for _ in range(300):
+            queue.take("/a", bytes(size))
+        assert fewest <= noted.capacity <= most, size
+    assert len(passed) == 1200
+
+
 def test_a_datagram_cannot_claim_to_be_a_message_of_gigabytes(bus_url: str) -> None:
     def fragment(size: int, offset: int, number: int, count: int) -> bytes:
         channel = b"" if number else b"/claim\0"

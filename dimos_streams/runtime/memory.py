@@ -1,0 +1,19 @@
+"""What a process does not need any more is given back to the system."""
+
+from __future__ import annotations
+
+import ctypes
+
+_M_MMAP_THRESHOLD = -3
+_LARGE = 1024 * 1024
+
+
+def give_back_large_blocks() -> None:
+    """Have each large block of memory freed to the system, where the C library can be told so.
+
+    glibc lets what counts as large grow with every block that is freed: after a moment with many large messages their
+    buffers stay with the process for ever.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE)
