@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
+from dimos_streams.allowance import Allowance
 from dimos_streams.bridge.calls import CLOSED, Calls, CallState, Repeat
 from dimos_streams.bridge.hub import Hub
 from dimos_streams.bridge.journal import Journal
@@ -19,7 +20,9 @@ from dimos_streams.tool_stream.receiver import Resume
 MAX_OPEN = 1000
 """Calls that may be open at a time; more are refused."""
 MAX_FOREIGN = 500
-"""Of these, calls that were begun without the bridge; more are not looked at."""
+"""Of these, calls that were begun without the bridge; more are not looked at,"""
+_NEW_FOREIGN = (20.0, 200.0)
+"""nor more new ones in a second, and at once: each is entered, watched, closed and told of."""
 _KEPT_CLOSED = 1000
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -34,6 +37,7 @@ class Ledger:
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()
         self._foreign = 0
+        self._new_foreign = Allowance(*_NEW_FOREIGN)
         self.ignored = 0
         """Events of calls that were closed already, or of too many calls."""
         self.closed: dict[str, int] = dict.fromkeys(map(str, Outcome), 0)
@@ -106,15 +110,16 @@ class Ledger:
         """Where a receiver stands in a call."""
         call = self.calls.get(call_id)
         if call is not None:
-            return Resume(call.last_seq, call.state == CLOSED, call.instance)
+            return Resume(call.last_seq, call.state == CLOSED, call.instance, call.foreign)
         row = self.journal.call(call_id)
-        return Resume(row.last_seq, row.closed) if row else Resume()
+        return Resume(row.last_seq, row.closed) if row else Resume(stranger=True)
 
     def _call_of(self, event: ToolEvent) -> CallState | None:
         call = self.calls.get(event.call_id)
         if call is not None or self.journal.call(event.call_id) is not None:
             return call
-        if self._foreign >= MAX_FOREIGN or len(self.calls.open) >= MAX_OPEN:
+        is_full = self._foreign >= MAX_FOREIGN or len(self.calls.open) >= MAX_OPEN
+        if is_full or not self._new_foreign.take():
             _log.warning("more open calls than can be looked after; event of call %r ignored", event.call_id)
             return None
         call = CallState.from_event(event)

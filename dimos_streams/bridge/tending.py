@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.allowance import Allowance
 from dimos_streams.bridge.calls import CLOSED, OPEN, REQUESTED, CallState, Repeat
 from dimos_streams.bridge.ledger import Ledger
 from dimos_streams.bus import Bus
@@ -30,6 +31,9 @@ _TICK_S = 0.1
 _MAX_REASON = 4000
 _MAX_LOST = 1000
 """Lost calls that are told of at a time; of more, those that were told of for longest are not any more."""
+_FOREIGN_OUTCOMES = 50.0
+"""Words a second on how calls ended that were begun without the bridge: whoever forges calls, or heartbeats that name
+them, must not make a flood of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,7 @@ class Tending:
         self._patience = patience
         self._lost: OrderedDict[str, CallState] = OrderedDict()
         """Calls that were closed as lost, while their modules are told so."""
+        self._foreign_outcomes = Allowance(_FOREIGN_OUTCOMES, _FOREIGN_OUTCOMES)
         self._task: asyncio.Task[None] | None = None
         self._ticked = 0.0
         self._trust_from = 0.0
@@ -135,7 +140,8 @@ class Tending:
                 continue
             if call.state == CLOSED:
                 # It runs on, or again, in a module that had been given up; one that has ended overhears this.
-                self._send_outcome(call)
+                if self._may_tell(call):
+                    self._send_outcome(call)
             elif call.state == OPEN:
                 if call.cancel is not None and now - call.listed > self._patience.silence_s:
                     call.cancel = Repeat(now)  # what was sent into the silence does not count
@@ -229,15 +235,22 @@ class Tending:
         self._lost.move_to_end(call.call_id)
         if len(self._lost) > _MAX_LOST:
             self._lost.popitem(last=False)
-        self._repeat_losses(clock.monotonic())
+        self._repeat_loss(call, clock.monotonic())
 
     def _repeat_losses(self, now: float) -> None:
         """A module that runs such a call and is heard is told besides, whenever its heartbeats name it."""
         for call in list(self._lost.values()):
-            if call.cancel is None or call.cancel.sent >= self._patience.cancels:
-                del self._lost[call.call_id]
-            elif call.cancel.due(now):
-                self._send_outcome(call)
+            self._repeat_loss(call, now)
+
+    def _repeat_loss(self, call: CallState, now: float) -> None:
+        if call.cancel is None or call.cancel.sent >= self._patience.cancels:
+            del self._lost[call.call_id]
+        elif now >= call.cancel.at and self._may_tell(call):
+            call.cancel.due(now)
+            self._send_outcome(call)
+
+    def _may_tell(self, call: CallState) -> bool:
+        return not call.foreign or self._foreign_outcomes.take()
 
     def _send_outcome(self, call: CallState) -> None:
         self._send_cancel(call.call_id, f"the call is closed already, as {call.outcome}: {call.text}", call.outcome)

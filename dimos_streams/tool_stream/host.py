@@ -53,10 +53,11 @@ _CANCEL_BOUND_S = 2.0
 _MAX_OPEN = 1000
 """Calls that a module runs at a time; more are rejected."""
 _MAX_MESSAGE = 512 * 1024
-_REJECTIONS = (50.0, 200.0)
+_REJECTIONS = (20.0, 200.0)
 """Calls that are rejected in a second, and at once. Each is two events, which nobody may make a flood of; whoever is
 not answered asks again."""
-_DESCRIBE_EVERY_S = 0.1
+_DESCRIBE_EVERY_S = (0.1, 0.8)
+"""Pauses between descriptions of all skills, each twice as long as the one before while somebody goes on asking."""
 
 _logger = logging.getLogger(__name__)
 _log = LimitedLog(_logger)
@@ -91,6 +92,7 @@ class SkillHost:
         self._rejections = Allowance(*_REJECTIONS)
         self._described: asyncio.TimerHandle | None = None
         self._asked_again = False
+        self._describe_pause_s = _DESCRIBE_EVERY_S[0]
 
     def start(self) -> None:
         """Begin to take calls. The bus must be open."""
@@ -208,13 +210,15 @@ class SkillHost:
     def _describe(self) -> None:
         """Say at once what is asked for, but to many who ask in one moment only once more."""
         if self._described is None:
-            self._described = asyncio.get_running_loop().call_later(_DESCRIBE_EVERY_S, self._describe_again)
+            self._described = asyncio.get_running_loop().call_later(self._describe_pause_s, self._describe_again)
             self._tell_skills()
         else:
             self._asked_again = True
 
     def _describe_again(self) -> None:
         self._described = None
+        shortest, longest = _DESCRIBE_EVERY_S
+        self._describe_pause_s = min(2 * self._describe_pause_s, longest) if self._asked_again else shortest
         if self._asked_again:
             self._asked_again = False
             self._describe()

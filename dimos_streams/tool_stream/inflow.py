@@ -5,19 +5,33 @@ from __future__ import annotations
 import bisect
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dimos_streams.tool_stream.event import ToolEvent
 
 MAX_PENDING = 2048
 """Events of one call kept that came ahead of a missing one; more are dropped and asked for later."""
-PENDING_BYTES = 4 * 1024 * 1024
+PENDING_BYTES = 2 * 1024 * 1024
 """What these may have together,"""
-ALL_PENDING_BYTES = 8 * 1024 * 1024
+ALL_PENDING_BYTES = 4 * 1024 * 1024
 """and those of all calls."""
 MAX_OPEN = 4096
 MAX_CLOSED = 4096
 MAX_CLAIMED = 512
 """Calls that heartbeats name and nothing else has been heard of."""
+
+
+class Names(NamedTuple):
+    """Whose call it is."""
+
+    module: str
+    skill: str
+    caller: str
+
+    @classmethod
+    def of(cls, event: ToolEvent) -> Names:
+        """As one of its events tells."""
+        return cls(event.module, event.skill, event.caller)
 
 
 @dataclass(slots=True)
@@ -28,6 +42,8 @@ class Inflow:
     closed: bool
     instance: str = ""
     """The start of its module that opened it, as its events tell; nobody else's events are taken."""
+    stranger: bool = False
+    """Nobody here has begun it: events in its name may be all that there is of it."""
     claimed_by: str = ""
     """The instance that was heard of it last: it is asked, until it is known whose call it is."""
     highest: int = 0
@@ -38,7 +54,8 @@ class Inflow:
     attempts: int = 0
     repair_at: float | None = None
     module: str = ""
-    last: ToolEvent | None = None
+    names: Names | None = None
+    """As its events tell; the events themselves are not kept, they are large."""
     _order: list[int] = field(default_factory=list)
 
     def keep(self, event: ToolEvent, size: int) -> None:
@@ -71,6 +88,11 @@ class Inflow:
         if foreign or self.claimed_by not in ("", instance):
             self.highest = self._order[-1] if self._order else self.delivered
         return len(foreign)
+
+    def known(self) -> Names:
+        """Whose call it is, as far as anything tells."""
+        first = self.first_pending()
+        return self.names or (Names.of(first) if first is not None else Names(self.module, "", ""))
 
     def first_pending(self) -> ToolEvent | None:
         """The first event that was kept."""

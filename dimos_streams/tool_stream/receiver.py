@@ -17,7 +17,7 @@ from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent
-from dimos_streams.tool_stream.inflow import Inflow, Inflows
+from dimos_streams.tool_stream.inflow import Inflow, Inflows, Names
 from dimos_streams.tool_stream.receivers import name_of, named
 from dimos_streams.tool_stream.wire import unpack_event
 
@@ -34,10 +34,13 @@ that at 30 % loss in both directions one of three million ranges is given up."""
 _MAX_BATCH = 256
 """Events that are handed over together at most."""
 _MAX_RANGES = 256
-_QUEUE_BYTES = 8 * 1024 * 1024
+_QUEUE_BYTES = 4 * 1024 * 1024
 _REQUEST_RATE = 10_000.0
 """Requests for missing events in a second, of all calls together; and calls looked at in one turn of the loop:"""
 _MAX_DUE = 256
+_STRANGERS_RATE = 200.0
+"""Of these requests, those for calls that nobody here has begun. Everybody on the bus hears each: who forges one
+event must not make a flood of them."""
 _EVERYTHING = 2**31 - 1
 NOTED_S = 60.0
 _MAX_SHOWN = 50
@@ -51,6 +54,8 @@ class Resume:
     closed: bool = False
     instance: str = ""
     """Whose call it is, as far as that is known."""
+    stranger: bool = False
+    """Whether nobody has begun it, as far as that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,7 @@ class ToolStreamReceiver:
         """When which calls are to be looked at, as a heap."""
         self._numbers = itertools.count()
         self._allowed = Allowance(_REQUEST_RATE, _REQUEST_RATE)
+        self._allowed_of_strangers = Allowance(_STRANGERS_RATE, _STRANGERS_RATE)
         self._batch: list[ToolEvent] = []
         self._flushing = False
         self._retry: asyncio.TimerHandle | None = None
@@ -167,7 +173,7 @@ class ToolStreamReceiver:
 
     def _resumed(self, call_id: str) -> Inflow:
         known = self._resume(call_id)
-        return Inflow(known.delivered, known.closed, known.instance, highest=known.delivered)
+        return Inflow(known.delivered, known.closed, known.instance, known.stranger, highest=known.delivered)
 
     def _on_event(self, channel: str, data: bytes) -> None:
         self._take(channel, data)
@@ -230,7 +236,9 @@ class ToolStreamReceiver:
             if following.instance and not stream.instance:
                 self._foreign += self._inflows.bind(stream, following.instance)
             self._batch.append(following)
-            stream.delivered, stream.last = following.seq, following
+            stream.delivered = following.seq
+            if stream.names is None or following.type == "open":
+                stream.names = Names.of(following)
             stream.closed = following.type == "close"
             following = None if stream.closed else self._inflows.take(stream, stream.delivered + 1)
         stream.attempts, stream.repair_at = 0, None
@@ -314,7 +322,7 @@ class ToolStreamReceiver:
             stream.repair_at = None
         elif stream.attempts < len(REPAIR_DELAYS_S):
             for first, last in missing:
-                if not self._allowed.take():
+                if not self._may_ask(stream):
                     break  # the next time
                 self._request("repair", call_id, stream, first, last)
             self._look_at(call_id, stream, now + REPAIR_DELAYS_S[stream.attempts])
@@ -322,18 +330,21 @@ class ToolStreamReceiver:
         elif not self._inflows.forget_claim(call_id):
             self._give_up(call_id, stream, missing[0][1])
 
+    def _may_ask(self, stream: Inflow) -> bool:
+        return (not stream.stranger or self._allowed_of_strangers.take()) and self._allowed.take()
+
     def _give_up(self, call_id: str, stream: Inflow, to_seq: int) -> None:
         """Say that events up to ``to_seq`` are gone, and go on behind them."""
         first = stream.delivered + 1
-        known = stream.last or stream.first_pending()
+        known = stream.known()
         gap = ToolEvent(
             utime=clock.utime(),
             call_id=call_id,
             seq=to_seq,
             type="gap",
-            module=known.module if known else stream.module,
-            skill=known.skill if known else "",
-            caller=known.caller if known else "",
+            module=known.module,
+            skill=known.skill,
+            caller=known.caller,
             text=f"events {first} to {to_seq} of this call are lost",
             data={"from_seq": first, "to_seq": to_seq},
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import tracemalloc
+from collections import Counter
 
 import pytest
 
@@ -15,7 +17,7 @@ from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolStreamEvent, ToolStreamRequest
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import CrashablePart
-from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_SEQ, REQUESTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, MAX_SEQ, REQUESTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.inflow import ALL_PENDING_BYTES, MAX_CLAIMED, MAX_CLOSED, MAX_OPEN
 from dimos_streams.tool_stream.receiver import NOTED_S, ToolStreamReceiver
 from dimos_streams.tool_stream.wire import EventPacker, pack_event, unpack_event
@@ -179,6 +181,47 @@ def test_a_receivers_tables_are_bounded_and_what_is_forged_costs_little() -> Non
         await bus.close()
 
     run_virtual(scenario())
+
+
+def test_a_receiver_keeps_no_event_that_it_has_delivered() -> None:
+    async def scenario() -> None:
+        bus: Bus = create_bus("memq://")
+        await bus.open()
+        receiver = ToolStreamReceiver(bus, lambda events: None)
+        receiver.start()
+        tracemalloc.start()
+        for number in range(600):
+            bus.publish(EVENTS, event(f"call{number}", 1, "open", text=f"{number}" + "x" * 40_000))
+            await asyncio.sleep(0.01)
+        grown = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert receiver.statistics().delivered == 600
+        assert grown < 5e6
+        receiver.stop()
+        await bus.close()
+
+    run_virtual(scenario())
+
+
+def test_calls_that_nobody_has_begun_are_no_flood_of_messages() -> None:
+    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+        told: Counter[str] = Counter()
+        for channel in (REQUESTS, CANCELS, EVENTS):
+            broker.bus.subscribe(channel, lambda channel, data: told.update([channel]))
+        forged = 0
+        for number in range(500):
+            broker.bus.publish(EVENTS, event(f"forged{number}", 5))
+            forged += 1
+            await asyncio.sleep(0.01)
+        call_id = await broker.call("walk", {"seconds": 1.0}, caller="test")
+        assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
+        await asyncio.sleep(10.0)
+        # 16 s, each of them with at most 200 requests, 50 words on outcomes, and 20 calls that are closed.
+        assert told[REQUESTS] < 3500
+        assert told[CANCELS] < 900
+        assert told[EVENTS] - forged < 1000
+
+    with_two(scenario)
 
 
 def test_what_came_too_early_from_somebody_else_is_given_up_when_the_call_is_known() -> None:
