@@ -23,6 +23,10 @@ _ENTRY_BYTES = 500
 _log = LimitedLog(logging.getLogger(__name__))
 
 
+_Which = tuple[Path, int]
+"""A file, by its path and the journal's number of it."""
+
+
 class History:
     """Pages out of a journal. Use from one loop only; close it when done.
 
@@ -73,7 +77,7 @@ class History:
         last = self._journal.last_place
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._thread, self._file.read, path, query, last)
+            return await loop.run_in_executor(self._thread, self._file.read, (path, self._journal.files), query, last)
         except sqlite3.Error as error:
             _log.warning("the journal %s can't be read in a thread: %s", path, error)
             return self._journal.read(query, PAGE, PAGE_BYTES)  # it knows what an error means
@@ -100,17 +104,16 @@ class _File:
     """A connection that only reads. Use from one thread."""
 
     def __init__(self) -> None:
-        self._path: Path | None = None
+        self._of: _Which | None = None
         self._db: sqlite3.Connection | None = None
 
-    def read(self, path: Path, query: Query, last: int) -> Read:
+    def read(self, which: _Which, query: Query, last: int) -> Read:
         """A page up to place ``last``, and the oldest place, out of one state of the file."""
-        if self._db is None or path != self._path:
+        if self._db is None or which != self._of:
             self.close()
-            self._db = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=1.0
-            )
-            self._path = path
+            uri = f"{which[0].absolute().as_uri()}?mode=ro"
+            self._db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=1.0)
+            self._of = which
         self._db.execute("BEGIN")
         try:
             (first,) = self._db.execute("SELECT min(place) FROM events").fetchone()

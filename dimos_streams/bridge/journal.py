@@ -26,6 +26,10 @@ _SCHEMA = (
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
 _DAMAGED, _LEFT = ".damaged-", ".left-"
 """In the names of files that were moved aside, because they are bad or because they lack what came later."""
+_MEMORY_BYTES = 32 * 1024 * 1024
+"""What is kept in memory at most, instead of a file."""
+_REFUSED = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+"""What SQLite says of a disk that may take it another time."""
 _TRIM_EVERY = 512
 _TRIM_STEP = 1024
 _SPAN = 4096
@@ -100,8 +104,8 @@ class Journal:
     What may wait for the disk, the checkpoint of the write-ahead log, is a function of its own for a thread.
 
     No method raises because of the disk. A file that is damaged is moved aside; when the disk fails or is full, the
-    journal goes on in memory from the next place on until it is closed, and ``state`` says why. The file is moved
-    aside then, too: who opens it next must not take it for the whole.
+    journal goes on in memory from the next place on, and ``state`` says why. The file is moved aside then, too: who
+    opens it next must not take it for the whole. When the disk has room again, ``come_back`` goes on in a new file.
     """
 
     def __init__(self, path: Path | None = None, limits: JournalLimits | None = None) -> None:
@@ -109,6 +113,10 @@ class Journal:
         self.limits = limits or JournalLimits()
         self.state = "ok"
         """``"ok"``, or ``"memory: "`` and the reason why a file is not used."""
+        self.files = 0
+        """How often a file was opened; another number is another file, of the same path too."""
+        self._home: Path | None = None
+        """Where the file is to be again, while a disk that refuses keeps it in memory."""
         self._db: sqlite3.Connection | None = None
         self._first, self._last = 1, 0
         self._opened = False
@@ -145,6 +153,31 @@ class Journal:
     def close(self) -> None:
         """Write everything to its place and let go of the file. Twice is fine."""
         self._close_db()
+
+    def come_back(self) -> bool:
+        """Go on in a file, with all that memory has, after the disk refused; whether it does now.
+
+        Places go on as they were. What was written before is in the file that was moved aside. It takes some 0.1 s
+        for what memory holds at most.
+        """
+        home, memory = self._home, self._db
+        if home is None or memory is None:
+            return False
+        first, last = self._first, self._last
+        try:
+            self._move_to(home, memory)
+        except (sqlite3.Error, OSError) as error:
+            _logger.warning("the journal can't be kept in %s again: %s", home, error)
+            if self._db is not memory:
+                self._close_db()
+                self._leave(home)
+            self._db, self._first, self._last = memory, first, last
+            return False
+        self.path, self._home, self.state = home, None, "ok"
+        self._first, self._last = first, last
+        memory.close()
+        _logger.warning("the journal is in %s again, from place %d on", home, first)
+        return True
 
     def append(self, events: Sequence[ToolEvent], calls: Sequence[CallRow] = ()) -> list[Entry]:
         """Give the events their places and keep them, and what is new of their calls, in one transaction."""
@@ -228,12 +261,29 @@ class Journal:
             raise sqlite3.ProgrammingError("the journal is not open")
         return self._db
 
+    def _move_to(self, home: Path, memory: sqlite3.Connection) -> None:
+        copied = home.with_name(f"{home.name}.new")
+        copied.unlink(missing_ok=True)
+        try:
+            with contextlib.closing(sqlite3.connect(copied)) as copy:
+                copy.execute("PRAGMA synchronous=OFF")  # the checkpoints to come wait for the disk, in their thread
+                memory.backup(copy)
+                copy.execute(f"PRAGMA application_id={_APPLICATION_ID}")
+            self._leave(home)
+            if home.exists():
+                raise OSError(f"{home} can't be moved aside")
+            copied.rename(home)
+        finally:
+            copied.unlink(missing_ok=True)
+        self._open_file(home)
+
     def _open_file(self, path: Path) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise sqlite3.OperationalError(str(error)) from error
         db = self._db = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+        self.files += 1
         owner = db.execute("PRAGMA application_id").fetchone()[0]
         tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if tables and owner != _APPLICATION_ID:
@@ -310,7 +360,8 @@ class Journal:
         """The last place that must go now, below ``first_place`` if none must. The newest one stays."""
         step = self._first + _TRIM_STEP - 1
         by_count = self._last - self.limits.events
-        by_size = step if self.size() > self.limits.bytes else 0
+        most = self.limits.bytes if self._home is None else min(self.limits.bytes, _MEMORY_BYTES)
+        by_size = step if self.size() > most else 0
         oldest = clock.utime() - int(self.limits.age_s * 1e6)
         by_age = (
             self._connection()
@@ -349,6 +400,8 @@ class Journal:
                 self._leave(self.path)
             elif self.path.exists() or _has_predecessor(self.path):
                 self._begin_anew()
+            if _is_refusal(error):
+                self._home = self.path
         self.path = None
         self._use(sqlite3.connect(":memory:", isolation_level=None))
         self._first = self._last + 1
@@ -387,6 +440,11 @@ class Journal:
 def _has_predecessor(path: Path) -> bool:
     """Whether a journal of that name was moved aside."""
     return any(path.parent.glob(f"{path.name}{_DAMAGED}*")) or any(path.parent.glob(f"{path.name}{_LEFT}*"))
+
+
+def _is_refusal(error: sqlite3.Error) -> bool:
+    """Whether the disk is to blame, which may be different later."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSED
 
 
 def _is_damaged(error: sqlite3.Error) -> bool:

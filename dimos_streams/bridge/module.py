@@ -143,6 +143,8 @@ class Bridge(Module):
     async def _look_at_disk(self) -> None:
         if self.context.run_dir is not None and not clock.is_virtual():
             self._disk = await self.run_blocking(trouble_with, self.context.run_dir)
+        if self.journal.state != "ok" and not self._disk:
+            self.journal.come_back()
 
     def _tell(self) -> None:
         """Say what is not well, as the module's health."""

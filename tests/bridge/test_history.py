@@ -62,7 +62,7 @@ class Held:
         self.threads: set[str] = set()
         read = history._File.read
 
-        def waiting(file: history._File, path: Path, query: Query, last: int) -> Read:
+        def waiting(file: history._File, path: tuple[Path, int], query: Query, last: int) -> Read:
             self.threads.add(threading.current_thread().name)
             found = read(file, path, query, last) if after else None
             self.begun.set()

@@ -16,7 +16,7 @@ import requests
 from tests.cli.machine import Machine
 from tests.helpers import fill
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 SMALL = ("--set", "robot.camera_width=160", "--set", "robot.camera_height=120")
 
 
@@ -59,10 +59,12 @@ def test_a_run_outlives_its_disk_and_the_death_of_each_process(small_disk: Path)
         next(small_disk.glob("state/runs/*/logs/skills.log")).unlink()  # one that can't even be opened again
         ballast = fill(small_disk)
         until(lambda: "memory" in get("/healthz")["journal"]["state"])
-        for pid in set(before.values()):
+        for pid in dict.fromkeys(before.values()):
             os.kill(pid, signal.SIGKILL)
-        fill(small_disk)  # the room of what only the dead had open
-        until(lambda: (now := modules()).keys() == before.keys() and not set(now.values()) & set(before.values()))
+            fill(small_disk)  # the room of what only the dead had open
+            until(lambda: (now := modules()).keys() == before.keys() and pid not in now.values())  # noqa: B023
+            until(lambda: "memory" in get("/healthz")["journal"]["state"])
+            until(lambda: call("observe").get("outcome") == "completed")
         health = until(lambda: (now := get("/healthz"))["disk"] != "ok" and "recorder" in now["unwell"] and now)
         assert (health["status"], health["disk"]) == ("degraded", "No space left on device")
         assert health["lost"][1:] == ["logs", "mission records", "pictures"]
@@ -78,7 +80,8 @@ def test_a_run_outlives_its_disk_and_the_death_of_each_process(small_disk: Path)
 
         ballast.unlink()
         until(lambda: "messages are missing" in get("/healthz")["unwell"].get("recorder", ""))
-        until(lambda: get("/healthz")["disk"] == "ok")
+        until(lambda: get("/healthz")["disk"] == "ok" and get("/healthz")["journal"]["state"] == "ok")
+        assert "the journal is in memory" not in machine("status").out
         until(lambda: call("move", distance_m=-0.1).get("outcome") == "completed")
         until(
             lambda: any("bytes are missing" in log.read_text() for log in small_disk.glob("state/runs/*/logs/*.log"))

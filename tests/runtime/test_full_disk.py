@@ -14,7 +14,8 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.record import MissionRecord, read_missions
-from dimos_streams.bridge.journal import Journal, Query
+from dimos_streams.bridge.history import History
+from dimos_streams.bridge.journal import CallRow, Journal, Query
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.cli.commands.runs import _process
 from dimos_streams.disk import trouble_with
@@ -116,6 +117,43 @@ def test_a_journal_that_went_on_in_memory_is_not_taken_for_the_whole_later(small
     old.open()
     assert [entry.place for entry in old.read(Query(0), 10, 10**6).entries] == list(range(1, 11))
     old.close()
+
+
+def test_a_journal_returns_to_its_disk_with_all_that_memory_has(small_disk: Path) -> None:
+    path = small_disk / "journal.sqlite"
+    journal = Journal(path)
+    journal.open()
+    journal.append([event(seq) for seq in range(1, 11)])
+    history = History(journal)
+    before = asyncio.run(history.page(Query(0))).upto
+    ballast = fill(small_disk)
+    assert not journal.come_back(), "it is there already"
+    seq = before
+    while journal.state == "ok":
+        seq += 1
+        journal.append([event(seq)])
+    first = journal.first_place
+    assert not journal.come_back(), "the disk is still full"
+    call = CallRow("c", seq, False, "{}")
+    journal.append([event(seq + 1)], [call])
+    told = journal.last_place
+
+    ballast.unlink()
+    assert journal.come_back()
+    assert (journal.state, journal.path, journal.first_place, journal.last_place) == ("ok", path, first, told)
+    assert journal.append([event(seq + 2)])[0].place == told + 1
+    journal.checkpoint()
+    found = asyncio.run(history.page(Query(first - 1)))
+    assert [entry.place for entry in found.entries] == list(range(first, told + 2)), "of the new file"
+    history.close()
+    journal.close()
+
+    later = Journal(path)
+    later.open()
+    assert (later.state, later.first_place, later.last_place) == ("ok", first, told + 1)
+    assert later.call("c") == call
+    later.close()
+    assert not path.with_name("journal.sqlite.new").exists()
 
 
 def test_nobody_goes_on_with_a_mission_whose_end_could_not_be_written(small_disk: Path) -> None:
