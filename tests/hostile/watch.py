@@ -59,3 +59,24 @@ class Watch:
 
     def _tails(self) -> str:
         return "\n".join(f"{path.name}: {path.read_text(errors='replace')[-3000:]}" for path in self._logs.iterdir())
+
+
+class Processors:
+    """Who has used the processors since it was made: the run, and everybody on the machine together."""
+
+    def __init__(self, mission: Mission) -> None:
+        self._pids = [process.pid for process in mission.supervisor.processes()]
+        self._began = self._now()
+
+    def __str__(self) -> str:
+        run, busy, total = (now - then for now, then in zip(self._now(), self._began, strict=True))
+        return f"processors busy {busy / total:.0%}, {run / total:.0%} by the run"
+
+    def _now(self) -> tuple[float, float, float]:
+        run = 0
+        for pid in self._pids:
+            times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+            run += sum(map(int, times))
+        user, nice, system, idle, waiting, *more = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
+        busy = user + nice + system + sum(more)
+        return run, busy, busy + idle + waiting
