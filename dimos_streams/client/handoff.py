@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ class Handoff(Generic[T]):
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, capacity: int = 1024) -> None:
-        self._loop = loop
+        self.loop = loop
         self._capacity = capacity
         self._items: deque[T] = deque()
         self._room = threading.Condition()
@@ -32,6 +32,8 @@ class Handoff(Generic[T]):
         self._end_said = False
         self._closed = False
         self._error: Exception | None = None
+        self.on_room: Callable[[], None] = lambda: None
+        """Called on the loop whenever everything was taken."""
 
     def put(self, items: Sequence[T]) -> None:
         """Hand items over; waits while ``capacity`` or more are there. After ``close`` it does nothing, at once."""
@@ -43,6 +45,13 @@ class Handoff(Generic[T]):
         if not self._waking:
             self._waking = True
             self._call(self._wake)
+
+    def put_here(self, items: Sequence[T]) -> bool:
+        """Hand items over on the loop itself, when the thread puts nothing; whether there is room for more."""
+        if not self._closed:
+            self._items.extend(items)
+            self._arrived.set()
+        return self._closed or len(self._items) < self._capacity
 
     def end(self, error: Exception | None = None) -> None:
         """Say that nothing more comes; the loop's side takes what is there and then sees ``error``, if any."""
@@ -66,6 +75,7 @@ class Handoff(Generic[T]):
             await self._arrived.wait()
             self._arrived.clear()
             batch = [self._items.popleft() for _ in range(len(self._items))]
+            self.on_room()
             if self._wants_room:
                 with self._room:
                     self._room.notify_all()
@@ -90,7 +100,7 @@ class Handoff(Generic[T]):
     def _call(self, function: object) -> None:
         # The loop may be closed already; then nobody is left to be told.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(function)  # type: ignore[arg-type]
+            self.loop.call_soon_threadsafe(function)  # type: ignore[arg-type]
 
     def _on_end(self) -> None:
         self._end_said = True

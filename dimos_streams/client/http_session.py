@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import select
 import socket
@@ -31,6 +32,7 @@ class CuttableSession(requests.Session):
         self.trust_env = False
         self._guard = threading.Lock()
         self._sockets: list[socket.socket] = []
+        self._newest: socket.socket | None = None
         self._is_cut = False
         for scheme in ("http://", "https://"):
             self.mount(scheme, _Adapter(self._open))
@@ -41,6 +43,20 @@ class CuttableSession(requests.Session):
             self._is_cut = True
             for sock in self._sockets:
                 _shut_down(sock)
+
+    def take_over(self, response: requests.Response) -> tuple[socket.socket, bytes] | None:
+        """The socket of a response whose body nobody has begun to read, and what came with its head.
+
+        The socket does not block, and is closed with the session. None where what the socket has is not the body: it
+        is encrypted, or not in chunks.
+        """
+        body = getattr(getattr(response.raw, "_fp", None), "fp", None)
+        coding = response.headers.get("Transfer-Encoding", "").strip().lower()
+        plain = "Content-Encoding" not in response.headers and response.url.startswith("http://")
+        if self._newest is None or not isinstance(body, io.BufferedReader) or coding != "chunked" or not plain:
+            return None
+        self._newest.setblocking(False)
+        return self._sockets[-1], body.peek()
 
     def close(self) -> None:
         super().close()
@@ -69,6 +85,7 @@ class CuttableSession(requests.Session):
                 raise ConnectionAbortedError("the session was cut")
             sock.connect_ex(address)
             self._sockets.append(sock.dup())
+            self._newest = sock
         poll = select.poll()
         poll.register(sock, select.POLLOUT)
         if not poll.poll(None if timeout_s is None else timeout_s * 1000):

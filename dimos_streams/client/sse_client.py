@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import socket
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from dimos_streams.client.backoff import Backoff
+from dimos_streams.client.chunked import ChunkedDecoder
 from dimos_streams.client.handoff import Handoff
 from dimos_streams.client.iterators import closing
+from dimos_streams.client.loop_reader import LoopReader
 from dimos_streams.client.sse import SseEvent, SseParser
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.limited_log import LimitedLog
@@ -63,12 +67,13 @@ class SseStatistics(NamedTuple):
 
 
 class SseClient:
-    """Reads an event stream in a thread of its own, for ever: reconnects with back-off and resumes by Last-Event-ID.
+    """Reads an event stream for ever: reconnects with back-off and resumes by Last-Event-ID.
 
-    Use ``start(callback)`` and ``stop()``, or iterate ``events()``. A client runs once. A connection on which nothing
-    arrives for 2.5 times ``ping_s`` counts as dead; servers send comments to keep it alive. Status 429 and 5xx are
-    tried again (``Retry-After`` is honoured), any other but 200 is an ``SseError``, and so is another content type.
-    Redirects are not followed, because the headers may hold a secret that is meant for this server only.
+    Use ``start(callback)`` and ``stop()``, or iterate ``events()``. A client runs once. A thread of its own connects,
+    and reads as well, unless the events go to a loop, which then reads for itself where it can. A connection on
+    which nothing arrives for 2.5 times ``ping_s`` counts as dead; servers send comments to keep it alive. Status 429
+    and 5xx are tried again (``Retry-After`` is honoured), any other but 200 is an ``SseError``, and so is another
+    content type. Redirects are not followed: the headers may hold a secret that is meant for this server.
     """
 
     def __init__(
@@ -98,6 +103,8 @@ class SseClient:
         self._stopping = threading.Event()
         self._session: CuttableSession | None = None
         self._thread: threading.Thread | None = None
+        self._handoff: Handoff[SseEvent] | None = None
+        self._reader: LoopReader | None = None
         self._connections = self._failures = self._events = self._bytes = self._malformed = 0
         self._last_failure = ""
 
@@ -144,6 +151,7 @@ class SseClient:
         Raises ``SseError`` when trying again makes no sense.
         """
         handoff: Handoff[SseEvent] = Handoff(asyncio.get_running_loop(), capacity=capacity)
+        self._handoff = handoff
         self._start(handoff.put, handoff.end)
         try:
             async with closing(handoff.batches()) as batches:
@@ -152,6 +160,8 @@ class SseClient:
                         yield event
         finally:
             self.request_stop()
+            if self._reader is not None:
+                self._reader.stop()  # that the socket is cut, a loop that ends might not see any more
             handoff.close()
             await handoff.ended()
             self.stop()
@@ -215,7 +225,12 @@ class SseClient:
                     allow_redirects=False,
                 ) as response:
                     self._check(response)
-                    self._read(response, deliver)
+                    self._connections += 1
+                    taken_over = session.take_over(response) if self._handoff is not None else None
+                    if self._handoff is not None and taken_over is not None:
+                        self._read_on_loop(self._handoff, *taken_over)
+                    else:
+                        self._read(response, deliver)
             finally:
                 with self._guard:
                     self._session = None
@@ -239,24 +254,50 @@ class SseClient:
             raise SseError(self.url, f"the content type is {kind!r}, not {_CONTENT_TYPE!r}", status)
 
     def _read(self, response: requests.Response, deliver: _Deliver) -> None:
-        self._connections += 1
-        parser = SseParser(max_event_bytes=self._max_event_bytes, last_event_id=self.last_event_id)
+        parser = self._parser()
         while not self._stopping.is_set():
             piece = response.raw.read1(_PIECE)
             if not piece:
                 return
-            events = parser.feed(piece)
-            self._events += len(events)
-            self._bytes += len(piece)
-            self._take_notes(parser)
+            events = self._parsed(parser, piece)
             # Handing over is the last thing before the next read: whom it wakes needs the interpreter then.
             if events and not self._stopping.is_set():
                 deliver(events)
             if not self._stopping.is_set():
                 self.last_event_id = parser.last_event_id
 
-    def _take_notes(self, parser: SseParser) -> None:
-        """What a piece has shown besides events."""
+    def _read_on_loop(self, handoff: Handoff[SseEvent], sock: socket.socket, first: bytes) -> None:
+        """Let the loop read that takes the events anyway; this thread waits until the connection ends."""
+        parser, decoder = self._parser(), ChunkedDecoder()
+        chunks: deque[bytes] = deque()
+
+        def on_piece(piece: bytes) -> bool:
+            chunks.extend(decoder.feed(piece))
+            while chunks and not self._stopping.is_set():
+                events = self._parsed(parser, chunks.popleft())
+                has_room = not events or handoff.put_here(events)
+                self.last_event_id = parser.last_event_id
+                if not has_room:
+                    reader.pause()
+                    return True
+            if decoder.error is not None:
+                raise decoder.error
+            return not (decoder.ended or self._stopping.is_set())
+
+        reader = LoopReader(handoff.loop, sock, on_piece, self._timeout[1])
+        handoff.on_room = reader.go_on
+        self._reader = reader
+        if not self._stopping.is_set():  # if it is set later, whoever sets it sees the reader
+            reader.run(first)
+
+    def _parser(self) -> SseParser:
+        return SseParser(max_event_bytes=self._max_event_bytes, last_event_id=self.last_event_id)
+
+    def _parsed(self, parser: SseParser, piece: bytes) -> list[SseEvent]:
+        """The events that a piece completes, and what it shows besides."""
+        events = parser.feed(piece)
+        self._events += len(events)
+        self._bytes += len(piece)
         self._backoff.reset()
         if parser.retry_ms is not None:
             self._backoff.initial_s = min(parser.retry_ms / 1000, _MAX_WAIT_S)
@@ -264,6 +305,7 @@ class SseClient:
             self._malformed += parser.oversized
             parser.oversized = 0
             self._log.warning("event stream %s: an event exceeds %d bytes", self.url, self._max_event_bytes)
+        return events
 
     def _each(self, on_event: OnEvent, events: list[SseEvent]) -> None:
         for event in events:
