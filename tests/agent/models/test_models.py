@@ -137,6 +137,14 @@ def test_what_it_cant_understand_it_says_with_what_it_can(words: str) -> None:
     assert deltas[-1] == Finish("stop" if asked else "not_understood")
 
 
+def test_words_that_come_with_news_are_heard() -> None:
+    told = ToolEvent(
+        utime=1, call_id="c", seq=2, type="update", module="m", skill="look", caller="agent", text="a cat"
+    )
+    deltas = answer(OfflineModel(), UserMessage("a cat", event=told), UserMessage("move 1"))
+    assert [delta.name for delta in deltas if isinstance(delta, ToolCallDelta)] == ["move"]
+
+
 def test_it_names_only_what_is_offered() -> None:
     text = text_of(answer(OfflineModel(), UserMessage("make coffee"), offered=("move",)))
     assert text == "I don't understand 'make coffee'. I understand: move 1.5."

@@ -27,6 +27,8 @@ def test_updates_wait_while_the_foreground_is_held_and_then_come_together() -> N
                 robot.done.set()
                 await asyncio.sleep(30)
                 assert len(brain.requests) == 2
+                early = await made.say("hello?")
+                await asyncio.sleep(1)
                 asking = asyncio.create_task(dialogue.ask("Left or right?"))
                 await asyncio.sleep(0)
                 answer = await made.say("left")
@@ -34,7 +36,8 @@ def test_updates_wait_while_the_foreground_is_held_and_then_come_together() -> N
                 await asyncio.sleep(30)
                 assert len(brain.requests) == 2
                 assert not answer.texts("close")
-            assert (await answer.result())["reason"] == "answered"
+            for said in (early, answer):
+                assert (await said.result())["reason"] == "answered"
             assert (await mission.result())["text"] == "both are gone"
             assert len(brain.requests) == 3
             news = [message.text for message in brain.requests[2].messages][-2:]
