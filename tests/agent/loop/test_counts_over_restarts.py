@@ -112,3 +112,20 @@ def test_a_command_that_failed_has_failed_after_a_restart_too(
                 assert (mission.reason, mission.why) == ("call_failed", "fail: no: 7")
 
     run_virtual(main())
+
+
+@pytest.mark.feature("B8")
+def test_events_are_numbered_on_over_a_restart(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = World()
+        async with world.with_model(FunctionModel(in_turn(says("hello"))), tmp_path) as rig:
+            await rig.over(await rig.say("hello"))
+            await rig.leave()
+            last = rig.core.events.last_number
+            assert last > 3
+            async with world.with_model(FunctionModel(in_turn(says("again"))), tmp_path) as successor:
+                await successor.over(await successor.say("again"))
+                numbers = [event.number for event in successor.core.events.after(0)]
+                assert numbers == list(range(last + 1, last + 1 + len(numbers)))
+
+    run_virtual(main())
