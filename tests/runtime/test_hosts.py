@@ -273,16 +273,17 @@ def test_a_loop_that_does_not_run_is_told_of_once_with_what_it_does(
 
     async def scenario() -> None:
         beating = asyncio.create_task(beat(lambda: None))
-        await asyncio.sleep(0.3)
-        assert caplog.text == ""
+        await asyncio.sleep(0.1)
         think_hard()
         await asyncio.sleep(0.05)
         beating.cancel()
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(scenario())
-    assert caplog.text.count("does not run; its thread is here") == 1
-    assert "think_hard" in caplog.text
+    # A busy machine may hold the loop up elsewhere, too.
+    shown = [text for text in caplog.messages if "think_hard()" in text]
+    assert len(shown) == 1
+    assert "does not run; its thread is here" in shown[0]
     assert "the loop of this process did not run for 0." in caplog.text
 
 
