@@ -118,7 +118,8 @@ def test_a_summary_counts_channels_gaps_and_what_goes_back(tmp_path: Path) -> No
     a, b = summary.channels["/a"], summary.channels["/b"]
     assert (summary.events, summary.first, summary.last, summary.span_s) == (9, START, START + 5_200_000, 5.2)
     assert (a.count, a.size, b.count, b.backwards, a.backwards) == (4, 20, 5, 1, 0)
-    assert (a.rate_hz, b.rate_hz) == (pytest.approx(3 / 5.2), pytest.approx(4 / 4.0))
+    assert a.rate_hz == pytest.approx(3 / 5.2)
+    assert b.rate_hz == pytest.approx(1.0)
     assert (b.longest, b.longest_at - START) == (3_500_000, 500_000)
     assert summary.gaps == [(START + 1_500_000, 2_500_000)], "a second is no gap"
     assert b.to_dict(START) == {
