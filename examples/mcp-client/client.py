@@ -9,7 +9,7 @@ from mcp import Client
 async def main(url: str) -> None:
     async with Client(url) as robot:
         print("tools:", *sorted(tool.name for tool in (await robot.list_tools()).tools))
-        begun = (await robot.call_tool("boil", {"litres": 0.5, "until_c": 40})).structured_content
+        begun = (await robot.call_tool("boil", {"litres": 0.5, "until_c": 35})).structured_content
         print(begun["state"], "-", begun["text"].splitlines()[0])
         cursor, state = begun["cursor"], begun["state"]
         while state == "open":  # a cursor can be used again: to read counts nothing as delivered

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,15 +19,13 @@ _BLOCK = re.compile(r"^```bash\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE 
 
 
 @pytest.fixture
-def environment(tmp_path: Path, bus_url: str) -> Iterator[dict[str, str]]:
-    env = {
+def environment(tmp_path: Path, bus_url: str) -> dict[str, str]:
+    return {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "LCM_DEFAULT_URL": bus_url,
         "XDG_STATE_HOME": str(tmp_path / "state"),
     }
-    yield env
-    subprocess.run(["dimos-streams", "stop"], env=env, capture_output=True, timeout=30, check=False)
 
 
 def copied(folder: Path, port: str = "7780") -> Path:
@@ -79,7 +76,11 @@ def test_a_live_example_prints_what_it_says(
     name: str, environment: dict[str, str], free_port: int, tmp_path: Path
 ) -> None:
     folder = copied(tmp_path / "examples", str(free_port))
-    check_example(folder / name, {**environment, "DIMOS_STREAMS__BRIDGE__PORT": str(free_port)})
+    environment |= {"DIMOS_STREAMS__BRIDGE__PORT": str(free_port)}
+    try:
+        check_example(folder / name, environment)
+    finally:
+        subprocess.run(["dimos-streams", "stop"], env=environment, capture_output=True, timeout=30, check=False)
 
 
 def test_every_example_is_listed_and_short() -> None:
