@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.protocol import (
     Finish,
     ModelDelta,
     ModelRequest,

@@ -14,9 +14,9 @@ from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
-from dimos_streams.skills.calls import OwnCalls, listed, wanting
 from dimos_streams.skills.continuation import Then
 from dimos_streams.skills.frames import fresh_frames
+from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
 from dimos_streams.skills.sighting import Match, Sighting, sightings_of
 from dimos_streams.streams import In, Out
 

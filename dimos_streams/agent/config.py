@@ -7,16 +7,23 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dimos_streams.agent.bounds import Auto, bounds_of, settled
-from dimos_streams.agent.delegation import SubAgent
-from dimos_streams.agent.gates.settings import GateSettings, Point
-from dimos_streams.agent.limits import LoopSettings
-from dimos_streams.agent.models.options import ModelOptions
-from dimos_streams.agent.repetition import RepetitionSettings
-from dimos_streams.agent.results import ResultSettings
-from dimos_streams.agent.stop_words import StopWordSettings
-from dimos_streams.agent.stopping import StopCondition, battery_below, goal_reached, load_condition, outside
+from dimos_streams.agent.context.results import ResultSettings
+from dimos_streams.agent.control.stop_words import StopWordSettings
+from dimos_streams.agent.missions.bounds import Auto, bounds_of, settled
+from dimos_streams.agent.missions.limits import LoopSettings
+from dimos_streams.agent.missions.stop_conditions import (
+    StopCondition,
+    battery_below,
+    goal_reached,
+    load_condition,
+    outside,
+)
+from dimos_streams.agent.models.model_options import ModelOptions
+from dimos_streams.agent.policies.gates.settings import GateSettings
+from dimos_streams.agent.policies.repetition import RepetitionSettings
+from dimos_streams.agent.subagents.delegation import SubAgent
 from dimos_streams.module import ModuleConfig
+from dimos_streams.polygon import Point
 
 SYSTEM_PROMPT = """\
 You control a robot through skills. Call a skill when the operator asks for something that it does. Some skills go \

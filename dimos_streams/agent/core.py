@@ -11,48 +11,48 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.agent.approvals import ApprovalBook
-from dimos_streams.agent.calls import CallManager
+from dimos_streams.agent.calls.call_manager import CallManager
+from dimos_streams.agent.calls.event_reader import Inbox
+from dimos_streams.agent.calls.open_call import OpenCall, listed
+from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.control import Control
-from dimos_streams.agent.conversation import Conversation
-from dimos_streams.agent.delegation import Delegation
-from dimos_streams.agent.events import EventKind, EventLog
-from dimos_streams.agent.foreground import Foreground
-from dimos_streams.agent.gates.chain import build_chain
-from dimos_streams.agent.gates.enabled import EnabledGate
-from dimos_streams.agent.gates.motions import FreeMotions
-from dimos_streams.agent.gates.zones import RobotPose
-from dimos_streams.agent.holding import RobotHold
-from dimos_streams.agent.inbox import Inbox
-from dimos_streams.agent.limits import LoopSettings
-from dimos_streams.agent.loop import AgentLoop
-from dimos_streams.agent.missions import Mission, Spent, ids, roots
+from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.context.images import Pictures
+from dimos_streams.agent.context.results import ResultPipeline, ResultStore
+from dimos_streams.agent.control.control import Control
+from dimos_streams.agent.control.dialogue import Foreground
+from dimos_streams.agent.control.robot_hold import RobotHold
+from dimos_streams.agent.control.stop_words import StopWords
+from dimos_streams.agent.control.undo import UndoJournal
+from dimos_streams.agent.loop.loop import AgentLoop
+from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.loop.reviews import Reviews
+from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.missions.limits import LoopSettings
+from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorWords
+from dimos_streams.agent.missions.mission import Mission, Spent, ids, roots
+from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.models import create_model, guarded
-from dimos_streams.agent.models.base import Model, Usage
-from dimos_streams.agent.models.commands import robots_of
+from dimos_streams.agent.models.offline_grammar import robots_of
+from dimos_streams.agent.models.protocol import Model, Usage
 from dimos_streams.agent.models.refusals import Manners
 from dimos_streams.agent.models.retrying import Retry
-from dimos_streams.agent.offers import Offers
-from dimos_streams.agent.open_call import OpenCall, listed
-from dimos_streams.agent.own_tools import ask_operator_tool, call_tools, plan_tools, read_result_tool
-from dimos_streams.agent.parts import LoopParts
-from dimos_streams.agent.pictures import Pictures
-from dimos_streams.agent.plans import PlanBook
-from dimos_streams.agent.queue import MessageQueue, OperatorWords
-from dimos_streams.agent.record import MissionRecord
-from dimos_streams.agent.rejections import Rejections
-from dimos_streams.agent.repetition import RepetitionGuard
-from dimos_streams.agent.results import ResultPipeline, ResultStore
-from dimos_streams.agent.resuming import Resumption, read_resumption, spent_of
-from dimos_streams.agent.reviews import Reviews
-from dimos_streams.agent.runaway import RunawayGuard
-from dimos_streams.agent.states import LoopState
-from dimos_streams.agent.stop_words import StopWords
-from dimos_streams.agent.stopping import RobotState
-from dimos_streams.agent.sub_mission import of_sub_agent
-from dimos_streams.agent.tools import LocalTool, LocalTools
-from dimos_streams.agent.undo import UndoJournal
+from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.gates.chain import build_chain
+from dimos_streams.agent.policies.gates.enabled import EnabledGate
+from dimos_streams.agent.policies.gates.motions import FreeMotions
+from dimos_streams.agent.policies.gates.zones import RobotPose
+from dimos_streams.agent.policies.plans import PlanBook
+from dimos_streams.agent.policies.rejections import Rejections
+from dimos_streams.agent.policies.repetition import RepetitionGuard
+from dimos_streams.agent.policies.runaway import RunawayGuard
+from dimos_streams.agent.record.agent_events import EventKind, EventLog
+from dimos_streams.agent.record.mission_record import MissionRecord
+from dimos_streams.agent.recovery_reader import Resumption, read_resumption, spent_of
+from dimos_streams.agent.subagents.delegation import Delegation
+from dimos_streams.agent.subagents.sub_mission import of_sub_agent
+from dimos_streams.agent.tools.local_tools import LocalTool, LocalTools
+from dimos_streams.agent.tools.own_tools import ask_operator_tool, call_tools, plan_tools, read_result_tool
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.operator.messages import AgentEvent
 from dimos_streams.tool_stream.defaults import checked_arguments

@@ -12,20 +12,20 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from dimos_streams import clock
+from dimos_streams.agent.busy_notice import waits_behind
 from dimos_streams.agent.config import SYSTEM_PROMPT, AgentConfig
-from dimos_streams.agent.conversation import Conversation, Entry
+from dimos_streams.agent.context.conversation import Conversation, Entry
+from dimos_streams.agent.control.dialogue import Dialogue
 from dimos_streams.agent.core import AgentCore
-from dimos_streams.agent.foreground import Dialogue
-from dimos_streams.agent.missions import Mission
+from dimos_streams.agent.loop.reviews import Asked
+from dimos_streams.agent.missions.end_reasons import completed, explained
+from dimos_streams.agent.missions.message_queue import OperatorWords
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.operator_skills import OperatorSkills
-from dimos_streams.agent.queue import OperatorWords
-from dimos_streams.agent.reasons import completed, explained
-from dimos_streams.agent.record import FOLDER
-from dimos_streams.agent.reviews import Asked
+from dimos_streams.agent.record.mission_record import FOLDER
+from dimos_streams.agent.recovery import let_go, take_up, tidy_up
 from dimos_streams.agent.stop_order import stop_all
-from dimos_streams.agent.stopping import RobotState
-from dimos_streams.agent.taking_up import let_go, take_up, tidy_up
-from dimos_streams.agent.waiting import waits_behind
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
 from dimos_streams.errors import SkillError, UserError
@@ -93,9 +93,9 @@ class Agent(OperatorSkills):
     @classmethod
     def problems(cls, config: Any) -> Iterator[str]:
         """See ``Module``: models that there are not, and gates and conditions that can't be loaded."""
-        from dimos_streams.agent.gates.chain import load_gate
+        from dimos_streams.agent.missions.stop_conditions import load_condition
         from dimos_streams.agent.models import check_model
-        from dimos_streams.agent.stopping import load_condition
+        from dimos_streams.agent.policies.gates.chain import load_gate
 
         models = [config.model, *(agent.model for agent in config.agents.values() if agent.model)]
         wanted: list[tuple[Callable[[str], object], Iterable[str]]] = [

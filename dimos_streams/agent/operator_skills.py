@@ -8,11 +8,11 @@ from collections import deque
 from typing import Any, Literal
 
 from dimos_streams import clock
-from dimos_streams.agent.aborting import AbortReport
-from dimos_streams.agent.control import Mode
+from dimos_streams.agent.control.commands import AbortReport
+from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.control.undo import Undone
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.snapshots import snapshot
-from dimos_streams.agent.undo import Undone
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.module import Module
 from dimos_streams.operator.messages import AgentEvent, ApprovalView, PauseReport

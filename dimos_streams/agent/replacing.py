@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dimos_streams import clock
-from dimos_streams.agent.calls import CallManager
+from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill

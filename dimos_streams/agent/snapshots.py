@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dimos_streams import clock
-from dimos_streams.agent.conversation import Entry
+from dimos_streams.agent.context.conversation import Entry
 from dimos_streams.agent.core import AgentCore
-from dimos_streams.agent.missions import Mission, Spent
+from dimos_streams.agent.missions.mission import Mission, Spent
 from dimos_streams.operator.messages import (
     AgentSnapshot,
     ConversationEntry,

@@ -7,8 +7,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from dimos_streams import clock
-from dimos_streams.agent.aborting import AbortReport
-from dimos_streams.agent.events import EventKind
+from dimos_streams.agent.control.commands import AbortReport
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages import HoldView
 from dimos_streams.tool_stream.gateway import CallView

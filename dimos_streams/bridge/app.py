@@ -14,19 +14,19 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from dimos_streams import __version__
-from dimos_streams.bridge import problems
-from dimos_streams.bridge.broker import Broker
-from dimos_streams.bridge.call_pages import DEFAULT_LIMIT, MAX_LIMIT, BadCursorError, CallQuery, Cursor
-from dimos_streams.bridge.dashboard.routes import PATHS, mount_dashboard
-from dimos_streams.bridge.event_stream import EventStream
-from dimos_streams.bridge.guard import Guard
-from dimos_streams.bridge.hub import Hub
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, BadCursorError, CallQuery, Cursor
+from dimos_streams.bridge.http import problems
+from dimos_streams.bridge.http.dashboard.routes import PATHS, mount_dashboard
+from dimos_streams.bridge.http.event_stream import EventStream
+from dimos_streams.bridge.http.metrics import registry_of
+from dimos_streams.bridge.http.request_guard import Guard
+from dimos_streams.bridge.http.strict_json import StrictJsonRoute
+from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
-from dimos_streams.bridge.metrics import registry_of
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
-from dimos_streams.bridge.strict_json import StrictJsonRoute
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, SecretStr, field_validator
 
 from dimos_streams import clock
-from dimos_streams.bridge.broker import Broker
-from dimos_streams.bridge.hub import Hub
-from dimos_streams.bridge.journal import Journal, JournalLimits
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bus import Bus
 from dimos_streams.disk import trouble_with
@@ -25,7 +25,7 @@ from dimos_streams.secrets import checked
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 if TYPE_CHECKING:
-    from dimos_streams.bridge.server import HttpServer
+    from dimos_streams.bridge.http.server import HttpServer
 
 _MAINTENANCE_S = 5.0
 _SETTLE_S = 0.001
@@ -162,8 +162,8 @@ class Bridge(Module):
             await self._to_undo.aclose()
 
     def _bind(self) -> None:
-        from dimos_streams.bridge.guard import is_loopback
-        from dimos_streams.bridge.server import HttpServer
+        from dimos_streams.bridge.http.request_guard import is_loopback
+        from dimos_streams.bridge.http.server import HttpServer
 
         if self._token() is None and not is_loopback(self.config.host):
             raise UserError(
@@ -194,7 +194,7 @@ class Bridge(Module):
     async def _serve_watchers(self, server: HttpServer) -> None:
         """Serve what can be read, without any effect on the run: no virtual time passes, nothing gets on the bus."""
         from dimos_streams.bridge.app import StreamOptions, create_app, guarded
-        from dimos_streams.bridge.watch_only import WatchOnly
+        from dimos_streams.bridge.http.watch_only import WatchOnly
 
         options = StreamOptions(ping_s=_LONG_S, send_timeout_s=_LONG_S)
         app = create_app(self.broker, self.hub, streams=options, abort=server.abort)

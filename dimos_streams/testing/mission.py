@@ -42,7 +42,7 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.wire import unpack_event
 
 if TYPE_CHECKING:
-    from dimos_streams.agent.conversation import Conversation, Entry
+    from dimos_streams.agent.context.conversation import Conversation, Entry
 
 CALLER = "test"
 NO_PICTURES = ("*#sensor_msgs.Image",)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
-from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.client.sse import SseParser
 from dimos_streams.errors import SkillUnavailableError
@@ -104,7 +104,7 @@ class PartGateway:
     def _serve(
         self, connection: _Connection, after: int, caller: str | None, call_id: str | None
     ) -> asyncio.Task[None]:
-        from dimos_streams.bridge.event_stream import EventStream
+        from dimos_streams.bridge.http.event_stream import EventStream
 
         async def respond() -> None:
             try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dimos_streams.agent.conversation import Entry
+from dimos_streams.agent.context.conversation import Entry
 from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.errors import SkillError

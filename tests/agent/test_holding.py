@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.holding import RobotHold
+from dimos_streams.agent.control.robot_hold import RobotHold
+from dimos_streams.agent.control.undo import Deed, Undoing
+from dimos_streams.agent.missions.stop_conditions import Progress
 from dimos_streams.agent.module import Agent
-from dimos_streams.agent.stopping import Progress
-from dimos_streams.agent.undo import Deed, Undoing
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.messages.codec import channel_name, encode

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.models.framing import parse_blocks
-from dimos_streams.agent.record import FOLDER, read_missions
+from dimos_streams.agent.record.mission_record import FOLDER, read_missions
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages import AgentEvent

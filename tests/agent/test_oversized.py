@@ -9,8 +9,16 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.conversation import Entry
-from dimos_streams.agent.models.base import Cut, Finish, ModelDelta, ModelRequest, TextDelta, ToolCall, ToolCallDelta
+from dimos_streams.agent.context.conversation import Entry
+from dimos_streams.agent.models.protocol import (
+    Cut,
+    Finish,
+    ModelDelta,
+    ModelRequest,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+)
 from dimos_streams.errors import SkillArgumentError
 from dimos_streams.text import cut_to
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text

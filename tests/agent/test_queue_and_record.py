@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from dimos_streams.agent.conversation import SILENT, Conversation
-from dimos_streams.agent.missions import Mission
-from dimos_streams.agent.models.base import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
-from dimos_streams.agent.queue import CallNews, MessageQueue, OperatorWords, QueueItem
+from dimos_streams.agent.context.conversation import SILENT, Conversation
+from dimos_streams.agent.missions.message_queue import CallNews, MessageQueue, OperatorWords, QueueItem
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.models.protocol import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
 from dimos_streams.tool_stream.event import EventType, ToolEvent
 from tests.helpers import run_virtual
 

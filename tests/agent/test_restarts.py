@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
-from dimos_streams.agent.calls import CallManager
-from dimos_streams.agent.conversation import Entry
-from dimos_streams.agent.inbox import Inbox
+from dimos_streams.agent.calls.call_manager import CallManager
+from dimos_streams.agent.calls.event_reader import Inbox
+from dimos_streams.agent.context.conversation import Entry
+from dimos_streams.agent.missions.message_queue import CallNews, MessageQueue
 from dimos_streams.agent.module import Agent
-from dimos_streams.agent.queue import CallNews, MessageQueue
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
 from dimos_streams.module import Module, RunContext

@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from dimos_streams import clock
-from dimos_streams.agent.models.base import ModelRequest
-from dimos_streams.agent.stop_words import StopWords, StopWordSettings
+from dimos_streams.agent.control.stop_words import StopWords, StopWordSettings
+from dimos_streams.agent.models.protocol import ModelRequest
 from tests.agent.policies.parts import Answer, Brain, robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import run_virtual, until

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import SkillError

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import requests
 
-from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.live_loop import new_live_loop
 from tests.bridge.parts import Scene, Worker
 

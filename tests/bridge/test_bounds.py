@@ -15,7 +15,7 @@ from tests.helpers import run_virtual
 
 
 def test_open_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.broker.MAX_OPEN", 3)
+    monkeypatch.setattr("dimos_streams.bridge.calls.broker.MAX_OPEN", 3)
 
     async def check() -> None:
         async with scene() as world:
@@ -31,7 +31,7 @@ def test_open_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_calls_that_wait_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.broker._MAX_WAITING", 2)
+    monkeypatch.setattr("dimos_streams.bridge.calls.broker._MAX_WAITING", 2)
 
     async def check() -> None:
         async with scene() as world:
@@ -53,7 +53,7 @@ def test_calls_that_wait_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_calls_that_were_begun_without_the_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.ledger.MAX_FOREIGN", 2)
+    monkeypatch.setattr("dimos_streams.bridge.calls.ledger.MAX_FOREIGN", 2)
 
     async def check() -> None:
         async with scene() as world:
@@ -69,7 +69,7 @@ def test_calls_that_were_begun_without_the_bridge(monkeypatch: pytest.MonkeyPatc
 
 
 def test_requests_that_no_open_call_makes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.skill_requests._MAX_FROM_NOWHERE", 2)
+    monkeypatch.setattr("dimos_streams.bridge.calls.bus_requests._MAX_FROM_NOWHERE", 2)
 
     async def check() -> None:
         async with scene() as world:
@@ -98,7 +98,7 @@ def test_requests_that_no_open_call_makes(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_idempotency_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.broker._KEYS", 2)
+    monkeypatch.setattr("dimos_streams.bridge.calls.broker._KEYS", 2)
 
     async def check() -> None:
         async with scene() as world:

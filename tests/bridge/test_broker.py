@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.broker import Broker, UnknownCallError
-from dimos_streams.bridge.calls import KEEP_CLOSED_BYTES
+from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls.call_state import KEEP_CLOSED_BYTES
 from dimos_streams.errors import (
     CallRejectedError,
     SkillArgumentError,
@@ -606,7 +606,7 @@ def test_runs_are_the_same_in_virtual_time() -> None:
 
 
 def test_a_closed_call_is_known_for_as_long_as_the_journal_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.ledger._KEPT_CLOSED", 1)
+    monkeypatch.setattr("dimos_streams.bridge.calls.ledger._KEPT_CLOSED", 1)
 
     async def check() -> None:
         async with scene() as world:

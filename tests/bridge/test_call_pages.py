@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.bridge.call_pages import DEFAULT_LIMIT, PAGE_BYTES, BadCursorError, CallQuery, Cursor
-from dimos_streams.bridge.calls import CallState
+from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, PAGE_BYTES, BadCursorError, CallQuery, Cursor
+from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS
 from tests.bridge.serving import Served, served

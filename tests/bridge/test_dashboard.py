@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import requests
 
-from dimos_streams.agent.events import EventKind
-from dimos_streams.agent.states import LoopState
-from dimos_streams.bridge.dashboard.routes import PATHS, POLICY
+from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.bridge.http.dashboard.routes import PATHS, POLICY
 from dimos_streams.operator.schema import schema
 from tests.bridge.serving import Served, served
 
-_FOLDER = files("dimos_streams.bridge.dashboard")
+_FOLDER = files("dimos_streams.bridge.http.dashboard")
 SOURCES = {
     path.name: path.read_text(encoding="utf-8")
     for path in _FOLDER.iterdir()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.event_stream import EventStream
-from dimos_streams.bridge.hub import Hub, HubLimits
+from dimos_streams.bridge.http.event_stream import EventStream
+from dimos_streams.bridge.journal.broadcast import Hub, HubLimits
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
 from tests.helpers import run_virtual, until

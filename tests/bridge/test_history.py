@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.bridge import history
-from dimos_streams.bridge.entry import Entry
-from dimos_streams.bridge.history import PAGE, PAGE_BYTES
-from dimos_streams.bridge.hub import Hub, HubLimits, Reader
-from dimos_streams.bridge.journal import Journal, JournalLimits, Query, Read
+from dimos_streams.bridge.journal import catch_up as history
+from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, Reader
+from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
+from dimos_streams.bridge.journal.entry import Entry
+from dimos_streams.bridge.journal.journal import Journal, JournalLimits, Query, Read
 from tests.bridge.parts import event
 from tests.helpers import run_virtual, until
 

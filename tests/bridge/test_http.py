@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import requests
 
-from dimos_streams.bridge.guard import MAX_BODY, is_loopback
+from dimos_streams.bridge.http.request_guard import MAX_BODY, is_loopback
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import UserError

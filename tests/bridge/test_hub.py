@@ -7,8 +7,8 @@ from typing import Protocol
 
 import pytest
 
-from dimos_streams.bridge.entry import Entry
-from dimos_streams.bridge.hub import Hub, HubLimits, Reader, thin
+from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, Reader, thin
+from dimos_streams.bridge.journal.entry import Entry
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event

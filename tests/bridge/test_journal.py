@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.bridge.entry import Entry
-from dimos_streams.bridge.journal import CallRow, Query
+from dimos_streams.bridge.journal.entry import Entry
+from dimos_streams.bridge.journal.journal import CallRow, Query
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
 

@@ -4,7 +4,7 @@ import re
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from dimos_streams.bridge.metrics import registry_of
+from dimos_streams.bridge.http.metrics import registry_of
 from tests.bridge.serving import served
 from tests.bridge.test_http import until_closed
 

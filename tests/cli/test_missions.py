@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dimos_streams.agent.record import FOLDER, MissionRecord
+from dimos_streams.agent.record.mission_record import FOLDER, MissionRecord
 from dimos_streams.operator.messages import AgentEvent
 from tests.cli.machine import Machine
 

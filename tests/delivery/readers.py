@@ -9,9 +9,9 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from dimos_streams.agent.calls import CallManager
-from dimos_streams.agent.inbox import Inbox
-from dimos_streams.agent.queue import CallNews, MessageQueue
+from dimos_streams.agent.calls.call_manager import CallManager
+from dimos_streams.agent.calls.event_reader import Inbox
+from dimos_streams.agent.missions.message_queue import CallNews, MessageQueue
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import SkillError, SkillUnavailableError
 from dimos_streams.testing import PartGateway

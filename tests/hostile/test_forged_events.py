@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dimos_streams.agent.telling import answer_text, news_body, news_head
+from dimos_streams.agent.context.render import answer_text, news_body, news_head
 from dimos_streams.client.iterators import closing
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway

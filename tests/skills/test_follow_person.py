@@ -16,7 +16,7 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.skills.follow_person import FollowPerson
-from dimos_streams.skills.following import Following
+from dimos_streams.skills.follow_run import Following
 from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
 from tests.helpers import run_virtual

@@ -18,10 +18,10 @@ from dimos_streams.errors import SkillError
 from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.messages.time import utime_of
 from dimos_streams.skill import Call
-from dimos_streams.skills.calls import OwnCalls
 from dimos_streams.skills.drive import Drive
 from dimos_streams.skills.frames import Frame
-from dimos_streams.skills.patrolling import Encounter, PatrolReport
+from dimos_streams.skills.own_calls import OwnCalls
+from dimos_streams.skills.patrol_run import Encounter, PatrolReport
 from dimos_streams.skills.planar import Pose, PoseHistory, turned, wrapped
 from dimos_streams.skills.pursuit import Gains, Limits, Target, approach
 from dimos_streams.skills.sighting import Lens, sightings_of

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from dimos_streams import module
-from dimos_streams.bridge.tending import Patience
+from dimos_streams.bridge.calls.watchdog import Patience
 from dimos_streams.runtime import neighbours
 from dimos_streams.tool_stream import directory, host, inflow, instances, loss, publisher, receiver, receivers
 from dimos_streams.tool_stream.publisher import PublisherLimits

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
 from dimos_streams.module import Module

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.bridge.calls.watchdog import Patience
 from dimos_streams.bridge.module import Bridge
-from dimos_streams.bridge.tending import Patience
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall

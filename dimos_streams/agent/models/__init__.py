@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from dimos_streams.agent.models.base import Model
-from dimos_streams.agent.models.options import ModelOptions
+from dimos_streams.agent.models.model_options import ModelOptions
+from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.models.refusals import Manners
 from dimos_streams.agent.models.retrying import Retry, RetryingModel
 from dimos_streams.agent.models.silence import SilenceModel

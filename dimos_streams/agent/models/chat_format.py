@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.protocol import (
     Finish,
     ModelDelta,
     ReasoningDelta,

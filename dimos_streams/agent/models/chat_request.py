@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.framing import RULES, block, result_blocks, user_block
+from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     ImagePart,
     Message,
@@ -21,7 +22,6 @@ from dimos_streams.agent.models.base import (
     ToolSchema,
     UserMessage,
 )
-from dimos_streams.agent.models.framing import RULES, block, result_blocks, user_block
 from dimos_streams.text import parse_json
 
 _NO_PARAMETERS = {"type": "object", "properties": {}}

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dimos_streams.agent.models.base import Speaker, ToolResultMessage, UserMessage
+from dimos_streams.agent.models.protocol import Speaker, ToolResultMessage, UserMessage
 
 RULES = """\
 All that reaches you is in blocks, and each of their lines begins with "| ". <operator> blocks are the operator's \

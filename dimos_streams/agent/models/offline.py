@@ -6,7 +6,18 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from typing import TypeAlias
 
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.offline_grammar import (
+    COMMANDS,
+    Ambiguous,
+    Misunderstood,
+    Step,
+    parse,
+    resolve,
+    robots_of,
+)
+from dimos_streams.agent.models.protocol import (
+    CALL_FAILED,
+    NOT_UNDERSTOOD,
     STALE,
     AssistantMessage,
     Finish,
@@ -20,8 +31,6 @@ from dimos_streams.agent.models.base import (
     Usage,
     UserMessage,
 )
-from dimos_streams.agent.models.commands import COMMANDS, Ambiguous, Misunderstood, Step, parse, resolve, robots_of
-from dimos_streams.agent.reasons import CALL_FAILED, NOT_UNDERSTOOD
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 _CLIP = 300

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from dimos_streams import clock
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.chat_format import chat_deltas
+from dimos_streams.agent.models.chat_request import chat_messages, chat_tools
+from dimos_streams.agent.models.model_options import ModelOptions
+from dimos_streams.agent.models.protocol import (
     ContextLengthError,
     Finish,
     ModelDelta,
@@ -21,9 +24,6 @@ from dimos_streams.agent.models.base import (
     ReasoningDelta,
     TextDelta,
 )
-from dimos_streams.agent.models.chat_format import chat_deltas
-from dimos_streams.agent.models.chat_request import chat_messages, chat_tools
-from dimos_streams.agent.models.options import ModelOptions
 from dimos_streams.agent.models.refusals import Manners, is_too_long, may_pass, retry_after_s
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import UserError

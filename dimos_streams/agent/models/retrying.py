@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.protocol import (
     Cut,
     Finish,
     Model,

@@ -35,7 +35,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     Finish,
     ModelDelta,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from dimos_streams.agent.models.base import Model, ModelDelta, ModelError, ModelRequest
+from dimos_streams.agent.models.protocol import Model, ModelDelta, ModelError, ModelRequest
 from dimos_streams.client.iterators import closing
 
 

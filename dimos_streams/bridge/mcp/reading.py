@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
-from dimos_streams.bridge.entry import Entry, gap_entry
-from dimos_streams.bridge.hub import Hub, Reader
+from dimos_streams.bridge.journal.broadcast import Hub, Reader
+from dimos_streams.bridge.journal.entry import Entry, gap_entry
 
 MAX_EVENTS = 50
 MAX_BYTES = 48 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dimos_streams.bridge.entry import Entry
+from dimos_streams.bridge.journal.entry import Entry
 from dimos_streams.bridge.mcp.reading import Page
 from dimos_streams.tool_stream.event import json_text
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill

@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from dimos_streams import __version__, clock
-from dimos_streams.bridge.broker import Broker, UnknownCallError
-from dimos_streams.bridge.hub import Hub
+from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.http.problems import log_internal_error
+from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -23,7 +24,6 @@ from dimos_streams.bridge.mcp.messages import (
 from dimos_streams.bridge.mcp.results import call_result, content
 from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_STREAMS, Request, Session, Sessions
 from dimos_streams.bridge.mcp.tools import OWN_TOOLS, Tools
-from dimos_streams.bridge.problems import log_internal_error
 from dimos_streams.errors import SkillError
 
 Messages = AsyncGenerator[dict[str, Any] | None, None]

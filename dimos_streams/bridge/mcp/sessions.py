@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
-from dimos_streams.bridge.authority import MCP
+from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.mcp.messages import INVALID_REQUEST, MAX_ID, Id, RpcError
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.tool_stream.event import MAX_NAME

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dimos_streams.bridge.authority import MCP
-from dimos_streams.bridge.broker import Broker, UnknownCallError
-from dimos_streams.bridge.hub import Hub
+from dimos_streams.bridge.calls.authority import MCP
+from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, RpcError
 from dimos_streams.bridge.mcp.reading import read_page
 from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, content, skill_tool, updates

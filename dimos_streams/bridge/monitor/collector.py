@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dimos_streams.bridge.broker import Broker
-from dimos_streams.bridge.calls import CallState
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.monitor.reports import Reports
 from dimos_streams.bridge.monitor.robots import Robots
 from dimos_streams.operator.messages import CallLine, ModuleLine, MonitorSnapshot, SkillLine

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from dimos_streams.bridge.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.http.problems import log_internal_error
 from dimos_streams.bridge.monitor.view import message
-from dimos_streams.bridge.problems import log_internal_error
 from dimos_streams.errors import DimosStreamsError, SkillArgumentError, SkillUnavailableError
 from dimos_streams.invalid import all_problems, in_a_line
 from dimos_streams.operator.agents import UnknownAgentError, agents_among, call_for, choose_agent

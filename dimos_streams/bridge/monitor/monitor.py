@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dimos_streams import clock
-from dimos_streams.bridge.broker import Broker
-from dimos_streams.bridge.entry import Entry
-from dimos_streams.bridge.hub import Hub, Reader
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.journal.broadcast import Hub, Reader
+from dimos_streams.bridge.journal.entry import Entry
 from dimos_streams.bridge.monitor.collector import Collector
 from dimos_streams.bridge.monitor.reports import Reports
 from dimos_streams.bridge.monitor.robots import Robots

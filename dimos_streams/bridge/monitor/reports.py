@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.bridge.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.operator.agents import AgentView

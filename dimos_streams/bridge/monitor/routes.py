@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI, WebSocket
 
-from dimos_streams.bridge.broker import Broker
+from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.socket import serve

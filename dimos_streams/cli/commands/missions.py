@@ -11,7 +11,7 @@ from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_table
 
 if TYPE_CHECKING:
-    from dimos_streams.agent.record import RecordedMission
+    from dimos_streams.agent.record.mission_record import RecordedMission
     from dimos_streams.operator.messages import AgentEvent
 
 _SHOWN = 70
@@ -31,7 +31,7 @@ def missions(
     as_json: options.Json = False,
 ) -> None:
     """List the missions of a run, oldest first, with their usage and cost, or show what happened in one."""
-    from dimos_streams.agent.record import FOLDER, read_missions
+    from dimos_streams.agent.record.mission_record import FOLDER, read_missions
     from dimos_streams.cli.terminal.log_files import find_run_dir
 
     folder = find_run_dir(run) / FOLDER

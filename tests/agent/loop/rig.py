@@ -15,10 +15,10 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.core import AgentCore
-from dimos_streams.agent.missions import Mission
-from dimos_streams.agent.models.base import Finish, ModelDelta, ModelRequest, TextDelta, ToolCallDelta, Usage
-from dimos_streams.agent.queue import OperatorWords
-from dimos_streams.agent.taking_up import take_up, tidy_up
+from dimos_streams.agent.missions.message_queue import OperatorWords
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.models.protocol import Finish, ModelDelta, ModelRequest, TextDelta, ToolCallDelta, Usage
+from dimos_streams.agent.recovery import take_up, tidy_up
 from dimos_streams.errors import CallRejectedError, SkillError
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import Outcome, ToolEvent

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from dimos_streams.agent.models.base import ModelRequest
+from dimos_streams.agent.models.protocol import ModelRequest
 from dimos_streams.errors import SkillError
 from tests.agent.loop.rig import Answer, Body, FakeBridge, FakeCall, FunctionModel, Rig, in_turn, offered
 

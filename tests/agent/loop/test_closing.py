@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     Finish,
     ModelDelta,
@@ -19,8 +19,8 @@ from dimos_streams.agent.models.base import (
     TextDelta,
     UserMessage,
 )
-from dimos_streams.agent.record import MissionRecord, read_lines, read_missions
-from dimos_streams.agent.resuming import read_resumption
+from dimos_streams.agent.record.mission_record import MissionRecord, read_lines, read_missions
+from dimos_streams.agent.recovery_reader import read_resumption
 from dimos_streams.operator.messages import AgentEvent
 from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, says
 from tests.agent.loop.skills import World

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.control import Mode
-from dimos_streams.agent.states import LoopState
+from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, says

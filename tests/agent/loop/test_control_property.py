@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.models.base import ModelRequest, UserMessage
-from dimos_streams.agent.states import LoopState
+from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.models.protocol import ModelRequest, UserMessage
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.agent.loop.rig import Answer, FakeBridge, FakeCall, FunctionModel, Rig, asks, offered, says

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.models.base import Finish, TextDelta, Usage
-from dimos_streams.agent.states import LoopState
+from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.models.protocol import Finish, TextDelta, Usage
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import World
 from tests.helpers import run_virtual, until

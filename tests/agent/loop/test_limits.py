@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.missions import Mission
-from dimos_streams.agent.models.base import ModelError, ModelRequest
-from dimos_streams.agent.models.options import ModelOptions
-from dimos_streams.agent.stopping import Progress, RobotState, battery_below, goal_reached, outside
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.missions.stop_conditions import Progress, RobotState, battery_below, goal_reached, outside
+from dimos_streams.agent.models.model_options import ModelOptions
+from dimos_streams.agent.models.protocol import ModelError, ModelRequest
 from dimos_streams.errors import UserError
 from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, says
 from tests.agent.loop.skills import World

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.control import Mode
-from dimos_streams.agent.events import EventKind
-from dimos_streams.agent.models.base import TextDelta
-from dimos_streams.agent.states import TRANSITIONS, IllegalTransitionError, LoopState, StateMachine
+from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.loop.states import TRANSITIONS, IllegalTransitionError, LoopState, StateMachine
+from dimos_streams.agent.models.protocol import TextDelta
+from dimos_streams.agent.record.agent_events import EventKind
 from tests.agent.loop.rig import FunctionModel, asks, says
 from tests.agent.loop.skills import World
 from tests.helpers import run_virtual

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.agent.control import Mode
-from dimos_streams.agent.conversation import Conversation
-from dimos_streams.agent.models.base import AssistantMessage, ModelRequest, ToolCallDelta, ToolResultMessage
-from dimos_streams.agent.record import MissionRecord, read_lines, read_missions
-from dimos_streams.agent.resuming import read_resumption
-from dimos_streams.agent.sub_mission import of_sub_agent
+from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.models.protocol import AssistantMessage, ModelRequest, ToolCallDelta, ToolResultMessage
+from dimos_streams.agent.record.mission_record import MissionRecord, read_lines, read_missions
+from dimos_streams.agent.recovery_reader import read_resumption
+from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.operator.messages import AgentEvent
 from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Line, Rig, asks, in_turn, offered, says
 from tests.agent.loop.skills import World

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.bounds import LANGUAGE_MODEL
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.models.base import ModelRequest, ToolResultMessage
-from dimos_streams.agent.repetition import RepetitionSettings
-from dimos_streams.agent.runaway import RunawayGuard
+from dimos_streams.agent.missions.bounds import LANGUAGE_MODEL
+from dimos_streams.agent.models.protocol import ModelRequest, ToolResultMessage
+from dimos_streams.agent.policies.repetition import RepetitionSettings
+from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.blueprint.load import resolve
 from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, offered, says
 from tests.agent.loop.skills import World

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.conversation import LEFT_OUT, Conversation, Role
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.context.conversation import LEFT_OUT, Conversation, Role
+from dimos_streams.agent.context.shortening import halved
+from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     ContextLengthError,
     Finish,
@@ -24,7 +25,6 @@ from dimos_streams.agent.models.base import (
     ToolResultMessage,
     UserMessage,
 )
-from dimos_streams.agent.shortening import halved
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, asks, offered, says
 from tests.agent.loop.skills import World

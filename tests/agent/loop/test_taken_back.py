@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.models.base import AssistantMessage, Message, TextDelta, ToolResultMessage, UserMessage
-from dimos_streams.agent.states import LoopState
+from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.models.protocol import AssistantMessage, Message, TextDelta, ToolResultMessage, UserMessage
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says

@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-from dimos_streams.agent.conversation import SILENT
-from dimos_streams.agent.models.base import AssistantMessage, UserMessage
-from dimos_streams.agent.states import LoopState
+from dimos_streams.agent.context.conversation import SILENT
+from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.models.protocol import AssistantMessage, UserMessage
 from tests.agent.loop.rig import FakeCall, FunctionModel, asks, in_turn, offered, says
 from tests.agent.loop.skills import World
 from tests.agent.stage import stage

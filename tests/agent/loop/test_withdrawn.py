@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.agent.missions import Mission
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.missions.message_queue import OperatorWords
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.models.offline import OfflineModel
+from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     Message,
     ModelRequest,
@@ -18,8 +20,6 @@ from dimos_streams.agent.models.base import (
     ToolSchema,
     UserMessage,
 )
-from dimos_streams.agent.models.offline import OfflineModel
-from dimos_streams.agent.queue import OperatorWords
 from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, says
 from tests.agent.loop.skills import World
 from tests.agent.stage import stage

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dimos_streams.agent.assembly import ToolCallAssembler
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.protocol import (
     Finish,
     ModelDelta,
     ReasoningDelta,
@@ -17,6 +16,7 @@ from dimos_streams.agent.models.base import (
     ToolCallDelta,
     Usage,
 )
+from dimos_streams.agent.models.tool_call_assembler import ToolCallAssembler
 
 OFFERED = ("look_out_for", "move", "observe", "stop", "stop_following")
 CASES = {

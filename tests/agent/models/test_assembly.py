@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dimos_streams.agent.assembly import AssembledCall, ToolCallAssembler
-from dimos_streams.agent.models.base import ToolCallDelta
 from dimos_streams.agent.models.chat_format import chat_deltas
+from dimos_streams.agent.models.protocol import ToolCallDelta
+from dimos_streams.agent.models.tool_call_assembler import AssembledCall, ToolCallAssembler
 from tests.agent.models.golden_cases import CASES, put_together
 
 OFFERED = ("gogo", "move", "move_arm", "stop", "stop_following", "observe")

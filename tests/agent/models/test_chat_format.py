@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.models.base import Finish, TextDelta, Usage
 from dimos_streams.agent.models.chat_format import chat_deltas
+from dimos_streams.agent.models.protocol import Finish, TextDelta, Usage
 
 
 def usage_of(**told: Any) -> Usage | None:

@@ -11,7 +11,9 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.models import create_model
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.offline import OfflineModel
+from dimos_streams.agent.models.offline_grammar import Misunderstood, parse
+from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     Finish,
     ImagePart,
@@ -29,8 +31,6 @@ from dimos_streams.agent.models.base import (
     Usage,
     UserMessage,
 )
-from dimos_streams.agent.models.commands import Misunderstood, parse
-from dimos_streams.agent.models.offline import OfflineModel
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.helpers import run_virtual

@@ -13,7 +13,9 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.models import check_model, create_model, guarded, openai_chat
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.framing import RULES, block, parse_blocks
+from dimos_streams.agent.models.model_options import ModelOptions
+from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     Cut,
     Finish,
@@ -31,8 +33,6 @@ from dimos_streams.agent.models.base import (
     Usage,
     UserMessage,
 )
-from dimos_streams.agent.models.framing import RULES, block, parse_blocks
-from dimos_streams.agent.models.options import ModelOptions
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import UserError
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply

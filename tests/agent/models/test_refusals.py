@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.models import create_model
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.model_options import ModelOptions
+from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     ContextLengthError,
     Finish,
@@ -27,7 +28,6 @@ from dimos_streams.agent.models.base import (
     Usage,
     UserMessage,
 )
-from dimos_streams.agent.models.options import ModelOptions
 from dimos_streams.client.iterators import closing
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply
 from dimos_streams.tool_stream.event import ToolEvent

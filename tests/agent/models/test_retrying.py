@@ -11,7 +11,8 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.models import guarded
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.model_options import ModelOptions, Pricing
+from dimos_streams.agent.models.protocol import (
     Cut,
     Finish,
     Model,
@@ -23,7 +24,6 @@ from dimos_streams.agent.models.base import (
     Usage,
     UserMessage,
 )
-from dimos_streams.agent.models.options import ModelOptions, Pricing
 from dimos_streams.agent.models.refusals import may_pass, retry_after_s
 from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.models.scripted import Script, ScriptedModel

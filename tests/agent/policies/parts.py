@@ -12,8 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dimos_streams.agent.gates.base import CallRequest
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.models.protocol import (
     Finish,
     ModelDelta,
     ModelRequest,
@@ -22,6 +21,7 @@ from dimos_streams.agent.models.base import (
     ToolCallDelta,
     Usage,
 )
+from dimos_streams.agent.policies.gates.base import CallRequest
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.approvals import ApprovalBook, Decision
-from dimos_streams.agent.gates.settings import ApprovalSettings
+from dimos_streams.agent.policies.approvals import ApprovalBook, Decision
+from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.errors import SkillError
 from tests.agent.policies.parts import Events
 from tests.helpers import run_virtual

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.models.base import ModelRequest
+from dimos_streams.agent.models.protocol import ModelRequest
 from dimos_streams.tool_stream.event import Outcome
 from tests.agent.policies.parts import Brain, decide, robot_stage
 from tests.agent.stage import Stage

@@ -11,17 +11,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dimos_streams.agent.approvals import ApprovalBook
-from dimos_streams.agent.gates.approval import matches
-from dimos_streams.agent.gates.base import Allow, CallRequest, Refuse, Verdict
-from dimos_streams.agent.gates.chain import GateChain, build_chain, load_gate
-from dimos_streams.agent.gates.duplicates import DuplicatesGate
-from dimos_streams.agent.gates.enabled import EnabledGate
-from dimos_streams.agent.gates.settings import ApprovalRule, GateSettings, Zone
-from dimos_streams.agent.gates.zones import RobotPose, Zones, inside
-from dimos_streams.agent.plans import PlanBook
-from dimos_streams.agent.rejections import Rejections
+from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.gates.approval import matches
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
+from dimos_streams.agent.policies.gates.chain import GateChain, build_chain, load_gate
+from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
+from dimos_streams.agent.policies.gates.enabled import EnabledGate
+from dimos_streams.agent.policies.gates.settings import ApprovalRule, GateSettings, Zone
+from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
+from dimos_streams.agent.policies.plans import PlanBook
+from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.errors import SkillError, UserError
+from dimos_streams.polygon import inside
 from tests.agent.policies.parts import Events, offered, request
 from tests.helpers import run_virtual
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.module import Agent
-from dimos_streams.agent.stopping import RobotState
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from tests.agent.policies.parts import Brain, decide, robot_stage

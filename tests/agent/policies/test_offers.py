@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dimos_streams.agent.offers import Offers
+from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.agent.loop.rig import FakeBridge

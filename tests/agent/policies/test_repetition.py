@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dimos_streams.agent.gates.base import Alarm, Hint, Stop, Warn
-from dimos_streams.agent.repetition import RepetitionGuard, RepetitionSettings
+from dimos_streams.agent.policies.gates.base import Alarm, Hint, Stop, Warn
+from dimos_streams.agent.policies.repetition import RepetitionGuard, RepetitionSettings
 
 Batch = list[tuple[str, dict[str, Any]]]
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.gates.base import ToolRequest
-from dimos_streams.agent.memo import Memo
-from dimos_streams.agent.models.base import (
+from dimos_streams.agent.context.images import Pictures, without_urls
+from dimos_streams.agent.context.memo import Memo
+from dimos_streams.agent.context.results import ResultPipeline, ResultSettings, ResultStore
+from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     ImagePart,
     Message,
@@ -20,10 +21,9 @@ from dimos_streams.agent.models.base import (
     ToolResultMessage,
     UserMessage,
 )
-from dimos_streams.agent.own_tools import read_result_tool
-from dimos_streams.agent.pictures import Pictures, without_urls
-from dimos_streams.agent.results import ResultPipeline, ResultSettings, ResultStore
-from dimos_streams.agent.tools import LocalTools
+from dimos_streams.agent.policies.gates.base import ToolRequest
+from dimos_streams.agent.tools.local_tools import LocalTools
+from dimos_streams.agent.tools.own_tools import read_result_tool
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.event import ToolEvent
 

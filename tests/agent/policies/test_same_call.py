@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.canonical import canonical
-from dimos_streams.agent.gates.approval import matches
-from dimos_streams.agent.gates.settings import ApprovalRule
+from dimos_streams.agent.calls.canonical import canonical
+from dimos_streams.agent.policies.gates.approval import matches
+from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.tool_stream.defaults import checked_arguments, with_defaults
 from tests.agent.policies.parts import Answer, Brain, decide, offered, robot_stage
 from tests.helpers import run_virtual, until

@@ -8,8 +8,8 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from dimos_streams.agent.gates.base import ToolAnswer, ToolRequest
-from dimos_streams.agent.tools import Arguments, LocalTool, LocalTools, NoArguments
+from dimos_streams.agent.policies.gates.base import ToolAnswer, ToolRequest
+from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools, NoArguments
 from dimos_streams.errors import SkillError
 
 

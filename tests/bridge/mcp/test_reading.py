@@ -11,8 +11,8 @@ import pytest
 import requests
 from mcp import Client
 
-from dimos_streams.bridge.hub import Hub
-from dimos_streams.bridge.journal import Journal
+from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.mcp.reading import MAX_EVENTS, read_page
 from dimos_streams.clock import run_virtual
 from tests.bridge.mcp.test_mcp import INITIALIZE, connected, structured

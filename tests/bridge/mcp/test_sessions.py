@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.guard import MAX_DRAINED
+from dimos_streams.bridge.http.request_guard import MAX_DRAINED
 from dimos_streams.bridge.mcp import sessions as module
 from dimos_streams.bridge.mcp.messages import Incoming, RpcError
 from dimos_streams.bridge.mcp.server import McpServer

@@ -1,0 +1,403 @@
+"""The agent's calls: begun, answered, going on, continued by others, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from dimos_streams import clock
+from dimos_streams.agent.calls.open_call import Deliver, OpenCall, listed, made_close
+from dimos_streams.agent.missions.message_queue import CallNews
+from dimos_streams.agent.missions.mission import Mission, all_ended
+from dimos_streams.errors import SkillError
+from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.gateway import CallView, SkillGateway
+
+OnGivenUp: TypeAlias = Callable[[Sequence[OpenCall]], Awaitable[str]]
+
+_REMEMBERED = 1000
+_DOUBTS = 100
+_INTRODUCTION_S = 3.0
+_LOOK_S = 0.02
+GRACE_S = 0.4
+"""For a call to end after its time limit; then it is given up."""
+_logger = logging.getLogger(__name__)
+
+
+async def _nothing_to_do(calls: Sequence[OpenCall]) -> str:
+    return ""
+
+
+class _Closed(NamedTuple):
+    """What is remembered of a call, for what it has begun."""
+
+    missions: tuple[Mission, ...]
+    withdrawn: str
+    deliver: Deliver | None
+
+
+class CallManager:
+    """Knows every open call of one caller and decides what becomes of each event.
+
+    The first update or the close answers a call that is waited for; everything else goes to ``deliver`` as news,
+    once. A call of this caller that it did not begin itself (a continuation, or from before a restart) is adopted:
+    all its events are news. What a call begins that was asked to end, or whose missions were ended, is ended.
+    """
+
+    def __init__(
+        self,
+        gateway: SkillGateway,
+        caller: str,
+        deliver: Deliver,
+        *,
+        key_prefix: str,
+        on_given_up: OnGivenUp = _nothing_to_do,
+    ) -> None:
+        """``key_prefix`` makes idempotency keys; it must differ from one start of the agent to the next.
+
+        ``on_given_up`` hears of calls before they are given up, and says what it has done about that.
+        """
+        self._gateway = gateway
+        self._caller = caller
+        self._deliver = deliver
+        self._on_given_up = on_given_up
+        self._given_up: OrderedDict[str, OpenCall] = OrderedDict()
+        self._key_prefix = key_prefix
+        self.on_adopt: Callable[[OpenCall], None] = lambda call: None
+        """Hears of each call that somebody else has begun on this agent's behalf, before its news."""
+        self._begun = 0
+        self._open: dict[str, OpenCall] = {}
+        self._closed: OrderedDict[str, _Closed] = OrderedDict()
+        self._answers: dict[str, int] = {}
+        self._doubtful: list[OpenCall] = []
+        self._starting = 0
+        self._settled = asyncio.Event()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+
+    @property
+    def open(self) -> tuple[OpenCall, ...]:
+        """Calls that have not closed, in the order in which they became known."""
+        return tuple(self._open.values())
+
+    @property
+    def starting(self) -> bool:
+        """Whether a call is about to begin."""
+        return self._starting > 0
+
+    @property
+    def given_up(self) -> tuple[OpenCall, ...]:
+        """Calls that were given up and may still run: nobody has told of their end."""
+        return tuple(self._given_up.values())
+
+    async def start(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        missions: tuple[Mission, ...] = (),
+        *,
+        on_duplicate: OnDuplicate | None = None,
+        deliver: Deliver | None = None,
+        time_limit_s: float | None = None,
+        silent: bool = False,
+    ) -> OpenCall:
+        """Begin a call that ``answer`` will be asked about. Raises ``SkillError`` if it is refused.
+
+        ``deliver`` gets its news, None for the agent's queue.
+
+        After ``time_limit_s`` it is cancelled, and given up if that does not help. If starting is cancelled, a call
+        that begins nevertheless is ended.
+        """
+        self._starting += 1
+        self._settled.clear()
+        self._begun += 1
+        key = f"{self._key_prefix}/{self._begun}"
+        call = OpenCall("", skill, missions, arguments=dict(arguments), deliver=deliver, silent=silent)
+        try:
+            call.call_id = await self._gateway.call(
+                skill, arguments, caller=self._caller, on_duplicate=on_duplicate, idempotency_key=key
+            )
+        except asyncio.CancelledError:
+            call.withdraw("it was begun too late")
+            self._doubtful = [*self._doubtful[-_DOUBTS:], call]
+            raise
+        finally:
+            self._starting -= 1
+            if not self._starting:
+                self._settled.set()
+        call.answer = asyncio.get_running_loop().create_future()
+        self._track(call)
+        self.limit(call, time_limit_s)
+        return call
+
+    def limit(self, call: OpenCall, time_limit_s: float | None) -> None:
+        """End a call after so long, None for never."""
+        if time_limit_s is not None:
+            call.timer = asyncio.get_running_loop().call_later(time_limit_s, self._time_out, call, time_limit_s)
+
+    async def answer(self, call: OpenCall, timeout_s: float) -> ToolEvent | None:
+        """The first update or the close of a call; None if neither came in time, then both will be news."""
+        if call.answer is None:
+            return None
+        try:
+            await asyncio.wait([call.answer], timeout=timeout_s)
+            return call.answer.result() if call.answer.done() else None
+        finally:
+            call.answer = None
+
+    def recorded(self, call: OpenCall) -> None:
+        """Its answer is in the record: a restarted agent need not read it again."""
+        self._answers.pop(call.call_id, None)
+
+    def unrecorded_place(self) -> int | None:
+        """The place of the oldest answer that is not in the record yet."""
+        return min(self._answers.values()) if self._answers else None
+
+    async def cancel(self, calls: Iterable[OpenCall], reason: str) -> None:
+        """Ask calls to end. One that can't be asked is logged; its end will be told anyhow."""
+        for call in tuple(calls):
+            call.withdraw(reason)
+            try:
+                await self._gateway.cancel(call.call_id, reason)
+            except SkillError as error:
+                _logger.warning("call %s of %s can't be cancelled: %s", call.call_id, call.skill, error)
+
+    async def cancel_any(self, call_id: str, reason: str) -> None:
+        """Ask a call to end, whoever has begun it. Raises ``SkillError`` if it can't be asked."""
+        if (call := self._open.get(call_id)) is not None:
+            call.withdraw(reason)
+        await self._gateway.cancel(call_id, reason)
+
+    async def open_view(self, call_id: str) -> CallView | None:
+        """A call that is open, whoever has begun it; None for any other. Raises ``SkillError``."""
+        views = await self._gateway.calls(open_only=True)
+        return next((view for view in views if view.call_id == call_id), None)
+
+    async def end(
+        self, calls: Iterable[OpenCall], reason: str, *, bound_s: float, outcome: Outcome = Outcome.CANCELLED
+    ) -> tuple[OpenCall, ...]:
+        """Ask calls to end and wait for that. Those that have not after ``bound_s`` are given up: they close here
+        with ``outcome``, whatever they go on to do, and are returned."""
+        ending = tuple(call for call in calls if call.close is None)
+        for call in ending:
+            call.withdraw(reason)
+        waits = [asyncio.ensure_future(call.closed.wait()) for call in ending]
+        requests = [self._spawn(self.cancel([call], reason)) for call in ending]
+        try:
+            if waits:
+                await asyncio.wait(waits, timeout=bound_s)
+        finally:
+            for task in (*waits, *requests):
+                task.cancel()
+        return await self.give_up((call for call in ending if call.close is None), reason, outcome)
+
+    def end_soon(self, calls: Iterable[OpenCall], reason: str, *, bound_s: float) -> None:
+        """``end`` them without waiting for it."""
+        self._spawn(self.end(tuple(calls), reason, bound_s=bound_s))
+
+    async def find(self, call_id: str, within_s: float) -> OpenCall | None:
+        """An open call of this caller, also one that it hears of only in so long."""
+        deadline = clock.monotonic() + within_s
+        while (call := self._open.get(call_id)) is None and call_id not in self._closed:
+            if clock.monotonic() >= deadline:
+                break
+            await asyncio.sleep(_LOOK_S)
+        return call
+
+    def assign(self, call: OpenCall, missions: tuple[Mission, ...]) -> None:
+        """An adopted call turns out to be of these missions."""
+        for mission in missions:
+            mission.hold()
+        call.missions, call.last_seq = missions, 0
+
+    def remember_closed(self, call_ids: Iterable[str]) -> None:
+        """Calls of which nothing is news any more: their close is in a record."""
+        self._closed.update((call_id, _Closed((), "", None)) for call_id in call_ids)
+
+    def hand_over(self, calls: Iterable[OpenCall], to: Deliver | None) -> None:
+        """From now on ``to`` gets the news of calls; None gives them back to the agent's queue."""
+        for call in calls:
+            call.deliver = to
+
+    async def observe(self, event: ToolEvent, place: int = 0) -> None:
+        """Deal with the next event of this caller's calls; waits where ``deliver`` does."""
+        if event.type == "gap":
+            await self._after_gap(event, place)
+            return
+        if event.call_id not in self._open and self._starting:
+            await self._settled.wait()  # it may be of a call whose id is still on its way to us
+        call = self._open.get(event.call_id)
+        if call is None:
+            if event.call_id in self._closed:
+                if event.type == "close":
+                    self._given_up.pop(event.call_id, None)
+                return
+            call = self._adopt(event)
+        if event.seq <= call.last_seq:
+            return
+        call.last_seq, call.text = event.seq, event.text
+        if event.type == "open":
+            return
+        if call.silent:
+            pass
+        elif call.answer is not None and not call.answer.done() and event.type != "progress":
+            self._answers[call.call_id] = place
+            call.answered = event
+            call.answer.set_result(event)
+        else:
+            await (call.deliver or self._deliver)(CallNews(event, call.missions, place))
+        if event.type == "close":
+            self._forget(call, event)
+
+    async def adopt_open(self, known: Iterable[OpenCall] = ()) -> tuple[OpenCall, ...]:
+        """Take over the calls of this caller that are open already, and those that a record knows of.
+
+        Gives those that no record knew. Raises ``SkillError``.
+        """
+        views = await self._gateway.calls(open_only=True)
+        for call in known:
+            self._track(call)
+        new = [view for view in views if view.caller == self._caller and view.call_id not in self._open]
+        return tuple(
+            self._track(
+                OpenCall(
+                    view.call_id,
+                    view.skill,
+                    self._missions_of(view.parent),
+                    parent=view.parent,
+                    last_seq=view.last_seq,
+                    arguments=view.arguments,
+                )
+            )
+            for view in new
+        )
+
+    async def close_lost(self, *, unknown_too: bool) -> bool:
+        """Close calls that the broker says have closed; whether there are some that it does not know.
+
+        Raises ``SkillError``.
+        """
+        views = {view.call_id: view for view in await self._gateway.calls()}
+        for call in self.open:
+            view = views.get(call.call_id)
+            if view.state == "closed" if view is not None else unknown_too:
+                await self.observe(self._lost(call, view))
+        for call in self.given_up:
+            view = views.get(call.call_id)
+            if view.state == "closed" if view is not None else unknown_too:
+                del self._given_up[call.call_id]
+        return any(call.call_id not in views for call in (*self.open, *self.given_up))
+
+    async def stop(self) -> None:
+        """End what it still does on its own; the calls themselves go on. Twice is fine."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _after_gap(self, gap: ToolEvent, place: int) -> None:
+        """Tell of the gap; calls whose close fell into it close now, by what the broker knows of them."""
+        await self._deliver(CallNews(gap, place=place))
+        try:
+            if await self.close_lost(unknown_too=False):
+                # A broker that has lost its journal hears of the calls that live from their modules.
+                await asyncio.sleep(_INTRODUCTION_S)
+                await self.close_lost(unknown_too=True)
+        except SkillError as error:
+            _logger.warning("after a gap the open calls can't be compared with the bridge's: %s", error)
+
+    def _lost(self, call: OpenCall, view: CallView | None) -> ToolEvent:
+        if view is None:
+            return made_close(call, self._caller, Outcome.LOST, "the bridge does not know this call any more")
+        return made_close(call, self._caller, view.outcome or Outcome.LOST, view.text, view)
+
+    def _adopt(self, event: ToolEvent) -> OpenCall:
+        """Take over a call that somebody else began; end it if it should not have begun."""
+        named = event.data.get("parent") if event.type == "open" else ""
+        parent = named if isinstance(named, str) else ""
+        given = event.data.get("arguments") if event.type == "open" else {}
+        call = OpenCall(event.call_id, event.skill, self._missions_of(parent), parent)
+        call.arguments = given if isinstance(given, Mapping) else {}
+        known = self._open.get(parent) or self._closed.get(parent)
+        call.deliver = known.deliver if known else None
+        reason = known.withdrawn if known else "" if parent else self._doubt(call)
+        self._track(call)
+        if not event.data.get("refused"):
+            self.on_adopt(call)
+        if reason or all_ended(call.missions):
+            self.end_soon([call], reason or "what led to this call was ended", bound_s=_INTRODUCTION_S)
+        return call
+
+    def _doubt(self, call: OpenCall) -> str:
+        """Why a call must not run that may be one whose starting was cancelled."""
+        for doubtful in self._doubtful:
+            if (doubtful.skill, doubtful.arguments) == (call.skill, call.arguments):
+                self._doubtful.remove(doubtful)
+                call.missions, call.silent = doubtful.missions, doubtful.silent
+                return doubtful.withdrawn
+        return ""
+
+    def _missions_of(self, parent: str) -> tuple[Mission, ...]:
+        known = self._open.get(parent) or self._closed.get(parent)
+        return known.missions if known else ()
+
+    def _time_out(self, call: OpenCall, limit_s: float) -> None:
+        if call.close is None:
+            reason = f"it ran longer than {limit_s:g} s"
+            self._spawn(self.end([call], reason, bound_s=GRACE_S, outcome=Outcome.TIMED_OUT))
+
+    async def give_up(
+        self, calls: Iterable[OpenCall], reason: str, outcome: Outcome = Outcome.CANCELLED
+    ) -> tuple[OpenCall, ...]:
+        """Wait no longer for the end of calls that were asked to end: they close here, whatever they go on to do.
+
+        Every such call passes here, for whatever reason it was to end. Those that have not ended meanwhile.
+        """
+        calls = tuple(calls)
+        if not calls:
+            return ()
+        for call in calls:
+            _logger.error("call %s of %s did not end when it was asked to (%s)", call.call_id, call.skill, reason)
+        done = await self._on_given_up(calls)
+        calls = tuple(call for call in calls if call.close is None)
+        for call in calls:
+            may_run = "; ".join(part for part in ("may still run", done) if part)
+            for mission in call.missions:
+                mission.leave(f"{listed([call])} {may_run}")
+            self._remember_given_up(call)
+            text = f"{reason}; it did not end when it was cancelled and {may_run}"
+            await self.observe(made_close(call, self._caller, outcome, text))
+        return calls
+
+    def _remember_given_up(self, call: OpenCall) -> None:
+        self._given_up[call.call_id] = call
+        while len(self._given_up) > _DOUBTS:
+            self._given_up.popitem(last=False)
+
+    def _track(self, call: OpenCall) -> OpenCall:
+        for mission in call.missions:
+            mission.hold()
+        self._open[call.call_id] = call
+        return call
+
+    def _forget(self, call: OpenCall, close: ToolEvent) -> None:
+        if self._open.pop(call.call_id, None) is None:
+            return
+        call.close = close
+        call.closed.set()
+        if call.timer is not None:
+            call.timer.cancel()
+        self._closed[call.call_id] = _Closed(call.missions, call.withdrawn, call.deliver)
+        while len(self._closed) > _REMEMBERED:
+            self._closed.popitem(last=False)
+        for mission in call.missions:
+            mission.release()
+
+    def _spawn(self, work: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        return task

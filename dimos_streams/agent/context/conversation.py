@@ -1,0 +1,289 @@
+"""The record of what was said and done, bounded, and what a model sees of it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dimos_streams import clock
+from dimos_streams.agent.context.render import news_head, own_text
+from dimos_streams.agent.context.shortening import expendable, halved, is_final
+from dimos_streams.agent.models.protocol import (
+    AssistantMessage,
+    Message,
+    Speaker,
+    SystemMessage,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.reporting import within
+from dimos_streams.tool_stream.event import ToolEvent
+
+Role = Literal["operator", "event", "assistant", "tool", "progress", "error", "note"]
+_SHOWN_TEXT, _SHOWN_CALLS, _SHOWN_ARGUMENTS = 4000, 20, 500
+_MAX_SHOWN = 36_000
+"""Bytes of an entry: with a line of text for people it fits into one event."""
+SILENT = "(nothing to add)"
+"""What a model sees of its answer that said nothing."""
+LEFT_OUT = "What was said before is left out here."
+"""What a model is told, besides its standing orders, of a conversation that was shortened."""
+_ROLES: dict[str, Role] = {
+    EventKind.WORDS: "operator",
+    EventKind.NEWS: "event",
+    EventKind.ANSWER: "assistant",
+    EventKind.RESULT: "tool",
+    EventKind.NOTE: "note",
+    EventKind.ERROR: "error",
+    EventKind.RETRY: "note",
+    EventKind.HOLD: "note",
+    EventKind.SHORTENED: "note",
+    EventKind.FORGOTTEN: "note",
+    "approval_created": "note",
+}
+"""What the agent's events are in the conversation; other kinds are no part of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of the record. ``progress``, ``error`` and ``note`` are for people; models don't see them."""
+
+    number: int
+    """Grows by one with each entry."""
+    utime: int
+    role: Role
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    """What an ``assistant`` entry asks for."""
+    finish: str = ""
+    """Why an ``assistant`` entry ends: the model's own reason, or why it was cut off."""
+    tool_call_id: str = ""
+    """Which of the model's calls a ``tool`` entry answers."""
+    skill: str = ""
+    call_id: str = ""
+    """The skill's call that the entry belongs to."""
+    event: ToolEvent | None = None
+    """What happened to that call."""
+    is_error: bool = False
+    note: str = ""
+    """What the agent itself says of the call that a ``tool`` entry answers, before the text."""
+    speaker: Speaker = "data"
+    """``operator`` where a ``tool`` entry is an operator's answer; ``task`` where words are no operator's."""
+    missions: frozenset[str] = frozenset()
+    """The missions that it is part of; none for what concerns all."""
+    begins: str = ""
+    """The mission that an ``operator`` entry's words have begun."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as operators get it, cut to what fits into one event. Of a close it has ``outcome``."""
+        asked = self.tool_calls[:_SHOWN_CALLS]
+        calls = [{"id": c.id, "skill": c.name, "arguments": c.arguments[:_SHOWN_ARGUMENTS]} for c in asked]
+        fields: dict[str, Any] = {
+            "number": self.number,
+            "utime": self.utime,
+            "role": self.role,
+            "text": "\n".join(part for part in (self.note, self.text) if part)[:_SHOWN_TEXT],
+            "tool_calls": calls,
+            "finish": self.finish,
+            "tool_call_id": self.tool_call_id,
+            "skill": self.skill,
+            "call_id": self.call_id,
+            "outcome": self.event.outcome if self.event else None,
+            "is_error": self.is_error,
+        }
+        told = {name: value for name, value in fields.items() if value or name in ("number", "text")}
+        shown: dict[str, Any] = within(told, _MAX_SHOWN)
+        return shown
+
+
+class Conversation:
+    """Entries in order, made of the agent's events: the same events make the same entries.
+
+    When there are more than ``max_entries`` the oldest go, and where that is too much for a model the oldest are kept
+    from it, both by the rule of ``shortening``. Of each call's progress only the newest entry is kept, until the
+    call's next other entry.
+    """
+
+    def __init__(self, system_prompt: str = "", *, max_entries: int = 1000) -> None:
+        self._system_prompt = system_prompt
+        self._max_entries = max_entries
+        self._entries: list[Entry] = []
+        self._messages: list[Message | None] = []
+        """What a model sees of each entry."""
+        self._progress: dict[str, Entry] = {}
+        self._left_out = False
+        """Whether a model does not see what was said before."""
+        self._dropped = 0
+        self._number = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What is kept, oldest first, progress included."""
+        return tuple(self.after(0))
+
+    @property
+    def last_number(self) -> int:
+        """The newest entry's number, 0 before the first."""
+        return self._number
+
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether a model would take what it sees last for something to react to."""
+        newest = next((message for message in reversed(self._messages) if message is not None), None)
+        return newest is not None and not is_final(newest)
+
+    @property
+    def changed(self) -> asyncio.Event:
+        """Set at the next change. Take it before looking, then wait."""
+        return self._changed
+
+    def apply(self, event: AgentEvent) -> Entry | None:
+        """Write the entry that an event of the agent makes, if it makes one; shorten or forget where it says so."""
+        if event.kind == EventKind.SHORTENED:
+            self._shorten()
+        elif event.kind == EventKind.FORGOTTEN:
+            self._forget()
+        elif event.kind == EventKind.ENDED and event.data.get("turn_goes_on"):
+            self.withdraw(event.missions[0])
+        data, notice = event.data, own_text(event)
+        role = "event" if notice else _ROLES.get(event.kind)
+        if role is None:
+            return None
+        text, told = notice or data.get("text", ""), data.get("event")
+        own = _own_event(event, text) if role == "event" else None
+        return self.add(
+            role,
+            text,
+            utime=event.utime,
+            tool_calls=tuple(ToolCall(**call) for call in data.get("tool_calls", ())),
+            finish=data.get("finish", ""),
+            tool_call_id=data.get("tool_call_id", ""),
+            skill=data.get("skill", ""),
+            call_id=data.get("call_id", ""),
+            event=ToolEvent.from_dict(told) if told else own,
+            is_error=data.get("is_error", False),
+            note=data.get("note", ""),
+            speaker=data.get("speaker", "data"),
+            missions=frozenset(event.missions),
+            begins=event.missions[0] if role == "operator" and event.missions else "",
+        )
+
+    def withdraw(self, mission: str) -> None:
+        """Of a mission's words that were not answered yet the model sees only that they were withdrawn."""
+        for index in range(len(self._messages) - 1, -1, -1):
+            if is_final(self._messages[index]):
+                return
+            entry = self._entries[index]
+            if entry.begins == mission and self._messages[index] is not None:
+                text = f"Withdrawn, so nothing is to be done about it any more: {entry.text}"
+                self._messages[index] = UserMessage(text, _notice(text, "", "", entry.utime))
+
+    def add(self, role: Role, text: str, *, utime: int | None = None, **fields: Any) -> Entry:
+        """Write an entry; ``fields`` are those of ``Entry``."""
+        self._number += 1
+        entry = Entry(
+            number=self._number, utime=clock.utime() if utime is None else utime, role=role, text=text, **fields
+        )
+        self._progress.pop(entry.call_id, None)
+        if role == "progress":
+            self._progress[entry.call_id] = entry
+        else:
+            self._entries.append(entry)
+            self._messages.append(_message(entry))
+            self._trim()
+        self.notify()
+        return entry
+
+    def after(self, number: int) -> list[Entry]:
+        """The entries that are newer, as far as they are kept."""
+        start = len(self._entries)
+        while start and self._entries[start - 1].number > number:
+            start -= 1
+        newer = self._entries[start:] + [entry for entry in self._progress.values() if entry.number > number]
+        return sorted(newer, key=lambda entry: entry.number)
+
+    def newest(self, count: int) -> list[Entry]:
+        """The newest entries, progress included, oldest first."""
+        newer = [*self._entries[-count:], *self._progress.values()]
+        return sorted(newer, key=lambda entry: entry.number)[-count:]
+
+    def messages(self) -> tuple[Message, ...]:
+        """What a model is given."""
+        prompt = "\n\n".join(part for part in (self._system_prompt, LEFT_OUT if self._left_out else "") if part)
+        system = (SystemMessage(prompt),) if prompt else ()
+        return (*system, *(message for message in self._messages if message is not None))
+
+    def notify(self) -> None:
+        """Wake who waits for ``changed``."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    @property
+    def can_be_shortened(self) -> bool:
+        """Whether a model could be given less of it; an event of the kind ``shortened`` does that."""
+        return halved(self._messages) is not None
+
+    def take_dropped(self) -> int:
+        """How many entries went because there were too many, since this was asked last."""
+        dropped, self._dropped = self._dropped, 0
+        return dropped
+
+    def _shorten(self) -> None:
+        self._messages = halved(self._messages) or self._messages
+        self._left_out = True
+
+    def _forget(self) -> None:
+        """What the model is in the midst of stays: calls without their results are no messages."""
+        newest = len(self._messages)
+        while self.awaits_answer and newest and not is_final(self._messages[newest - 1]):
+            newest -= 1
+        self._messages[:newest] = [None] * newest
+        self._left_out = False
+
+    def _trim(self) -> None:
+        if len(self._entries) <= self._max_entries:
+            return
+        # Room for a while: what a model sees changes with each trim.
+        goal = self._max_entries - self._max_entries // 8
+        gone = expendable(self._messages, len, goal)
+        self._entries = [entry for index, entry in enumerate(self._entries) if index not in gone]
+        self._messages = [message for index, message in enumerate(self._messages) if index not in gone]
+        self._left_out = self._left_out or bool(gone)
+        self._dropped += len(gone)
+
+
+def _own_event(event: AgentEvent, text: str) -> ToolEvent:
+    """What the agent itself has to say is data for its model, like what skills say."""
+    return _notice(text, event.agent, event.data.get("call_id", ""), event.utime)
+
+
+def _notice(text: str, agent: str, call_id: str, utime: int) -> ToolEvent:
+    return ToolEvent(
+        utime=utime, call_id=call_id, seq=0, type="update", module=agent, skill="agent", caller=agent, text=text
+    )
+
+
+def _message(entry: Entry) -> Message | None:
+    """What a model sees of an entry; an answer that said nothing is one all the same, or what it answers would come
+    again with what is said next."""
+    if entry.role == "operator":
+        return UserMessage(entry.text, task=entry.speaker == "task")
+    if entry.role == "event" and entry.event is not None:
+        return UserMessage(entry.text.removeprefix(news_head(entry.event)), entry.event)
+    if entry.role == "assistant":
+        return AssistantMessage(entry.text or ("" if entry.tool_calls else SILENT), entry.tool_calls)
+    if entry.role == "tool":
+        return ToolResultMessage(
+            entry.tool_call_id,
+            entry.skill,
+            entry.text,
+            entry.is_error,
+            event=entry.event,
+            note=entry.note,
+            speaker=entry.speaker,
+        )
+    return None

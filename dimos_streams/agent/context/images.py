@@ -1,0 +1,108 @@
+"""Pictures in what skills say: as files of the run, or as data URLs."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+from dimos_streams.agent.context.memo import Memo
+from dimos_streams.agent.models.protocol import ImagePart
+from dimos_streams.tool_stream.event import ToolEvent
+
+_MAX_BYTES = 5_000_000
+_CACHED = 16
+_MAX_DEPTH = 4
+_URL = "data:image/"
+_TYPES = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png"}
+_KEYS = frozenset({"picture", "pictures", "image", "images"})
+_logger = logging.getLogger(__name__)
+
+
+class Pictures:
+    """Finds the pictures of events: texts under ``picture``, ``image`` (or a list of them), anywhere in the data.
+
+    A text is the path of a JPEG or PNG file within the run's directory, or a data URL. Others are no pictures.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        """``directory`` is the run's; with None only data URLs count."""
+        self._directory = directory.resolve() if directory else None
+        self._loaded: OrderedDict[str, ImagePart | None] = OrderedDict()
+        self._names: Memo[ToolEvent, list[str]] = Memo(self._named_by)
+
+    def names(self, event: ToolEvent | None) -> list[str]:
+        """The pictures that an event brings, as paths and URLs."""
+        return self._names.of(event) if event is not None and event.data else []
+
+    def _named_by(self, event: ToolEvent) -> list[str]:
+        return [text for text in _texts(event.data) if text.startswith(_URL) or self._media_type(text)]
+
+    def load(self, name: str) -> ImagePart | None:
+        """The picture of that name; None, and a line in the log, if it can't be had."""
+        if name not in self._loaded:
+            self._loaded[name] = _from_url(name) if name.startswith(_URL) else self._from_file(name)
+            while len(self._loaded) > _CACHED:
+                self._loaded.popitem(last=False)
+        return self._loaded[name]
+
+    def _media_type(self, name: str) -> str | None:
+        return _TYPES.get(PurePath(name).suffix.lower()) if self._directory is not None and len(name) < 4096 else None
+
+    def _from_file(self, name: str) -> ImagePart | None:
+        assert self._directory is not None
+        try:
+            path = Path(name).resolve()
+            if not path.is_relative_to(self._directory) or path.stat().st_size > _MAX_BYTES:
+                _logger.warning("the picture %r is outside the run's directory, or too large", name[:200])
+                return None
+            return ImagePart(path.read_bytes(), self._media_type(name) or "image/jpeg")
+        except (OSError, ValueError) as error:
+            _logger.warning("the picture %r can't be read: %s", name[:200], error)
+            return None
+
+
+def without_urls(value: Any) -> Any:
+    """Data with a word in place of each picture's data URL, for texts."""
+    if isinstance(value, str):
+        return "[a picture]" if value.startswith(_URL) else value
+    if isinstance(value, Mapping):
+        return {key: without_urls(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_urls(part) for part in value]
+    return value
+
+
+def _from_url(text: str) -> ImagePart | None:
+    head, comma, body = text.partition(",")
+    if not comma or not head.endswith(";base64") or len(body) > _MAX_BYTES:
+        return None
+    try:
+        return ImagePart(base64.b64decode(body, validate=True), head.removeprefix("data:").removesuffix(";base64"))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _texts(data: Mapping[str, Any]) -> list[str]:
+    """The texts that may name pictures, in the order of the data."""
+    found: list[str] = []
+    _collect(data, 0, False, found)
+    return found
+
+
+def _collect(value: Any, depth: int, picture: bool, found: list[str]) -> None:
+    if isinstance(value, str):
+        if picture:
+            found.append(value)
+    elif depth > _MAX_DEPTH:
+        return
+    elif isinstance(value, dict | Mapping):
+        for key, part in value.items():
+            _collect(part, depth + 1, key in _KEYS, found)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            _collect(part, depth + 1, picture, found)

@@ -1,0 +1,85 @@
+"""Events as text for models and people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dimos_streams.agent.calls.canonical import shown
+from dimos_streams.agent.context.images import without_urls
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent, json_text
+
+
+def answer_text(event: ToolEvent) -> str:
+    """The event that answers a call, as the result of the model's tool call."""
+    if event.type == "close":
+        # What a skill says of its own failure reaches the model word for word.
+        known = event.outcome in (Outcome.COMPLETED, Outcome.FAILED)
+        return _ending(event) if known else f"{event.outcome}: {_ending(event)}"
+    return f"{_with_data(event)}\n(Call {event.call_id} goes on; what follows will be told.)"
+
+
+def news_head(event: ToolEvent) -> str:
+    """What news begin with, for people; a model is told where a text is from by the block around it."""
+    if event.type == "gap":
+        return "[gap] "
+    return f"[{event.skill}, call {event.call_id}, {event.outcome or event.type}] "
+
+
+def news_body(event: ToolEvent) -> str:
+    """An event of a call that was answered before."""
+    if event.type == "gap":
+        return f"Some events are lost: {event.text}"
+    return _ending(event) if event.type == "close" else _with_data(event)
+
+
+def own_text(event: AgentEvent) -> str:
+    """What the model is told of something that the operator has had done; empty for other events of the agent."""
+    data = event.data
+    if event.kind == EventKind.UNDO and data["phase"] == "end":
+        call = f"{shown(data['skill'], data.get('arguments', {}))} (call {data['call_id']})"
+        return f"The operator took a call back. {call} {_UNDONE[data['how']]}: {data['text']}"
+    if event.kind == EventKind.ABORT and data["phase"] == "end" and (event.missions or data["cancelled"]):
+        return _aborted(data)
+    return ""
+
+
+_UNDONE = {"undone": "is undone", "failed": "could not be undone", "impossible": "can't be undone"}
+
+
+def _aborted(data: Mapping[str, Any]) -> str:
+    """Nothing where there was nothing to abort."""
+    ended, unfinished = data.get("cancelled", ()), data.get("unfinished", ())
+    reason = f": {data['reason']}" if data["reason"] else ""
+    lines = [f"The operator has aborted everything{reason}. Do not take it up again unless you are asked to."]
+    if ended:
+        lines.append(f"Calls that were ended: {', '.join(ended)}.")
+    if unfinished:
+        lines.append(f"Calls that may still run: {', '.join(unfinished)}.")
+    return "\n".join(lines)
+
+
+def failed(event: ToolEvent) -> bool:
+    """Whether a call ended otherwise than as it was meant to."""
+    return event.outcome not in (None, Outcome.COMPLETED)
+
+
+def _ending(event: ToolEvent) -> str:
+    """The close's text and result; one of them where the text is but the (perhaps cut) form of the result."""
+    result = event.data.get("result")
+    if result is None:
+        return event.text
+    whole = result if isinstance(result, str) else json_text(result)
+    if whole.startswith(event.text):
+        return result if isinstance(result, str) else _json(result)
+    return f"{event.text}\nresult: {_json(result)}"
+
+
+def _with_data(event: ToolEvent) -> str:
+    return f"{event.text}\ndata: {_json(dict(event.data))}" if event.data else event.text
+
+
+def _json(value: Any) -> str:
+    return json_text(without_urls(value))

@@ -1,0 +1,202 @@
+"""Results as models see them: large ones shortened, old ones masked, all kept whole for a while."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dimos_streams.agent.context.images import Pictures
+from dimos_streams.agent.context.memo import Memo
+from dimos_streams.agent.models.protocol import AssistantMessage, Message, ToolResultMessage, UserMessage
+from dimos_streams.errors import SkillError
+
+READ_RESULT = "read_result"
+_REMEMBERED = 1000
+_AROUND = 200
+
+
+class ResultSettings(BaseModel):
+    """Of what models see of results."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_characters: int = Field(default=8000, ge=200)
+    """Longer results are shortened to so many, the note about the rest excluded."""
+    masked_after: int | None = Field(default=20, ge=1)
+    """A result that is older than so many answers of the model is replaced by a note; None keeps all."""
+    masked_above: int = Field(default=400, ge=0)
+    """Shorter results than this are never masked."""
+    images: int = Field(default=4, ge=0)
+    """So many of the newest pictures are shown; older ones are only mentioned."""
+    store_bytes: int = Field(default=32_000_000, ge=1)
+    """Whole results that are kept, the newest."""
+
+
+class ResultStore:
+    """Whole texts by reference, bounded in bytes; the oldest go first. The same text has the same reference."""
+
+    def __init__(self, capacity_bytes: int = 32_000_000) -> None:
+        self._capacity = capacity_bytes
+        self._texts: OrderedDict[str, str] = OrderedDict()
+        self._references: dict[str, str] = {}
+        self._numbers = itertools.count(1)
+        self._bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """How much is kept."""
+        return self._bytes
+
+    def put(self, text: str) -> str:
+        """Keep a text; its reference."""
+        known = self._references.get(text)
+        if known is not None:
+            self._texts.move_to_end(known)
+            return known
+        reference = f"result-{next(self._numbers)}"
+        self._texts[reference] = text
+        self._references[text] = reference
+        self._bytes += _size(text)
+        while self._bytes > self._capacity and len(self._texts) > 1:
+            _, gone = self._texts.popitem(last=False)
+            del self._references[gone]
+            self._bytes -= _size(gone)
+        return reference
+
+    def __contains__(self, reference: str) -> bool:
+        return reference in self._texts
+
+    def get(self, reference: str) -> str:
+        """The whole text. Raises ``SkillError`` if it is not kept (any more)."""
+        if reference not in self._texts:
+            kept = f"{next(iter(self._texts))} to {next(reversed(self._texts))}" if self._texts else "none"
+            raise SkillError(f"no result is kept as {reference!r} (kept: {kept}); older ones are forgotten")
+        return self._texts[reference]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shortened:
+    """Where the whole of a shortened text is."""
+
+    reference: str
+    characters: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Masked:
+    """What stands for an old message, and where the whole of it is."""
+
+    instead: ToolResultMessage | UserMessage
+    reference: str
+
+
+class ResultPipeline:
+    """Shapes results for one conversation. See ``Results``."""
+
+    def __init__(
+        self, store: ResultStore, settings: ResultSettings | None = None, pictures: Pictures | None = None
+    ) -> None:
+        """``store`` may be shared; without ``pictures`` models see none."""
+        self._store = store
+        self._pictures = pictures
+        self._settings = settings or ResultSettings()
+        self._shortened: OrderedDict[str, _Shortened] = OrderedDict()
+        self._masked: Memo[ToolResultMessage | UserMessage, _Masked] = Memo(self._mask)
+
+    def shorten(self, text: str, *, skill: str, call_id: str = "", is_error: bool = False) -> str:
+        """See ``Results``: head and tail, how much is left out, and the reference to the whole."""
+        limit = self._settings.max_characters
+        if is_error or len(text) <= limit:
+            return text
+        reference = self._store.put(text)
+        head, tail = text[: limit * 3 // 4], text[-(limit // 4) :]
+        left_out = len(text) - len(head) - len(tail)
+        note = (
+            f"[{left_out} of {len(text)} characters of what {skill} gave are left out here; "
+            f"{READ_RESULT}(reference={reference!r}, offset={len(head)}) reads on]"
+        )
+        shortened = f"{head}\n{note}\n{tail}"
+        self._shortened[shortened] = _Shortened(reference, len(text))
+        while len(self._shortened) > _REMEMBERED:
+            self._shortened.popitem(last=False)
+        return shortened
+
+    def mask(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """See ``Results``."""
+        masked = list(messages)
+        after = self._settings.masked_after
+        answers = images = 0
+        for index in range(len(masked) - 1, -1, -1):
+            message = masked[index]
+            if isinstance(message, AssistantMessage):
+                answers += 1
+                continue
+            if not isinstance(message, ToolResultMessage | UserMessage):
+                continue
+            if after is not None and answers > after and self._may_go(message):
+                masked[index] = self._instead_of(message)
+            elif message.event is not None:
+                message = masked[index] = self._with_images(message, self._settings.images - images)
+                images += len(message.images)
+        return tuple(masked)
+
+    def _may_go(self, message: ToolResultMessage | UserMessage) -> bool:
+        """Results and news of calls that are long enough; neither errors nor an operator's words."""
+        if len(message.text) <= self._settings.masked_above:
+            return False
+        if isinstance(message, ToolResultMessage):
+            return not message.is_error
+        return message.event is not None and message.event.data.get("outcome", "completed") == "completed"
+
+    def _instead_of(self, message: ToolResultMessage | UserMessage) -> ToolResultMessage | UserMessage:
+        """What stands for a message that is old: the same for the same message, as long as its whole is kept."""
+        masked = self._masked.of(message)
+        return masked.instead if masked.reference in self._store else self._masked.again(message).instead
+
+    def _mask(self, message: ToolResultMessage | UserMessage) -> _Masked:
+        known = self._shortened.get(message.text)
+        reference = known.reference if known else self._store.put(message.text)
+        characters = known.characters if known else len(message.text)
+        name = message.name if isinstance(message, ToolResultMessage) else "a message"
+        note = f"[old result of {name}, {characters} characters: {READ_RESULT}(reference={reference!r}) shows it]"
+        return _Masked(replace(message, text=note, images=()), reference)
+
+    def _with_images(self, message: ToolResultMessage | UserMessage, room: int) -> ToolResultMessage | UserMessage:
+        """The message with the pictures that its event brings, at most ``room``; it tells of those left out."""
+        names = self._pictures.names(message.event) if self._pictures is not None else []
+        if self._pictures is None or not names:
+            return message
+        loaded = [self._pictures.load(name) for name in names[: max(0, room)]]
+        left_out = len(names) - len(loaded)
+        note = f"\n[{left_out} picture{'s' if left_out > 1 else ''} not shown any more]" if left_out else ""
+        images = tuple(image for image in loaded if image is not None)
+        return replace(message, text=f"{message.text}{note}", images=images)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def read_part(text: str, *, offset: int, length: int, search: str = "") -> str:
+    """A part of a text with where it is; with ``search`` the part around each place where that occurs."""
+    if not search:
+        part = text[offset : offset + length]
+        end = offset + len(part)
+        more = f"; more from offset {end}" if end < len(text) else "; that is the end"
+        return f"[characters {offset} to {end} of {len(text)}{more}]\n{part}"
+    found: list[str] = []
+    place, room = text.lower().find(search.lower(), offset), length
+    while place >= 0 and room > 0:
+        begin = max(0, place - _AROUND)
+        part = text[begin : place + len(search) + _AROUND][:room]
+        found.append(f"[at {place}]\n{part}")
+        room -= len(part)
+        place = text.lower().find(search.lower(), place + len(search) + _AROUND)
+    if not found:
+        return f"[{search!r} does not occur from offset {offset} on, in {len(text)} characters]"
+    more = f"\n[more from offset {place}]" if place >= 0 else ""
+    return "\n".join(found) + more

@@ -1,0 +1,117 @@
+"""What of a conversation goes first when it has to become shorter.
+
+The oldest goes first, an answer of the model only with the results of the calls that it asked for. What stays is the
+newest of all, the operator's words since the last answer that asked for nothing more, and, where there are none, the
+newest words with the answer that closed them. Where nothing else is left, the middles of long texts go.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from dimos_streams.agent.models.protocol import AssistantMessage, Message, ToolResultMessage, UserMessage
+
+Messages = Sequence[Message | None]
+"""None for what models don't see."""
+
+_SHORTEST = 500
+"""Texts of so many characters are left as they are."""
+
+
+def is_final(message: Message | None) -> bool:
+    """Whether it is an answer after which nothing of what came before is left to do."""
+    return isinstance(message, AssistantMessage) and not message.tool_calls
+
+
+def are_words(message: Message | None) -> bool:
+    """Whether somebody has ordered something with it."""
+    return isinstance(message, UserMessage) and message.event is None
+
+
+def expendable(messages: Messages, size: Callable[[range], int], goal: int) -> set[int]:
+    """The indexes of what goes, so that what is left has no more than ``goal``, or as little as the rule allows."""
+    units = _units(messages)
+    left = sum(map(size, units))
+    kept = _kept(messages, units)
+    gone: list[range] = []
+    for number, unit in enumerate(units):
+        if number in kept:
+            continue
+        # What is left begins with what was said, not with an answer to what has gone.
+        headless = gone and number < min(kept) and isinstance(messages[unit.start], AssistantMessage)
+        if left <= goal and not headless:
+            break
+        gone.append(unit)
+        left -= size(unit)
+    return set(itertools.chain.from_iterable(gone))
+
+
+def halved(messages: Messages) -> list[Message | None] | None:
+    """The messages with about half of their text, None if they can't become shorter."""
+    sizes = [_size(message) for message in messages]
+    gone = expendable(messages, lambda unit: sum(sizes[unit.start : unit.stop]), sum(sizes) // 2)
+    if any(messages[index] is not None for index in gone):
+        return [None if index in gone else message for index, message in enumerate(messages)]
+    longest = max((_longest(message) for message in messages), default=0)
+    if longest <= _SHORTEST:
+        return None
+    limit = max(_SHORTEST, longest // 2)
+    return [message if _longest(message) <= limit else _cut(message, limit) for message in messages]
+
+
+def _units(messages: Messages) -> list[range]:
+    """What belongs together, oldest first: an answer and the results of its calls; anything else is by itself. What
+    models don't see goes with what came before it."""
+    heads = (index for index, message in enumerate(messages) if message is not None and not _is_result(message))
+    starts = list(dict.fromkeys((0, *heads)))
+    return [range(start, end) for start, end in itertools.pairwise((*starts, len(messages)))]
+
+
+def _kept(messages: Messages, units: Sequence[range]) -> set[int]:
+    """The numbers of the units that stay."""
+    last = len(units) - 1
+    closed = (number for number in range(last - 1, -1, -1) if is_final(messages[units[number].start]))
+    newest = range(next(closed, -1) + 1, len(units))
+    return {last, *_newest_words(messages, units), *(n for n in newest if are_words(messages[units[n].start]))}
+
+
+def _newest_words(messages: Messages, units: Sequence[range]) -> Iterator[int]:
+    """The operator's newest words, and the answer that closed them."""
+    numbers = range(len(units))
+    words = max((number for number in numbers if are_words(messages[units[number].start])), default=None)
+    if words is None:
+        return
+    yield words
+    yield from itertools.islice((n for n in numbers[words:] if is_final(messages[units[n].start])), 1)
+
+
+def _is_result(message: Message) -> bool:
+    return isinstance(message, ToolResultMessage)
+
+
+def _size(message: Message | None) -> int:
+    if message is None:
+        return 0
+    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+    return len(message.text) + sum(len(call.name) + len(call.arguments) for call in calls)
+
+
+def _longest(message: Message | None) -> int:
+    if message is None:
+        return 0
+    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+    return max(len(message.text), *(len(call.arguments) for call in calls), 0)
+
+
+def _cut(message: Message | None, limit: int) -> Message | None:
+    if isinstance(message, AssistantMessage):
+        calls = tuple(
+            call if len(call.arguments) <= limit else replace(call, arguments="{}") for call in message.tool_calls
+        )
+        message = replace(message, tool_calls=calls)
+    if message is None or len(message.text) <= limit:
+        return message
+    head, tail = message.text[: limit // 2], message.text[-(limit // 4) :]
+    return replace(message, text=f"{head}\n[{len(message.text) - len(head) - len(tail)} characters left out]\n{tail}")

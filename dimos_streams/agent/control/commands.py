@@ -1,0 +1,84 @@
+"""What operators ask of the loop that takes it some time, and what they get back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.control.undo import Undone
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.errors import SkillError
+from dimos_streams.operator.messages import HoldView
+
+R = TypeVar("R")
+
+
+class AbortReport(HoldView):
+    """What an abort did, and what the velocity gates said while the calls ended."""
+
+    reason: str
+    missions: tuple[str, ...]
+    """Those that it ended."""
+    cancelled: tuple[str, ...]
+    """Ids of the calls that were open."""
+    unfinished: tuple[str, ...]
+    """Those that were given up, now or before: they may still run, and the agent stays paused."""
+    stays_paused: bool = False
+    """Whether the operator had paused the agent before: only a ``resume`` ends that."""
+    undone: tuple[Undone, ...] = ()
+    """What was taken back, and what could not be; newest first."""
+
+    def __str__(self) -> str:
+        missions, calls = len(self.missions), len(self.cancelled)
+        ended = f"{missions} mission{'s'[: missions != 1]}, {calls} call{'s'[: calls != 1]}"
+        lines = [f"aborted: {ended}; the robot {'is' if self.unfinished else 'was'} {super().__str__()}"]
+        if self.unfinished:
+            lines.append(f"may still run: {', '.join(self.unfinished)}; the agent stays paused")
+        elif self.stays_paused:
+            lines.append("the agent stays paused: `resume` ends that")
+        return "\n".join([*lines, *map(str, self.undone)])
+
+
+def _future() -> asyncio.Future[R]:
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass(eq=False, slots=True)
+class Command(Generic[R]):
+    """Something that the loop is asked to do. ``done`` is always answered, at the latest when the loop ends."""
+
+    done: asyncio.Future[R] = field(default_factory=_future, kw_only=True)
+
+    def finish(self, result: R) -> None:
+        """Tell who asked."""
+        if not self.done.done():
+            self.done.set_result(result)
+
+    def give_up(self) -> None:
+        """The loop ends first."""
+        if not self.done.done():
+            self.done.set_exception(SkillError("the agent is stopping"))
+            self.done.exception()  # perhaps nobody waits any more
+
+
+@dataclass(eq=False, slots=True)
+class Abort(Command[AbortReport]):
+    """End everything."""
+
+    reason: str
+    rollback: bool
+    missions: tuple[Mission, ...]
+    calls: tuple[OpenCall, ...]
+    """Those that were open when it was asked for."""
+    on_end: list[Callable[[AbortReport], None]] = field(default_factory=list)
+    """Told at its end, before anything else may begin."""
+
+
+@dataclass(eq=False, slots=True)
+class Undo(Command[list[Undone]]):
+    """Take back the newest ``count`` calls, None for all."""
+
+    count: int | None

@@ -1,0 +1,173 @@
+"""The operator's hand on the loop: pause, resume, one call at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.agent.policies.gates.base import CallRequest, Emit
+from dimos_streams.agent.record.agent_events import EventKind
+
+
+class Mode(enum.StrEnum):
+    """How calls may begin. An operator may go from each mode to each other, at any time."""
+
+    RUNNING = "running"
+    """At once."""
+    PAUSED = "paused"
+    """Not at all; nor do turns and iterations begin. The robot is held still."""
+    STEPPING = "stepping"
+    """One by one, each when the operator has seen it and lets it go."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCall:
+    """A call that an operator sees waiting."""
+
+    skill: str
+    arguments: Mapping[str, Any]
+    tool_call_id: str
+    parent: str
+    """The call whose skill asks for it, empty where the model asks itself."""
+    future: asyncio.Future[None]
+
+
+class Control:
+    """Lets calls begin, or wait: in the order in which they came, none for ever once the mode allows it.
+
+    ``on_change`` hears of each change that may let something go on.
+    """
+
+    def __init__(self, emit: Emit, on_change: Callable[[], None] = lambda: None) -> None:
+        self._emit = emit
+        self._on_change = on_change
+        self._mode = Mode.RUNNING
+        self._calls: list[WaitingCall] = []
+        self._resumed: list[asyncio.Future[None]] = []
+        self._typing_until = 0.0
+
+    @property
+    def mode(self) -> Mode:
+        """Now."""
+        return self._mode
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing may begin."""
+        return self._mode is Mode.PAUSED
+
+    @property
+    def waiting(self) -> tuple[WaitingCall, ...]:
+        """Calls that wait for the operator, oldest first."""
+        return tuple(self._calls)
+
+    def pause(self, reason: str = "") -> bool:
+        """Begin nothing from now on; False if that was so already."""
+        return self._enter(Mode.PAUSED, EventKind.PAUSE, reason=reason)
+
+    def resume(self) -> bool:
+        """Let everything go on, and end step mode; False if nothing was held."""
+        return self._enter(Mode.RUNNING, EventKind.RESUME)
+
+    def step_mode(self) -> bool:
+        """Let calls begin only by ``step``; False if that was so already."""
+        return self._enter(Mode.STEPPING, EventKind.STEP, phase="on")
+
+    def step(self) -> WaitingCall | None:
+        """Let the oldest waiting call go, and no other; enters step mode. None if there was none.
+
+        A step is for a call that the operator has seen: it is not kept for one that comes later.
+        """
+        self.step_mode()
+        for call in self._calls:
+            if not call.future.done():
+                call.future.set_result(None)
+                self._emit(EventKind.STEP, (), phase="go", skill=call.skill, tool_call_id=call.tool_call_id)
+                return call
+        return None
+
+    async def permit(self, request: CallRequest) -> None:
+        """Wait until a call may begin."""
+        await self.permit_call(
+            request.skill.name, request.arguments, request.tool_call_id, request.missions, request.parent
+        )
+
+    async def permit_call(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        tool_call_id: str = "",
+        missions: tuple[str, ...] = (),
+        parent: str = "",
+    ) -> None:
+        """The same for what is no skill."""
+        if self._mode is Mode.RUNNING:
+            return
+        call = WaitingCall(skill, arguments, tool_call_id, parent, asyncio.get_running_loop().create_future())
+        if self._mode is Mode.STEPPING:
+            self._show(call, missions)
+        self._calls.append(call)
+        try:
+            await call.future
+        finally:
+            self._calls.remove(call)
+
+    async def unpaused(self) -> None:
+        """Wait while paused. When it returns, nothing is, until the caller awaits something."""
+        while self.paused:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._resumed.append(future)
+            try:
+                await future
+            finally:
+                self._resumed.remove(future)
+
+    def typing(self, for_s: float) -> None:
+        """The operator is in the middle of a sentence: no turn begins for so long, or until it was said."""
+        self._typing_until = clock.monotonic() + for_s
+        asyncio.get_running_loop().call_later(for_s, self._on_change)
+
+    def typed(self) -> None:
+        """The sentence was said."""
+        self._typing_until = 0.0
+        self._on_change()
+
+    def may_begin_turn(self) -> bool:
+        """Whether the loop, if it is idle, may take what waits."""
+        return not self.paused and clock.monotonic() >= self._typing_until
+
+    def _enter(self, mode: Mode, kind: EventKind, **data: Any) -> bool:
+        if mode is self._mode:
+            return False
+        was, self._mode = self._mode, mode
+        self._emit(kind, (), was=was.value, **data)
+        if mode is Mode.STEPPING:
+            for call in self._calls:
+                self._show(call, ())
+        if mode is Mode.RUNNING:
+            _let_go([call.future for call in self._calls])
+        if mode is not Mode.PAUSED:
+            _let_go(self._resumed)
+        self._on_change()
+        return True
+
+    def _show(self, call: WaitingCall, missions: tuple[str, ...]) -> None:
+        self._emit(
+            EventKind.STEP,
+            missions,
+            phase="waits",
+            skill=call.skill,
+            arguments=dict(call.arguments),
+            tool_call_id=call.tool_call_id,
+            parent=call.parent,
+        )
+
+
+def _let_go(futures: list[asyncio.Future[None]]) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_result(None)

@@ -1,0 +1,189 @@
+"""The agent's hold on its robot: told to the velocity gates, and believed only when they have said that they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+
+from dimos_streams import clock
+from dimos_streams.agent.policies.gates.base import Emit
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.holding import HOLD_PERIOD_S, GateState, gate_state
+from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.operator.messages import GateNotHeld, HoldView
+from dimos_streams.tool_stream.directory import ModuleDirectory, ModuleView
+
+HOLD_VALID_S = 15.0
+"""A hold outlives its agent for so long: a process that died is restarted within it, and holds again."""
+RELEASES = 5
+"""How often the end of a hold is told, every ``HOLD_PERIOD_S``: any datagram may get lost."""
+_MAX_GATES = 50
+
+
+class RobotHold:
+    """Holds the robot of one agent while it is wanted to be still, and knows which gates confirm that.
+
+    The gates are those that were heard of in the agent's namespace; an agent in none is responsible for all.
+    """
+
+    def __init__(
+        self,
+        agent: str,
+        *,
+        why: Callable[[], str],
+        emit: Emit,
+        on_change: Callable[[], None],
+        directory: ModuleDirectory | None,
+        bound_s: float,
+    ) -> None:
+        """``why`` says why the robot has to be still, empty if it does not; after ``changed`` it is asked again.
+
+        ``on_change`` hears when ``shown`` is different. Each gate has ``bound_s`` to confirm. Without a ``directory``
+        there are none.
+        """
+        self._agent = agent
+        self._namespace = agent[: agent.rfind("/") + 1]
+        self._why = why
+        self._emit = emit
+        self._on_change = on_change
+        self._directory = directory
+        self._bound_s = bound_s
+        self._changed = asyncio.Event()
+        self._heard = asyncio.Event()
+        self._began: float | None = None
+        self._number = 0
+        self._instances: dict[str, str] = {}
+        """Of the gates: no message that is damaged makes one of them none."""
+        self._told: HoldView | None = None
+        self.shown: HoldView | None = None
+        """What the gates say of the present hold; None without one, and while they may still be about to confirm."""
+
+    def changed(self) -> None:
+        """Whether the robot has to be still may be different."""
+        self._changed.set()
+        self._look()
+
+    async def run(self, publish: Callable[[Hold], None]) -> None:
+        """Tell the gates, at once and again and again, until cancelled."""
+        releases = 0
+        with self._listening():
+            while True:
+                self._changed.clear()
+                holding = bool(self._why())
+                if holding or releases:
+                    publish(self.message(holding))
+                releases = RELEASES if holding else max(0, releases - 1)
+                self._look()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(HOLD_PERIOD_S if holding or releases else None):
+                        await self._changed.wait()
+
+    def message(self, holding: bool) -> Hold:
+        """The next message to the gates."""
+        self._number += 1
+        return Hold(
+            utime=clock.utime(),
+            source=self._agent,
+            seq=self._number,
+            hold=holding,
+            valid_s=HOLD_VALID_S,
+            reason=self._why(),
+        )
+
+    async def confirmed(self) -> HoldView:
+        """What the gates say of the present hold: once all confirm it, or when their time is over."""
+        began = self._began if self._began is not None else clock.monotonic()
+        while True:
+            self._heard.clear()
+            view = self._view(began)
+            rest_s = began + self._bound_s - clock.monotonic()
+            if view.confirmed or not view.not_held or rest_s <= 0 or not self._why():
+                return view
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(rest_s):
+                    await self._heard.wait()
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[None]:
+        def hear(status: object) -> None:
+            self._heard.set()
+            self._look()
+
+        end = self._directory.listen(hear) if self._directory is not None else lambda: None
+        try:
+            yield
+        finally:
+            end()
+
+    def _look(self) -> None:
+        """Compare what the gates say with what was said of it last."""
+        now = clock.monotonic()
+        if not self._why():
+            self._began, self._told, shown = None, None, None
+        else:
+            self._began = began = now if self._began is None else self._began
+            shown = self._view(began)
+            in_time = self._told is None and now - began < self._bound_s
+            if self._directory is None or (in_time and not shown.confirmed):
+                shown = None
+        if shown != self.shown:
+            self.shown = shown
+            self._on_change()
+        if shown is not None and not _says_the_same(shown, self._told):
+            self._told = shown
+            self._emit(
+                EventKind.HOLD, (), text=f"the robot is {shown}", **shown.model_dump(mode="json", exclude_none=True)
+            )
+
+    def _view(self, since: float = -math.inf) -> HoldView:
+        """What the gates say now; what they said before ``since`` does not count."""
+        held: list[str] = []
+        not_held: list[GateNotHeld] = []
+        for module, state in self._gates():
+            problem = self._problem_of(module, state, since)
+            if problem is None:
+                held.append(module.name)
+            else:
+                not_held.append(problem)
+        return HoldView(held=tuple(held[:_MAX_GATES]), not_held=tuple(not_held[:_MAX_GATES]))
+
+    def _gates(self) -> Iterator[tuple[ModuleView, GateState]]:
+        """Who has ever said since its start that it is a gate of this robot, with what it says now."""
+        for module in self._directory.modules() if self._directory is not None else ():
+            if not module.name.startswith(self._namespace):
+                continue
+            state = gate_state(module.state)
+            if state is not None:
+                self._instances[module.name] = module.instance
+            if self._instances.get(module.name) == module.instance:
+                yield module, state or GateState(listens=False, still=False)
+
+    def _problem_of(self, module: ModuleView, state: GateState, since: float) -> GateNotHeld | None:
+        if not module.alive or clock.monotonic() - module.age_s < since:
+            return GateNotHeld(gate=module.name, problem="silent", text=_silence(module.age_s))
+        if not state.listens:
+            return GateNotHeld(gate=module.name, problem="deaf", text="it does not listen to /hold")
+        if self._agent not in state.holds:
+            others = f", only for {', '.join(state.holds)}" if state.holds else ""
+            return GateNotHeld(
+                gate=module.name, problem="not_holding", text=f"it does not hold for {self._agent}{others}"
+            )
+        if not state.still:
+            return GateNotHeld(gate=module.name, problem="moving", text="it holds skills, but the base is driven")
+        return None
+
+
+def _silence(age_s: float) -> str:
+    """Coarse, so that not every moment has a text of its own."""
+    return f"it has been silent for {f'{age_s:.0f}' if age_s < 10 else 'more than 10'} s"
+
+
+def _says_the_same(one: HoldView, other: HoldView | None) -> bool:
+    """Apart from the texts."""
+    if other is None or one.held != other.held:
+        return False
+    return [(gate.gate, gate.problem) for gate in one.not_held] == [
+        (gate.gate, gate.problem) for gate in other.not_held
+    ]

@@ -1,0 +1,206 @@
+"""What the agent has done, and how it is taken back: newest first, past failures."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from dimos_streams import clock
+from dimos_streams.agent.calls.call_manager import CallManager
+from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.policies.gates.base import Emit
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.errors import SkillError
+from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.gateway import OfferedSkill
+
+_LOOK_S = 0.5
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class Deed:
+    """A call that was begun, with what taking it back needs."""
+
+    call_id: str
+    skill: str
+    arguments: Mapping[str, Any]
+    undo: str = ""
+    """The skill that takes it back, or empty."""
+    reversible: bool = True
+    missions: tuple[str, ...] = ()
+    result: Any = None
+
+
+class Undone(BaseModel):
+    """What became of one call that was to be taken back."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    call_id: str
+    skill: str
+    arguments: dict[str, Any]
+    how: Literal["undone", "failed", "impossible"]
+    text: str
+    """What the undoing skill said, or why it can't be undone."""
+
+    def __str__(self) -> str:
+        return f"{self.skill} (call {self.call_id}): {self.how}: {self.text}"
+
+
+class UndoJournal:
+    """The newest ``capacity`` calls that have changed the world; made of the agent's events, so it outlives it."""
+
+    def __init__(self, capacity: int = 200) -> None:
+        self._deeds: deque[Deed] = deque(maxlen=capacity)
+
+    @property
+    def deeds(self) -> tuple[Deed, ...]:
+        """Oldest first."""
+        return tuple(self._deeds)
+
+    def apply(self, event: AgentEvent) -> None:
+        """Take in what an event says of calls."""
+        data = event.data
+        if event.kind == EventKind.CALL_OPEN and not data.get("senses"):
+            self._deeds.append(
+                Deed(
+                    call_id=data["call_id"],
+                    skill=data["skill"],
+                    arguments=data["arguments"],
+                    undo=data.get("undo", ""),
+                    reversible=data.get("reversible", True),
+                    missions=event.missions,
+                )
+            )
+        elif event.kind == EventKind.UNDO and data.get("phase") == "end":
+            self._remove(data["call_id"])
+        elif event.kind in (EventKind.NEWS, EventKind.RESULT):
+            self._take_result(data.get("event"))
+
+    def newest(self, count: int | None, missions: Iterable[str] | None = None) -> list[Deed]:
+        """The newest ``count``, or all; of some missions only, where they are given. Newest first."""
+        wanted = None if missions is None else set(missions)
+        found = [deed for deed in reversed(self._deeds) if wanted is None or wanted & set(deed.missions)]
+        return found[:count]
+
+    def _take_result(self, event: Mapping[str, Any] | None) -> None:
+        if not event or event.get("type") != "close":
+            return
+        for deed in reversed(self._deeds):
+            if deed.call_id == event["call_id"]:
+                deed.result = event["data"].get("result")
+                return
+
+    def _remove(self, call_id: str) -> None:
+        for deed in self._deeds:
+            if deed.call_id == call_id:
+                self._deeds.remove(deed)
+                return
+
+
+class Undoing:
+    """Takes calls back."""
+
+    def __init__(
+        self,
+        calls: CallManager,
+        emit: Emit,
+        *,
+        settle_s: float,
+        timeout_s: float,
+        held: Callable[[Deed], bool] = lambda deed: False,
+    ) -> None:
+        """``settle_s`` is for a call that still runs, ``timeout_s`` for each call that takes one back.
+
+        ``held`` is whether the robot is held still though it has to move to take a call back: that does not begin
+        then, and time stands still for what has begun.
+        """
+        self._calls = calls
+        self._held = held
+        self._emit = emit
+        self._settle_s = settle_s
+        self._timeout_s = timeout_s
+        self._running: frozenset[str] = frozenset()
+        self.done: list[Undone] = []
+        """So far."""
+
+    async def end(self, deeds: Iterable[Deed]) -> None:
+        """End those calls that still run, all at once: before the first of them is taken back."""
+        wanted = {deed.call_id for deed in deeds}
+        ending = [call for call in self._calls.open if call.call_id in wanted]
+        left = await self._calls.end(ending, "it is undone", bound_s=self._settle_s)
+        self._running = frozenset(call.call_id for call in left)
+
+    async def undo(self, deeds: Iterable[Deed], skills: Mapping[str, OfferedSkill]) -> None:
+        """Take calls back in the order given, after ``end``. ``skills`` are those offered now."""
+        for deed in deeds:
+            self._emit(EventKind.UNDO, deed.missions, phase="start", call_id=deed.call_id, skill=deed.skill)
+            how, text = await self._undo_one(deed, skills)
+            self._emit(
+                EventKind.UNDO,
+                deed.missions,
+                phase="end",
+                call_id=deed.call_id,
+                skill=deed.skill,
+                arguments=dict(deed.arguments),
+                how=how,
+                text=text,
+            )
+            self.done.append(
+                Undone(call_id=deed.call_id, skill=deed.skill, arguments=dict(deed.arguments), how=how, text=text)
+            )
+
+    async def _undo_one(
+        self, deed: Deed, skills: Mapping[str, OfferedSkill]
+    ) -> tuple[Literal["undone", "failed", "impossible"], str]:
+        if deed.call_id in self._running:
+            return "failed", "it still runs"
+        if not deed.reversible:
+            return "impossible", "what it did can't be taken back"
+        if not deed.undo:
+            return "impossible", "it declares no undo"
+        arguments = {"arguments": dict(deed.arguments), "result": deed.result}
+        offered = skills.get(deed.undo)
+        if self._held(deed):
+            return "failed", "it needs motion, and the robot is held still"
+        if offered is not None and "call_id" in offered.parameters.get("properties", {}):
+            arguments["call_id"] = deed.call_id
+        try:
+            call = await self._calls.start(deed.undo, arguments, silent=True)
+        except SkillError as error:
+            return "failed", str(error)
+        return await self._ended(call, deed)
+
+    async def _ended(self, call: OpenCall, deed: Deed) -> tuple[Literal["undone", "failed"], str]:
+        try:
+            await self._closed(call, deed)
+        except TimeoutError:
+            await self._calls.end([call], "undoing took too long", bound_s=self._settle_s)
+            return "failed", f"{call.skill} took longer than {self._timeout_s:g} s"
+        except BaseException:
+            self._calls.end_soon([call], "undoing was aborted", bound_s=self._settle_s)
+            raise
+        close = call.close
+        if close is None or close.outcome is not Outcome.COMPLETED:
+            return "failed", close.text if close else "it vanished"
+        return "undone", close.text
+
+    async def _closed(self, call: OpenCall, deed: Deed) -> None:
+        """Wait for its close. Raises ``TimeoutError``."""
+        rest_s = self._timeout_s
+        while not call.closed.is_set():
+            if rest_s <= 0:
+                raise TimeoutError
+            began, held = clock.monotonic(), self._held(deed)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(rest_s, _LOOK_S)):
+                    await call.closed.wait()
+            if not held:
+                rest_s -= clock.monotonic() - began

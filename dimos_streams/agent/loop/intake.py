@@ -1,0 +1,89 @@
+"""Messages on their way from the queue into the record."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from dimos_streams.agent.context.render import failed, news_body, news_head
+from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.missions.message_queue import CallNews, Notice, OperatorWords, QueueItem
+from dimos_streams.agent.missions.mission import Mission, ids, note_failure
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.tool_stream.event import Outcome
+
+
+def close(parts: LoopParts, missions: Sequence[Mission], reason: str, label: str = "") -> None:
+    """Answer for the model what it will not answer: no later turn may take it up again."""
+    text = f"[{label or reason}; nothing more is done about this]"
+    parts.events.emit(EventKind.ANSWER, ids(missions), text=text, finish=reason, tool_calls=[])
+
+
+class Intake:
+    """Records what a loop takes from its queue, each message once, in order."""
+
+    def __init__(self, parts: LoopParts, agent: str) -> None:
+        self._parts = parts
+        self._agent = agent
+        self._unrecorded: deque[QueueItem] = deque()
+
+    def oldest_place(self) -> int | None:
+        """The place of the oldest message that was taken and is not in the record yet."""
+        if not self._unrecorded:
+            return None
+        places = (item.place for item in self._unrecorded if isinstance(item, CallNews))
+        return min((place for place in places if place), default=None)
+
+    def record(self, items: Sequence[QueueItem]) -> None:
+        """Record messages. Progress goes into the conversation only: nothing but the newest of it matters."""
+        self._unrecorded.extend(items)
+        while self._unrecorded:
+            item = self._unrecorded[0]
+            if isinstance(item, OperatorWords) and item.withdrawn:
+                self._note_withdrawn(item)
+            elif isinstance(item, OperatorWords):
+                whose = {} if item.speaker == "operator" else {"speaker": item.speaker}
+                self._parts.events.emit(EventKind.WORDS, ids(item.missions), text=item.text, **whose)
+            elif isinstance(item, Notice):
+                self._record_notice(item)
+            elif item.event.type == "progress":
+                self._record_progress(item)
+            else:
+                self._record_news(item)
+            self._unrecorded.popleft()
+
+    def _note_withdrawn(self, words: OperatorWords) -> None:
+        """For people only: a model would carry out what it finds unanswered, whoever speaks to it next."""
+        text = f"not heard any more ({words.missions[0].ended}): {words.text}"
+        self._parts.events.emit(EventKind.NOTE, ids(words.missions), text=text)
+
+    def _record_notice(self, item: Notice) -> None:
+        if not item.text:
+            return
+        self._parts.events.emit(EventKind.NEWS, ids(item.missions), text=item.text, skill="agent")
+
+    def _record_progress(self, item: CallNews) -> None:
+        event = item.event
+        self._parts.conversation.add(
+            "progress",
+            event.text,
+            skill=event.skill,
+            call_id=event.call_id,
+            event=event,
+            missions=frozenset(ids(item.missions)),
+        )
+
+    def _record_news(self, item: CallNews) -> None:
+        event, body = item.event, news_body(item.event)
+        if failed(event) and event.outcome is not Outcome.CANCELLED:
+            note_failure(item.missions, event.skill, event.text)
+        body = self._parts.results.shorten(body, skill=event.skill, call_id=event.call_id, is_error=failed(event))
+        self._parts.events.emit(
+            EventKind.NEWS,
+            ids(item.missions),
+            text=f"{news_head(event)}{body}",
+            skill=event.skill,
+            call_id=event.call_id,
+            event=event.to_dict(),
+            is_error=failed(event),
+        )

@@ -1,0 +1,182 @@
+"""One answer of the model: received piece by piece, told as it comes."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+
+from dimos_streams import clock
+from dimos_streams.agent.missions.limits import LoopSettings
+from dimos_streams.agent.models.protocol import (
+    Cut,
+    Finish,
+    Model,
+    ModelDelta,
+    ModelRequest,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+    Usage,
+)
+from dimos_streams.agent.models.token_estimate import estimated_usage
+from dimos_streams.agent.models.tool_call_assembler import MAX_CALLS, AssembledCall, ToolCallAssembler
+from dimos_streams.agent.policies.gates.base import Emit
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.client.iterators import closing
+from dimos_streams.text import TextJoiner, well_formed
+
+CUT = "cut"
+CAPPED = "too_long"
+"""The finish reason of an answer that was longer than it may be; the rest was not read."""
+_MAX_REASON, _MAX_WHY = 100, 500
+"""Characters of what a model says of the end of its answer."""
+CONTENT_PERIOD_S = 0.1
+"""Pieces of text are told together, at most one event in so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of the model, put together. ``finish`` is ``"cut"`` if the stream ended without a reason."""
+
+    text: str
+    calls: tuple[AssembledCall, ...]
+    finish: str
+    why_cut: str = ""
+
+
+class Answering:
+    """Receives one answer. What there is of it when that is cancelled stays in ``text`` and ``usage``."""
+
+    def __init__(
+        self,
+        emit: Emit,
+        missions: tuple[str, ...],
+        call_numbers: itertools.count[int],
+        limits: LoopSettings | None = None,
+    ) -> None:
+        """``call_numbers`` make ids for calls without one."""
+        self._emit = emit
+        limits = limits or LoopSettings()
+        self._limits = {
+            "text": limits.answer_characters,
+            "reasoning": limits.reasoning_characters,
+            "arguments": limits.argument_characters,
+        }
+        self._lengths = dict.fromkeys(self._limits, 0)
+        self._request: ModelRequest | None = None
+        self._missions = missions
+        self._call_numbers = call_numbers
+        self._words, self._thoughts = TextJoiner(), TextJoiner()
+        self._pieces: list[str] = []
+        self._untold: list[str] = []
+        self._told_at = -CONTENT_PERIOD_S
+        self._reasoning = False
+        self._announced = 0
+        self._finish: str | None = None
+        self._why_cut = ""
+        self._usage: Usage | None = None
+
+    @property
+    def text(self) -> str:
+        """What has come."""
+        return "".join(self._pieces)
+
+    @property
+    def usage(self) -> Usage:
+        """What the model says that it has used; an estimate where it has answered and says nothing."""
+        if self._usage is not None:
+            return self._usage
+        received = sum(self._lengths.values())
+        return estimated_usage(self._request, received) if self._request and received else Usage()
+
+    async def receive(self, model: Model, request: ModelRequest) -> Answer:
+        """The answer to a request; of one that is longer than it may be the beginning. Raises ``ModelError``."""
+        self._request = request
+        assembler = ToolCallAssembler(tool.name for tool in request.tools)
+        async with closing(model.stream(request)) as stream:
+            async for delta in stream:
+                self._take(delta, assembler)
+                if self._finish == CAPPED:
+                    break
+        self._hear(self._thoughts.rest(), reasoning=True)
+        self._hear(self._words.rest(), reasoning=False)
+        self._tell()
+        finish = self._finish
+        calls = assembler.finish(
+            complete=finish is not None,
+            limited=finish in ("length", "content_filter", CAPPED),
+            new_id=lambda: f"made_{next(self._call_numbers)}",
+        )
+        for call in calls[self._announced :]:
+            self._emit(EventKind.CALL_START, self._missions, skill=call.call.name)
+        for call in calls:
+            self._emit(
+                EventKind.CALL_COMPLETE,
+                self._missions,
+                tool_call_id=call.call.id,
+                skill=call.call.name,
+                arguments=call.arguments if call.damage is None else call.call.arguments[:500],
+                damage=call.damage,
+            )
+        text = f"{self.text} [cut off: {self._why_cut}]".strip() if finish == CAPPED else self.text
+        return Answer(text, calls, finish or CUT, self._why_cut)
+
+    def _take(self, delta: ModelDelta, assembler: ToolCallAssembler) -> None:
+        if isinstance(delta, TextDelta):
+            self._hear(self._words.add(self._capped(delta.text, "text")), reasoning=False)
+        elif isinstance(delta, ReasoningDelta):
+            self._hear(self._thoughts.add(self._capped(delta.text, "reasoning")), reasoning=True)
+        elif isinstance(delta, ToolCallDelta):
+            self._tell()
+            name = self._capped(delta.name, "arguments")
+            assembler.add(replace(delta, name=name, arguments=self._capped(delta.arguments, "arguments")))
+            if assembler.full:
+                self._finish, self._why_cut = CAPPED, f"more than the {MAX_CALLS - 1} calls that are read"
+            names = assembler.begun()
+            for name in names[self._announced :]:
+                self._emit(EventKind.CALL_START, self._missions, skill=name)
+            self._announced = len(names)
+        elif isinstance(delta, Usage):
+            self._usage = delta
+        elif isinstance(delta, Finish):
+            self._finish = well_formed(delta.reason)[:_MAX_REASON]
+        elif isinstance(delta, Cut):
+            self._why_cut = well_formed(delta.reason)[:_MAX_WHY]
+
+    def _capped(self, piece: str, of: str) -> str:
+        """As much of a piece as there is room for; where there is too little the answer ends here."""
+        limit = self._limits[of]
+        kept = piece[: limit - self._lengths[of]]
+        self._lengths[of] += len(kept)
+        if len(kept) < len(piece):
+            self._finish = CAPPED
+            self._why_cut = f"more {of} than the {limit} characters that are read"
+        return kept
+
+    def _hear(self, text: str, *, reasoning: bool) -> None:
+        if reasoning is not self._reasoning:
+            self._tell()
+            self._reasoning = reasoning
+        if not reasoning:
+            self._pieces.append(text)
+        self._untold.append(text)
+        if clock.monotonic() - self._told_at >= CONTENT_PERIOD_S:
+            self._tell()
+
+    def _tell(self) -> None:
+        text = "".join(self._untold)
+        self._untold.clear()
+        if not text:
+            return
+        self._told_at = clock.monotonic()
+        if self._reasoning:
+            self._emit(EventKind.CONTENT, self._missions, text=text, reasoning=True)
+        else:
+            self._emit(EventKind.CONTENT, self._missions, text=text)
+
+
+def call_fields(call: ToolCall) -> dict[str, object]:
+    """A call as the event of the answer tells it."""
+    fields: dict[str, object] = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    return {**fields, "extra": dict(call.extra)} if call.extra else fields

@@ -1,0 +1,193 @@
+"""Reviews of calls that skills ask for on the agent's behalf: they pass the gates as what its model asks for does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dimos_streams.agent.calls.call_manager import CallManager
+from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.control.control import Control
+from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.missions.message_queue import Notice
+from dimos_streams.agent.missions.mission import Mission, all_ended, ids
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
+from dimos_streams.agent.record.agent_events import EventKind, EventLog
+from dimos_streams.errors import SkillError, UnknownSkillError
+from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.skill import Call
+from dimos_streams.tool_stream.gateway import OfferedSkill
+from dimos_streams.tool_stream.review import BEGUN, Permission
+
+_MAX_PERMITTED = 1000
+_LOOK_S = 0.05
+_WITHDRAWN_S = 1.0
+"""For the bridge to say that a call had begun when its permission was taken back."""
+_LONGEST = 2000
+_KNOWN_WITHIN_S = 3.0
+"""The bridge may hear of a call before this agent does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call that a skill asks for."""
+
+    call_id: str
+    parent: str
+    skill: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(eq=False, slots=True)
+class _Permitted:
+    """A call that has passed the gates, until it has begun or never will."""
+
+    asked: Asked
+    parts: LoopParts
+    skill: OfferedSkill
+    verdict: Allow
+    review: Call
+    held: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the operator pauses the agent."""
+
+
+class Reviews:
+    """Judges calls and holds each permission until the bridge has used it; a pause takes it back for so long."""
+
+    def __init__(
+        self,
+        calls: CallManager,
+        control: Control,
+        events: EventLog,
+        parts_of: Callable[[tuple[Mission, ...]], LoopParts],
+    ) -> None:
+        """``parts_of`` are those of the loop whose missions they are."""
+        self._calls = calls
+        self._control = control
+        self._parts_of = parts_of
+        self._permitted: dict[str, _Permitted] = {}
+        calls.on_adopt = self._on_begun
+        events.listen(self._on_event)
+
+    async def review(self, call: Call, asked: Asked) -> None:
+        """Review a call in the stream of ``call``, until that is ended. Raises ``SkillError`` that is the refusal."""
+        asking = await self._calls.find(asked.parent, _KNOWN_WITHIN_S)
+        if asking is None:
+            raise SkillError(f"call {asked.parent!r}, which asks for {asked.skill!r}, is no open call of this agent")
+        work = asyncio.ensure_future(self._review(call, asked, asking))
+        withdrawn = asyncio.ensure_future(asking.ending.wait())
+        try:
+            await asyncio.wait([work, withdrawn], return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                _check_wanted(asked, asking)
+            work.result()
+        finally:
+            withdrawn.cancel()
+            work.cancel()
+            await asyncio.wait([work])
+
+    async def _review(self, call: Call, asked: Asked, asking: OpenCall) -> None:
+        _check_wanted(asked, asking)
+        parts = self._parts_of(asking.missions)
+        skill = await _offered(parts, asked.skill)
+        request = CallRequest(
+            skill=skill, arguments=asked.arguments, missions=ids(asking.missions), parent=asked.parent
+        )
+        verdict = await parts.reviewer.review(request)
+        if isinstance(verdict, Refuse):
+            raise SkillError(verdict.text)
+        while len(self._permitted) >= _MAX_PERMITTED:  # they have begun, and their first event was never seen
+            del self._permitted[next(iter(self._permitted))]
+        permitted = self._permitted[asked.call_id] = _Permitted(asked, parts, skill, verdict, call)
+        try:
+            await self._hold(permitted, asking)
+        finally:
+            if self._permitted.get(asked.call_id) is permitted and call.cancel_reason != BEGUN:
+                del self._permitted[asked.call_id]
+                verdict.give_back()
+
+    async def _hold(self, permitted: _Permitted, asking: OpenCall) -> None:
+        """Permit it whenever the agent is not paused, as long as nothing in the world speaks against it.
+
+        The bridge may have to wait before it can begin the call.
+        """
+        verdict = permitted.verdict
+        permission = Permission(arguments=dict(verdict.arguments), on_duplicate=verdict.on_duplicate)
+        while True:
+            await self._control.unpaused()
+            _check_wanted(permitted.asked, asking)
+            permitted.held.clear()
+            _look_again(verdict)
+            await permitted.review.update("may begin", **permission.data())
+            await self._keep(permitted)
+
+    async def _keep(self, permitted: _Permitted) -> None:
+        """Keep a permission until a pause, or until something in the world speaks against it."""
+        while not permitted.held.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await permitted.held.wait()
+            try:
+                _look_again(permitted.verdict)
+            except SkillError as error:
+                # If the bridge has begun the call already, it is the call that has changed the world.
+                permitted.review.progress(f"held: {error}"[:_LONGEST])
+                await asyncio.sleep(_WITHDRAWN_S)
+                raise
+
+    def _on_event(self, event: AgentEvent) -> None:
+        """At a pause, at once: nothing may begin from then on."""
+        if event.kind == EventKind.PAUSE:
+            for permitted in self._permitted.values():
+                if permitted.review.cancel_reason is None:
+                    permitted.review.progress("held: the agent is paused")
+                    permitted.held.set()
+
+    def _on_begun(self, call: OpenCall) -> None:
+        """A call that was permitted has begun: from here on it is one of the agent's, as if the model had made it."""
+        permitted = self._permitted.pop(call.call_id, None)
+        if permitted is None:
+            return
+        parts, skill, verdict = permitted.parts, permitted.skill, permitted.verdict
+        parts.events.emit(
+            EventKind.CALL_OPEN,
+            ids(call.missions),
+            tool_call_id="",
+            parent=call.parent,
+            call_id=call.call_id,
+            skill=skill.name,
+            arguments=dict(verdict.arguments),
+            undo=skill.undo,
+            reversible=skill.reversible,
+            senses=skill.parallel_safe,
+        )
+        self._calls.limit(call, parts.settings.call_timeout_s)
+        if verdict.note:
+            text = f"{skill.name} (call {call.call_id}, begun by call {call.parent}): {verdict.note}"
+            parts.queue.put_nowait(Notice(text, call.missions))
+
+
+def _look_again(verdict: Allow) -> None:
+    """Raises ``SkillError`` if the call must not begin any more."""
+    refusal = verdict.again(verdict.arguments)
+    if refusal is not None:
+        raise SkillError(refusal.text)
+
+
+def _check_wanted(asked: Asked, asking: OpenCall) -> None:
+    """Raises ``SkillError`` if nobody wants the call any more."""
+    why = asking.withdrawn or (all_ended(asking.missions) and f"its mission was ended: {asking.missions[0].ended}")
+    if why:
+        raise SkillError(f"not run: call {asked.parent!r}, which asks for {asked.skill!r}, is to end: {why}")
+
+
+async def _offered(parts: LoopParts, name: str) -> OfferedSkill:
+    """Only what the model is offered. Raises ``SkillError``."""
+    if name not in parts.offers.offered:
+        await parts.offers.refresh(at_once=True)
+    if name not in parts.offers.offered:
+        raise UnknownSkillError(name, parts.offers.offered)
+    return parts.offers.offered[name]

@@ -1,0 +1,265 @@
+"""Runs the calls of one answer: through the gates, in their order, each with a result."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.context.render import answer_text, failed
+from dimos_streams.agent.loop.scheduling import groups, run_in_order
+from dimos_streams.agent.missions.mission import all_ended, ids
+from dimos_streams.agent.models.protocol import STALE, Speaker
+from dimos_streams.agent.models.tool_call_assembler import AssembledCall
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, ToolRequest
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.replacing import Replacement
+from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.gateway import OfferedSkill
+
+if TYPE_CHECKING:
+    from dimos_streams.agent.loop.turn import Turn
+
+_SHOWN = 500
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """What the model is told about one call that it asked for."""
+
+    text: str
+    is_error: bool = False
+    call: OpenCall | None = None
+    event: ToolEvent | None = None
+    charged: bool = True
+    """Whether an error counts as a failed call."""
+    note: str = ""
+    """What the agent itself says of the call, before the text."""
+    speaker: Speaker = "data"
+    """``operator`` if the text is an operator's answer."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the call, or the attempt to begin it, has failed; one that somebody has cancelled has not."""
+        return (
+            self.is_error and self.text != STALE and (self.event is None or self.event.outcome != Outcome.CANCELLED)
+        )
+
+
+class Execution:
+    """The calls of one answer of a turn. When it is cancelled, ``settle`` gives results to those that have none."""
+
+    def __init__(self, turn: Turn, calls: Sequence[AssembledCall]) -> None:
+        self._turn = turn
+        self._parts = turn.parts
+        self._calls = calls
+        most = turn.parts.settings.calls_per_answer
+        self._surplus = frozenset(call.call.id for call in calls[most:]) if most is not None else frozenset()
+        self._begun: dict[str, OpenCall] = {}
+        self._unanswered = {call.call.id: call for call in calls}
+        self._in_motion: OpenCall | None = None
+
+    async def run(self) -> list[CallResult]:
+        """Run them; results in the order of the calls."""
+        runs = groups(self._calls, self._parallel_safe)
+        return await run_in_order(runs, self._run_one, self._record, cap=self._parts.settings.parallel_calls)
+
+    def settle(self, why: str) -> None:
+        """Record a result for each call that has none: what is known of it, and ``why`` there is no more."""
+        for tool_call_id, assembled in tuple(self._unanswered.items()):
+            call = self._begun.get(tool_call_id)
+            if call is None:
+                result = CallResult(f"not run: {why}", is_error=True)
+            elif call.answered is not None:
+                result = self._answered(call, call.answered)
+            else:
+                result = CallResult(f"call {call.call_id} was running: {why}", is_error=True, call=call)
+            self._record(assembled, result)
+
+    def _parallel_safe(self, assembled: AssembledCall) -> bool:
+        name = assembled.call.name
+        if name in self._parts.tools:
+            return self._parts.tools.parallel_safe(name)
+        skill = self._parts.offers.offered.get(name)
+        return skill is not None and skill.parallel_safe
+
+    def _record(self, assembled: AssembledCall, result: CallResult) -> None:
+        name, call_id = assembled.call.name, result.call.call_id if result.call else ""
+        del self._unanswered[assembled.call.id]
+        text = self._parts.results.shorten(result.text, skill=name, call_id=call_id, is_error=result.is_error)
+        self._turn.emit(
+            EventKind.RESULT,
+            text=text,
+            tool_call_id=assembled.call.id,
+            skill=name,
+            call_id=call_id,
+            is_error=result.is_error,
+            event=result.event.to_dict() if result.event else None,
+            **_unless_default(result),
+            **self._heard(result),
+        )
+        if result.call is not None:
+            self._parts.calls.recorded(result.call)
+
+    def _heard(self, result: CallResult) -> dict[str, tuple[str, ...]]:
+        """Whose failure it is, for its event, where it is not that of all missions of the turn."""
+        failing = ids(mission for mission in self._turn.missions if mission in self._turn.failing)
+        return {"heard": failing} if result.failed and failing != ids(self._turn.missions) else {}
+
+    async def _run_one(self, assembled: AssembledCall) -> CallResult:
+        try:
+            result = await self._result_of(assembled)
+        except SkillError as error:
+            result = CallResult(str(error), is_error=True)
+        except Exception as error:
+            error_id = f"{self._turn.id}-{assembled.call.id}"
+            _logger.exception("call of %r, %s", assembled.call.name, error_id)
+            result = CallResult(f"internal error {error_id} ({type(error).__name__})", is_error=True)
+        self._turn.emit(
+            EventKind.CALL_END,
+            tool_call_id=assembled.call.id,
+            skill=assembled.call.name,
+            call_id=result.call.call_id if result.call else "",
+            is_error=result.is_error,
+            outcome=result.event.outcome if result.event else None,
+            text=result.text[:_SHOWN],
+        )
+        return result
+
+    async def _result_of(self, assembled: AssembledCall) -> CallResult:
+        if assembled.damage is not None:
+            return CallResult(assembled.problem, is_error=True)
+        if all_ended(self._turn.missions):
+            return CallResult("not run: the operator has withdrawn this", is_error=True)
+        if self._turn.stale:
+            return CallResult(STALE, is_error=True, charged=False)
+        if self._in_motion is not None:
+            moving = self._in_motion
+            text = f"not run: {moving.skill} (call {moving.call_id}), asked for before it, has not answered yet"
+            return CallResult(text, is_error=True, charged=False)
+        if assembled.call.id in self._surplus:
+            most = self._parts.settings.calls_per_answer
+            text = f"not run: an answer may ask for {most} calls at most; ask for others when these are done"
+            return CallResult(text, is_error=True, charged=False)
+        if assembled.call.name in self._parts.tools:
+            return await self._run_tool(assembled)
+        return await self._run_skill(assembled, await self._skill(assembled.call.name))
+
+    async def _skill(self, name: str) -> OfferedSkill:
+        """Only what models are offered: not the operator's skills, nor this agent's own. Raises ``SkillError``."""
+        offers = self._parts.offers
+        if name not in offers.offered:
+            await offers.refresh(at_once=True)
+        if name not in offers.offered:
+            raise UnknownSkillError(name, (tool.name for tool in self._turn.tools))
+        return offers.offered[name]
+
+    async def _run_tool(self, assembled: AssembledCall) -> CallResult:
+        name, call = assembled.call.name, assembled.call
+        await self._parts.control.permit_call(name, assembled.arguments, call.id, ids(self._turn.missions))
+        await self._parts.control.unpaused()
+        if self._turn.stale:
+            return CallResult(STALE, is_error=True, charged=False)
+        self._run_event(assembled.call.id, name, assembled.arguments)
+        request = ToolRequest(
+            arguments=assembled.arguments,
+            missions=self._turn.missions,
+            tool_call_id=call.id,
+            iteration=self._turn.iteration,
+        )
+        answer = await self._parts.tools.run(name, request)
+        return CallResult(answer.text, answer.is_error, charged=answer.charged, speaker=answer.speaker)
+
+    async def _run_skill(self, assembled: AssembledCall, skill: OfferedSkill) -> CallResult:
+        request = CallRequest(
+            skill=skill,
+            arguments=assembled.arguments,
+            missions=ids(self._turn.missions),
+            tool_call_id=assembled.call.id,
+            iteration=self._turn.iteration,
+        )
+        verdict = await self._parts.reviewer.review(request)
+        if isinstance(verdict, Refuse):
+            return CallResult(verdict.text, is_error=True, charged=verdict.charged)
+        call = await self._start(assembled.call.id, skill, verdict)
+        if isinstance(call, Refuse):
+            return CallResult(call.text, is_error=True, charged=call.charged)
+        event = await self._parts.calls.answer(call, self._parts.settings.answer_timeout_s)
+        if event is not None:
+            return self._answered(call, event, verdict.note)
+        if skill.motion and call.answered is None:
+            self._in_motion = call
+        text = (
+            f"No answer within {self._parts.settings.answer_timeout_s:g} s. "
+            f"Call {call.call_id} is still running; what it says will be told."
+        )
+        return CallResult(text, call=call, note=verdict.note)
+
+    async def _start(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall | Refuse:
+        """Begin an allowed call."""
+        try:
+            call = await self._begin(tool_call_id, skill, allowed)
+        except BaseException:
+            allowed.give_back()
+            raise
+        if isinstance(call, Refuse):
+            allowed.give_back()
+            return call
+        self._begun[tool_call_id] = call
+        self._turn.emit(
+            EventKind.CALL_OPEN,
+            tool_call_id=tool_call_id,
+            call_id=call.call_id,
+            skill=skill.name,
+            arguments=dict(allowed.arguments),
+            undo=skill.undo,
+            reversible=skill.reversible,
+            senses=skill.parallel_safe,
+        )
+        return call
+
+    async def _begin(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall | Refuse:
+        """Begin it as soon as nothing is in its way that it may replace. Between the last look at the operator's
+        wishes, and at the world, and the call nothing else runs."""
+        parts = self._parts
+        replacement = Replacement(parts.calls, skill, allowed.arguments, allowed.on_duplicate)
+        asked = False
+        while True:
+            # It may have been paused while somebody thought about an approval.
+            await parts.control.unpaused()
+            if self._turn.interruption:
+                raise asyncio.CancelledError
+            refusal = Refuse(STALE, charged=False) if self._turn.stale else allowed.again(allowed.arguments)
+            if refusal is not None:
+                return refusal
+            if not asked:
+                self._run_event(tool_call_id, skill.name, allowed.arguments)
+                asked = True
+            try:
+                return await parts.calls.start(
+                    skill.name,
+                    allowed.arguments,
+                    self._turn.missions,
+                    on_duplicate=replacement.on_duplicate,
+                    deliver=parts.deliver,
+                    time_limit_s=parts.settings.call_timeout_s,
+                )
+            except CallRejectedError as error:
+                await replacement.make_way(error)
+
+    def _run_event(self, tool_call_id: str, skill: str, arguments: object) -> None:
+        self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments)
+
+    def _answered(self, call: OpenCall, event: ToolEvent, note: str = "") -> CallResult:
+        return CallResult(answer_text(event), failed(event), call, event, note=note)
+
+
+def _unless_default(result: CallResult) -> dict[str, str]:
+    """What few results have, for their events."""
+    found = {"note": result.note, "speaker": "" if result.speaker == "data" else result.speaker}
+    return {key: value for key, value in found.items() if value}

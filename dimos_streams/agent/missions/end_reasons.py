@@ -1,0 +1,61 @@
+"""Why missions end: which reasons are a success, and what the others mean."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.models.protocol import CALL_FAILED, NOT_UNDERSTOOD
+
+_COMPLETED = frozenset({"completed", "answered", "goal_reached"})
+"""The model asked for nothing more; the words were the answer to a question; the robot is where it was to go."""
+_MEANINGS = {
+    "": "no turn of it has ended",
+    CALL_FAILED: "a call that it led to has failed",
+    NOT_UNDERSTOOD: "the words are no command that the model knows",
+    "aborted": "an operator has aborted it",
+    "cancelled": "the operator has withdrawn the words",
+    "content_filter": "the model's server has held its answer back",
+    "cut": "the model's answer broke off",
+    "deadline": "it took longer than it may",
+    "interrupted": "the operator had words that could not wait",
+    "length": "the model's answer was cut off, for it was longer than it may be",
+    "no_calls": "the model ended its answer as if it had asked for calls, but none came",
+    "too_long": "the model's answer was longer than it may be, and was cut off",
+    "script_ended": "the scripted model has nothing more to say",
+}
+
+
+def completed(reason: str) -> bool:
+    """Whether a mission that ended for a reason has done what it was to do."""
+    return reason in _COMPLETED
+
+
+class Settled(Protocol):
+    """A mission, or what a record has of one."""
+
+    ended: str
+    failed_call: str
+    reason: str
+    why: str
+
+
+def settle(mission: Settled, reason: str, why: str, *, heard: bool) -> None:
+    """Give a mission the reason for which a turn of it has ended; ``heard`` if its words were heard in that turn.
+
+    A command that failed, or was not understood, stays so, and is nothing of the other missions of the turn.
+    """
+    undone = (CALL_FAILED, NOT_UNDERSTOOD)
+    if reason in undone and not (heard and reason == NOT_UNDERSTOOD):
+        reason, why = (CALL_FAILED, mission.failed_call) if mission.failed_call else ("completed", "")
+    if mission.ended and mission.ended != reason:
+        mission.reason = mission.ended
+    elif reason != "completed" or mission.reason not in undone:
+        mission.reason, mission.why = reason, why
+
+
+def explained(mission: Mission) -> str:
+    """The reason of a mission that did not complete, in a sentence for people."""
+    why = mission.why or _MEANINGS.get(mission.reason, "")
+    reason = f"the mission did not complete: {mission.reason or 'unknown'}{f' ({why})' if why else ''}"
+    return "; ".join((reason, *mission.unfinished))

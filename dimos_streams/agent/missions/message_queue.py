@@ -1,0 +1,175 @@
+"""The agent's one message queue: operators' words, the news of calls, notices of the agent itself."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from dimos_streams.agent.missions.mission import Mission, all_ended
+from dimos_streams.agent.models.protocol import Speaker
+from dimos_streams.tool_stream.event import ToolEvent
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorWords:
+    """What an operator said, or an agent that delegates."""
+
+    text: str
+    missions: tuple[Mission, ...] = ()
+    """The one that they have begun comes first."""
+    speaker: Speaker = "operator"
+    """``task`` for what a sub-agent is to do: no operator says that."""
+    now: bool = False
+    """Whether they go before all that waits, in a turn of their own."""
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether the mission that they have begun was ended; those that they were given to may go on."""
+        return all_ended(self.missions[:1])
+
+    @property
+    def wants_turn(self) -> bool:
+        """Not once they were withdrawn."""
+        return not self.withdrawn
+
+
+@dataclass(frozen=True, slots=True)
+class CallNews:
+    """An event of a call that has been answered already, or of one that somebody else began for the agent."""
+
+    event: ToolEvent
+    missions: tuple[Mission, ...] = ()
+    place: int = 0
+    """In the journal; 0 for an event that is not from there."""
+
+    @property
+    def wants_turn(self) -> bool:
+        """Progress is for the record only, and so is what becomes of a mission that was ended."""
+        return self.event.type != "progress" and not all_ended(self.missions)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What the agent itself tells its model: that it was restarted, what a sub-agent has to say."""
+
+    text: str
+    missions: tuple[Mission, ...] = ()
+    wants_turn: bool = True
+
+
+QueueItem: TypeAlias = OperatorWords | CallNews | Notice
+
+
+class QueueStatistics(NamedTuple):
+    """Items now, and counts since the queue was made."""
+
+    waiting: int
+    taken: int
+    coalesced: int
+    """Progress that newer progress of its call replaced."""
+
+
+class MessageQueue:
+    """Bounded: ``put`` waits while ``capacity`` items wait, and so does the inbox, and in the end the bridge.
+
+    Nothing is dropped but progress that newer progress of the same call replaces. Each item holds its missions
+    until whoever took it releases them.
+    """
+
+    def __init__(self, capacity: int = 1000, on_arrival: Callable[[], None] = lambda: None) -> None:
+        self.capacity = capacity
+        self.on_arrival = on_arrival
+        """Called when something has arrived."""
+        self._items: OrderedDict[int, QueueItem] = OrderedDict()
+        self._progress: dict[str, int] = {}
+        self._numbers = itertools.count()
+        self._arrived = asyncio.Event()
+        self._room = asyncio.Event()
+        self._taken = 0
+        self._coalesced = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    async def put(self, item: QueueItem) -> None:
+        """Append an item, or replace the waiting progress of its call; waits for room."""
+        for mission in item.missions:
+            mission.hold()
+        try:
+            self._drop_stale_progress(item)
+            while len(self._items) >= self.capacity:
+                self._room.clear()
+                await self._room.wait()
+        except asyncio.CancelledError:
+            for mission in item.missions:
+                mission.release()
+            raise
+        self._append(item)
+
+    def put_nowait(self, item: QueueItem) -> None:
+        """Append one of the few items that the agent makes itself, beyond the capacity if need be."""
+        for mission in item.missions:
+            mission.hold()
+        self._append(item)
+
+    async def take(self) -> list[QueueItem]:
+        """All that waits, in order; waits for the first."""
+        while not self._items:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self.take_nowait()
+
+    def take_nowait(self) -> list[QueueItem]:
+        """All that waits, in order; perhaps nothing. Words that can't wait come alone."""
+        if urgent := self.take_where(lambda item: isinstance(item, OperatorWords) and item.now):
+            return urgent
+        items = list(self._items.values())
+        self._items.clear()
+        self._progress.clear()
+        self._taken += len(items)
+        self._room.set()
+        return items
+
+    def take_where(self, condition: Callable[[QueueItem], bool]) -> list[QueueItem]:
+        """Those that fulfil a condition, in order; the others stay."""
+        chosen = {number: item for number, item in self._items.items() if condition(item)}
+        for number, item in chosen.items():
+            del self._items[number]
+            if isinstance(item, CallNews) and self._progress.get(item.event.call_id) == number:
+                del self._progress[item.event.call_id]
+        self._taken += len(chosen)
+        self._room.set()
+        return list(chosen.values())
+
+    def oldest_place(self) -> int | None:
+        """The place of the oldest news that waits."""
+        if not self._items:
+            return None
+        places = (item.place for item in self._items.values() if isinstance(item, CallNews))
+        return next((place for place in places if place), None)
+
+    def statistics(self) -> QueueStatistics:
+        """What goes on."""
+        return QueueStatistics(len(self._items), self._taken, self._coalesced)
+
+    def _append(self, item: QueueItem) -> None:
+        number = next(self._numbers)
+        self._items[number] = item
+        if isinstance(item, CallNews) and item.event.type == "progress":
+            self._progress[item.event.call_id] = number
+        self._arrived.set()
+        self.on_arrival()
+
+    def _drop_stale_progress(self, item: QueueItem) -> None:
+        if not isinstance(item, CallNews) or item.event.type != "progress":
+            return
+        stale = self._progress.pop(item.event.call_id, None)
+        if stale is None:
+            return
+        for mission in self._items.pop(stale).missions:
+            mission.release()
+        self._coalesced += 1

@@ -1,0 +1,171 @@
+"""A mission: what an operator's words set going, until nothing of it is left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dimos_streams import clock
+
+_UNFINISHED = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What models have used."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    """In US dollars; None while no price is known."""
+
+    @property
+    def tokens(self) -> int:
+        """Of both directions."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Spent) -> Spent:
+        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Spent(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost=sum(known) if known else None,
+        )
+
+
+class ActionGuard(Protocol):
+    """Watches what a mission's model does over all its turns, and says when it is too much."""
+
+    def observe(
+        self,
+        batch: Sequence[tuple[str, Mapping[str, Any]]],
+        exempt: frozenset[str] = frozenset(),
+        *,
+        at: float | None = None,
+    ) -> tuple[str, str] | None:
+        """What one answer asks for; the reason for which the mission is to end, and a sentence on it."""
+
+
+class Mission:
+    """Counts the work that an operator's words caused: waiting messages, turns, calls that are open.
+
+    It is over when the count comes back to zero. ``text``, ``reason`` and ``why`` are those of its newest turn. A
+    sub-mission is work of its ``parent``, which is not over before it, and pays for it.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        on_over: Callable[[], None] = lambda: None,
+        *,
+        words: str = "",
+        parent: Mission | None = None,
+        on_end: Callable[[Mission], None] = lambda mission: None,
+    ) -> None:
+        """``on_end`` hears when it is ended early."""
+        self.id = id
+        self.words = words
+        self.parent = parent
+        self.depth: int = parent.depth + 1 if parent else 0
+        """How many missions it is part of."""
+        self.began_utime = clock.utime()
+        self.text = ""
+        self.reason = ""
+        self.why = ""
+        """The reason in words, for people, where it does not speak for itself."""
+        self.spent = Spent()
+        self.failed_call = ""
+        """What the first of its calls that failed has said of that; a call that was cancelled has not failed."""
+        self.ended = ""
+        """Why it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …): no turn of it
+        alone goes on, and the news of its calls cause none."""
+        self.unfinished: tuple[str, ...] = ()
+        """The newest of its calls that were given up, with what holds the robot: for people."""
+        self._on_over = on_over
+        self._on_end = on_end
+        self.guard: ActionGuard | None = None
+        """Watches it over its turns; the first turn makes it."""
+        self._held = 0
+        self._parts: set[Mission] = set()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it is left."""
+        return self._held == 0
+
+    def hold(self) -> None:
+        """One more piece of work."""
+        if self._held == 0 and self.parent is not None:
+            self.parent.hold()
+            self.parent._parts.add(self)
+        self._held += 1
+
+    def release(self) -> None:
+        """A piece of work is done."""
+        self._held -= 1
+        if self._held == 0:
+            self._on_over()
+            if self.parent is not None:
+                self.parent._parts.discard(self)
+                self.parent.release()
+
+    def end(self, reason: str, why: str = "") -> bool:
+        """End it early, and the sub-missions it has; False if that was so already, then the first reason stays.
+
+        ``why`` says more of it to people.
+        """
+        if self.ended:
+            return False
+        self.ended = reason
+        self.reason, self.why = reason, why
+        self._on_end(self)
+        for part in tuple(self._parts):
+            part.end(reason, why)
+        return True
+
+    def leave(self, unfinished: str) -> None:
+        """Note a call that may still run when the mission is over, here and in the missions that it is part of."""
+        self.unfinished = (*self.unfinished, unfinished)[-_UNFINISHED:]
+        if self.parent is not None:
+            self.parent.leave(unfinished)
+
+    def spend(self, spent: Spent) -> None:
+        """Count what a model has used, here and in the missions that it is part of."""
+        self.spent += spent
+        if self.parent is not None:
+            self.parent.spend(spent)
+
+
+def ids(missions: Iterable[Mission]) -> tuple[str, ...]:
+    """Their ids, in order."""
+    return tuple(mission.id for mission in missions)
+
+
+def all_ended(missions: Sequence[Mission]) -> bool:
+    """Whether there are missions and each was ended early."""
+    return bool(missions) and all(mission.ended for mission in missions)
+
+
+def note_failure(missions: Iterable[Mission], skill: str, text: str) -> None:
+    """A call of missions has failed."""
+    for mission in missions:
+        mission.failed_call = mission.failed_call or f"{skill}: {text}"
+
+
+def roots(missions: Iterable[str]) -> tuple[str, ...]:
+    """The ids of the missions that these are, or are part of; a sub-mission's id begins with its parent's."""
+    return tuple(dict.fromkeys(mission.partition("/")[0] for mission in missions))
+
+
+def with_parents(missions: Iterable[Mission]) -> list[Mission]:
+    """Missions and those that they are part of, each once."""
+    found: dict[Mission, None] = {}
+    for mission in missions:
+        each: Mission | None = mission
+        while each is not None:
+            found[each] = None
+            each = each.parent
+    return list(found)

@@ -1,0 +1,118 @@
+"""Conditions under which a mission stops, whatever its model still wants."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dimos_streams.agent.missions.mission import Spent
+from dimos_streams.errors import UserError
+from dimos_streams.polygon import inside
+
+STOPPED = "stop_condition"
+"""The reason where a condition gives none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotState:
+    """What the agent knows of its robot; None is not known."""
+
+    x: float | None = None
+    y: float | None = None
+    """Metres, in the odom frame."""
+    yaw: float | None = None
+    """Radians to the left of the odom frame's x axis."""
+    battery: float | None = None
+    """0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutedCall:
+    """A call of the model that was run, or refused."""
+
+    skill: str
+    arguments: Mapping[str, Any]
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where a turn stands. Conditions see it after each answer, before what it asks for is run, and after that."""
+
+    iteration: int
+    """Counted from 1."""
+    response: str
+    """The newest answer's text."""
+    asked: tuple[str, ...]
+    """Names of the calls that it asks for and that have not been run."""
+    spent: Spent
+    """Of the turn's missions."""
+    executed: Sequence[ExecutedCall]
+    """The turn's calls so far."""
+    last_results: Sequence[ExecutedCall]
+    """Those of the newest batch."""
+    robot: RobotState
+
+
+StopCondition: TypeAlias = Callable[[Progress], bool | str | None]
+"""False or None to go on, True to stop, or the reason to stop for."""
+
+
+def verdict(conditions: Iterable[StopCondition], progress: Progress) -> str | None:
+    """The reason of the first condition that stops, None to go on."""
+    for condition in conditions:
+        found = condition(progress)
+        if found:
+            return found if isinstance(found, str) else STOPPED
+    return None
+
+
+def battery_below(level: float) -> StopCondition:
+    """Stop when the battery is known to hold less than ``level``, 0 to 1."""
+
+    def condition(progress: Progress) -> str | None:
+        battery = progress.robot.battery
+        return f"battery: {battery:.0%} left" if battery is not None and battery < level else None
+
+    return condition
+
+
+def goal_reached(x: float, y: float, within_m: float) -> StopCondition:
+    """Stop when the robot is that near to a point of the odom frame."""
+
+    def condition(progress: Progress) -> str | None:
+        at = progress.robot
+        if at.x is None or at.y is None:
+            return None
+        return "goal_reached" if math.hypot(at.x - x, at.y - y) <= within_m else None
+
+    return condition
+
+
+def outside(fence: Sequence[tuple[float, float]]) -> StopCondition:
+    """Stop when the robot has left a polygon of the odom frame."""
+
+    def condition(progress: Progress) -> str | None:
+        at = progress.robot
+        if at.x is None or at.y is None or inside(fence, (at.x, at.y)):
+            return None
+        return f"geofence: the robot is outside, at ({at.x:.2f}, {at.y:.2f})"
+
+    return condition
+
+
+def load_condition(path: str) -> StopCondition:
+    """The condition that ``"package.module:name"`` names. Raises ``UserError``."""
+    module, colon, name = path.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name) if colon else None
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"stop condition {path!r} can't be imported: {error}") from error
+    if not callable(found):
+        raise UserError(f"stop condition {path!r} is no function (valid: 'package.module:function')")
+    condition: StopCondition = found
+    return condition

@@ -1,0 +1,212 @@
+"""What the agent says to a model and what a model says back. Every model is behind this protocol."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.secrets import redacted
+from dimos_streams.text import well_formed
+from dimos_streams.tool_stream.event import ToolEvent
+
+Speaker: TypeAlias = Literal["operator", "task", "data"]
+"""Who says something: an operator, the agent that a sub-agent works for, or the world and the agent's own program."""
+
+
+CALL_FAILED, NOT_UNDERSTOOD = "call_failed", "not_understood"
+"""Finish reasons of a model to which input is commands: one has failed, or was none that it knows."""
+
+
+class ModelError(DimosStreamsError):
+    """A model could not answer. The text says which model and why.
+
+    ``retryable`` if the same request may succeed later; ``retry_after_s`` is when the server says that it may,
+    ``status`` its HTTP status.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+        status: int | None = None,
+    ) -> None:
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+        self.status = status
+        super().__init__(redacted(well_formed(message)))
+
+
+class ContextLengthError(ModelError):
+    """A request was longer than what the model can look at; a shorter one may succeed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """A skill as it is offered to a model. ``parameters`` is a JSON Schema of the arguments' object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that a model asked for. ``id`` is unique within its message and comes back with the result."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON as the model wrote it; whole only if the call was run."""
+    extra: Mapping[str, Any] | None = None
+    """What the server wants to get back with the call (signatures of hidden reasoning)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """A picture in a message."""
+
+    data: bytes
+    media_type: str = "image/jpeg"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMessage:
+    """Standing orders; the first message if there is one."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """Something that reaches the agent from outside: an operator's words, or an event of a call that goes on."""
+
+    text: str
+    event: ToolEvent | None = None
+    """The event that the text tells; None for an operator's words."""
+    images: tuple[ImagePart, ...] = ()
+    task: bool = False
+    """Whether it is no operator who speaks, but the agent that delegates."""
+
+    @property
+    def speaker(self) -> Speaker:
+        """Whose words they are."""
+        return "data" if self.event is not None else "task" if self.task else "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage:
+    """What the model said; each of its calls is answered by a ``ToolResultMessage`` that follows."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultMessage:
+    """The answer to one tool call."""
+
+    tool_call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+    images: tuple[ImagePart, ...] = ()
+    """Reach only models that can see; others are told that there are some."""
+    event: ToolEvent | None = None
+    """The event that the text tells, if a skill's."""
+    note: str = ""
+    """What the agent itself has to say of the call, before the text."""
+    speaker: Speaker = "data"
+    """``operator`` if the text is an operator's answer."""
+
+
+Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request for one answer."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """The next piece of what a model thinks before it answers. It is no part of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallDelta:
+    """A piece of a tool call. Servers differ in what they give: index, id, both, late or neither."""
+
+    index: int | None = None
+    id: str | None = None
+    name: str = ""
+    arguments: str = ""
+    extra: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request; the last one of a stream counts."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    """Those of ``input_tokens`` that the server had seen before."""
+    estimated: bool = False
+    """Whether the server has told none."""
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.estimated or other.estimated,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The end of an answer. A stream that ends without it was cut.
+
+    Reasons are ``"stop"``, ``"tool_calls"``, ``"length"``, ``"content_filter"`` and whatever else a model has to say.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Why the stream ends here without a ``Finish``, if that is known."""
+
+    reason: str
+
+
+STALE = "not run: words of the operator were withdrawn meanwhile; ask again for what is still wanted"
+"""The result of a call that was asked for when those words were still seen."""
+
+ModelDelta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | Usage | Finish | Cut
+
+
+class Model(Protocol):
+    """A source of answers."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
+        """The answer in pieces, as they come. Closing the iterator ends the request. Raises ``ModelError``."""
+
+    async def close(self) -> None:
+        """Let go of connections. Twice is fine."""

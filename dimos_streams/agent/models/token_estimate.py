@@ -1,0 +1,44 @@
+"""Tokens where a server tells none: four characters are a token, and a picture is a thousand of them.
+
+That is about right for English on most tokenizers, too little for other scripts; it is there to end what would have
+no end otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from dimos_streams.agent.models.protocol import (
+    AssistantMessage,
+    Message,
+    ModelRequest,
+    SystemMessage,
+    ToolSchema,
+    Usage,
+)
+
+CHARACTERS_PER_TOKEN = 4
+TOKENS_PER_PICTURE = 1000
+
+
+def estimated_usage(request: ModelRequest, received: int) -> Usage:
+    """What a request has used of whose answer so many characters have come, reasoning and arguments included."""
+    sent = sum(map(_message, request.messages)) + _tools(request.tools)
+    shown = (m.images for m in request.messages if not isinstance(m, SystemMessage | AssistantMessage))
+    pictures = sum(map(len, shown))
+    tokens = pictures * TOKENS_PER_PICTURE + _tokens(sent)
+    return Usage(tokens, _tokens(received), estimated=True)
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // CHARACTERS_PER_TOKEN)
+
+
+def _message(message: Message) -> int:
+    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+    return len(message.text) + sum(len(call.name) + len(call.arguments) for call in calls)
+
+
+def _tools(tools: Iterable[ToolSchema]) -> int:
+    return sum(len(tool.name) + len(tool.description) + len(json.dumps(dict(tool.parameters))) for tool in tools)

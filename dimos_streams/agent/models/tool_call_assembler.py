@@ -1,0 +1,241 @@
+"""Puts tool calls together from the pieces in which models stream them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from dimos_streams.agent.models.protocol import ToolCall, ToolCallDelta
+from dimos_streams.secrets import redacted, redacted_data
+from dimos_streams.text import parse_json, repaired, well_formed, well_formed_json
+
+SHOWN_CHARACTERS = 200
+"""Of damaged arguments, told to the model."""
+
+MAX_CALLS = 1000
+"""Of an answer; further ones are not read."""
+_MAX_NAME = 200
+_MAX_ID = 1000
+"""Characters; a longer one is replaced, for it goes into every event and every request."""
+_MAX_EXTRA = 100_000
+"""Characters of what a server wants back with a call; of more nothing is kept."""
+
+Damage = Literal["truncated", "malformed"]
+
+
+@dataclass(frozen=True, slots=True)
+class AssembledCall:
+    """A call as it was received. With ``damage`` it must not be run."""
+
+    call: ToolCall
+    arguments: dict[str, Any]
+    """Empty if the call is damaged."""
+    damage: Damage | None = None
+    problem: str = ""
+    """What to tell the model about the damage."""
+
+
+class _Extent:
+    """Follows a JSON object as it arrives, and knows whether it is closed, without reading anything twice."""
+
+    _MARKS = re.compile(r"\\[\s\S]?|[\"{}\[\]]")
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._in_string = False
+        self._escaping = False
+        self.closed = False
+
+    def feed(self, text: str) -> None:
+        if self._escaping and text:
+            text, self._escaping = text[1:], False
+        for mark in self._MARKS.findall(text):
+            if mark[0] == "\\":
+                self._escaping = len(mark) == 1
+            elif mark == '"':
+                self._in_string = not self._in_string
+            elif not self._in_string:
+                self._depth += 1 if mark in "{[" else -1
+                self.closed = self._depth <= 0
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A call in the making."""
+
+    index: int | None
+    id: str | None
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    extent: _Extent = field(default_factory=_Extent)
+    extra: Mapping[str, Any] | None = None
+
+    @property
+    def known_name(self) -> str:
+        """As far as it has come."""
+        name = redacted(well_formed(self.name))
+        return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
+
+    @property
+    def known_id(self) -> str:
+        """Empty if there is none that can be used."""
+        call_id = well_formed(self.id or "")
+        return call_id if len(call_id) <= _MAX_ID else ""
+
+    @property
+    def arguments(self) -> str:
+        return redacted(well_formed_json("".join(self.pieces)))
+
+
+class ToolCallAssembler:
+    """Takes the deltas of one answer and gives its calls, in the order in which they began.
+
+    A piece belongs to the call of its index and id. An index comes with a new id where a new call begins, unless
+    the piece only continues arguments; a piece with an id only belongs to the call of that id or gives the newest
+    call its id; a piece with neither continues the newest call, or begins one if it brings a name after arguments,
+    or one that can't continue the newest's name.
+    """
+
+    def __init__(self, offered: Iterable[str] = ()) -> None:
+        self._offered = frozenset(offered)
+        self._slots: list[_Slot] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many calls as one answer may have."""
+        return len(self._slots) >= MAX_CALLS
+
+    def add(self, delta: ToolCallDelta) -> None:
+        """Take the next piece. One that would begin a call too many is not taken."""
+        slot = self._slot_for(delta)
+        if slot is not None and _is_repeated(delta, slot):
+            return
+        if slot is None:
+            if self.full:
+                return
+            slot = _Slot(delta.index, delta.id)
+            self._slots.append(slot)
+        slot.id = slot.id or delta.id
+        slot.extra = delta.extra or slot.extra
+        # Some servers repeat the whole name in every piece.
+        if delta.name != slot.name or self._continues(slot.name, delta.name):
+            slot.name += delta.name
+        if delta.arguments:
+            slot.pieces.append(delta.arguments)
+            slot.extent.feed(delta.arguments)
+
+    def begun(self) -> list[str]:
+        """The names of the calls whose arguments have begun, in order, up to the first that has none yet."""
+        begun = itertools.takewhile(lambda slot: slot.pieces, self._slots)
+        return [slot.known_name for slot in begun]
+
+    def finish(
+        self, *, complete: bool, limited: bool = False, new_id: Callable[[], str]
+    ) -> tuple[AssembledCall, ...]:
+        """The calls. ``complete`` is False if the stream was cut: then no call can be trusted to be whole.
+
+        ``limited`` is True if the model was stopped at a limit: then the newest call is whole only if its arguments
+        show it. Calls without an id, or with one that another call has, get one from ``new_id``.
+        """
+        taken: set[str] = set()
+        calls = []
+        for slot in self._slots:
+            if not slot.name and not slot.pieces:
+                continue  # some servers announce calls that never come
+            call_id = slot.known_id or new_id()
+            while call_id in taken:
+                call_id = new_id()
+            taken.add(call_id)
+            whole = complete and not (limited and slot is self._slots[-1] and not slot.extent.closed)
+            call = ToolCall(call_id, slot.known_name, slot.arguments, _kept(slot.extra))
+            calls.append(_assembled(call, complete=whole))
+        return tuple(calls)
+
+    def _slot_for(self, delta: ToolCallDelta) -> _Slot | None:
+        """The call that a piece belongs to, None for a new one."""
+        candidates = [slot for slot in self._slots if delta.index is None or slot.index == delta.index]
+        if delta.id:
+            known = [slot for slot in candidates if slot.id == delta.id]
+            if known:
+                return None if _is_another(delta, known[-1]) else known[-1]
+        if not candidates:
+            return None
+        newest = candidates[-1]
+        if delta.id and newest.id:
+            # There are servers that make up a new id for every piece of the same call.
+            continues = delta.index is not None and not delta.name and not newest.extent.closed
+            return newest if continues else None
+        return None if self._begins_a_call(delta, newest) else newest
+
+    def _begins_a_call(self, delta: ToolCallDelta, newest: _Slot) -> bool:
+        if not delta.name or not newest.name:
+            return False
+        if newest.pieces:
+            # A repeated name in front of more of the same arguments is no new call.
+            return delta.name != newest.name or newest.extent.closed
+        if newest.name not in self._offered or delta.name == newest.name:
+            return False
+        return not self._continues(newest.name, delta.name)
+
+    def _continues(self, name: str, piece: str) -> bool:
+        return any(offered.startswith(name + piece) for offered in self._offered)
+
+
+def _kept(extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    kept: Mapping[str, Any] | None = repaired(extra)
+    return kept if kept is None or len(json.dumps(kept)) <= _MAX_EXTRA else None
+
+
+def _is_another(delta: ToolCallDelta, slot: _Slot) -> bool:
+    """Whether a piece with the id of a call is a whole call of its own: there are servers with one id for all."""
+    whole = slot.extent.closed and bool(delta.name) and delta.arguments.lstrip().startswith("{")
+    return whole and not _is_repeated(delta, slot)
+
+
+def _is_repeated(delta: ToolCallDelta, slot: _Slot) -> bool:
+    """Whether a piece is a whole call once more."""
+    same = bool(delta.id) and (delta.id, delta.name, delta.arguments) == (slot.id, slot.name, "".join(slot.pieces))
+    return same and slot.extent.closed
+
+
+def _assembled(call: ToolCall, *, complete: bool) -> AssembledCall:
+    arguments, damage, reason = _judge(call.arguments)
+    # What was escaped shows itself only now.
+    if (shown := redacted_data(arguments)) != arguments:
+        call, arguments = replace(call, arguments=json.dumps(shown)), shown
+    if not complete and damage is None:
+        damage, reason = "truncated", "the answer was cut off before it was finished"
+    if damage is None:
+        return AssembledCall(call, arguments)
+    hint = "Send the whole call again." if damage == "truncated" else "Send the call again with one JSON object."
+    shown = call.arguments[:SHOWN_CHARACTERS]
+    problem = (
+        f"{call.name!r} was not run: its arguments are {damage} ({reason}). {hint} "
+        f"Received ({len(shown)} of {len(call.arguments)} characters): {shown}"
+    )
+    return AssembledCall(call, {}, damage, problem)
+
+
+def _judge(text: str) -> tuple[dict[str, Any], Damage | None, str]:
+    value, reason = _parse(text)
+    if reason is None:
+        if isinstance(value, dict):
+            return value, None, ""
+        if value is None:
+            return {}, None, ""
+        return {}, "malformed", f"a JSON {type(value).__name__}, not an object"
+    return {}, "truncated" if reason.startswith("EOF while parsing") else "malformed", reason
+
+
+def _parse(text: str) -> tuple[Any, str | None]:
+    """The value, or why it is not JSON. No text at all means no arguments."""
+    if not text.strip():
+        return None, None
+    try:
+        return parse_json(text), None
+    except ValueError as error:
+        return None, str(error)

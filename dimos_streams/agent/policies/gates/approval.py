@@ -1,0 +1,96 @@
+"""Which calls an operator is asked about."""
+
+from __future__ import annotations
+
+import fnmatch
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dimos_streams.agent.calls.canonical import canonical, shown
+from dimos_streams.agent.policies.approvals import ApprovalBook, denial
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
+from dimos_streams.agent.policies.gates.settings import ApprovalRule
+from dimos_streams.text import plain
+from dimos_streams.tool_stream.defaults import checked_arguments
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_MISSING = object()
+
+
+class ApprovalGate:
+    """Asks by rule, or where the skill declares it; waits for the decision."""
+
+    def __init__(self, book: ApprovalBook, rules: Sequence[ApprovalRule] = ()) -> None:
+        self._book = book
+        self._rules = tuple(rules)
+
+    async def review(self, request: CallRequest) -> Verdict:
+        """See ``Gate``."""
+        skill = request.skill
+        rule = next((rule for rule in self._rules if matches(rule, skill.name, request.arguments)), None)
+        action = rule.action if rule is not None else ("ask" if skill.approval == "ask" else "allow")
+        if action == "allow":
+            return Allow(request.arguments, request.on_duplicate)
+        if action == "deny":
+            why = rule.reason if rule is not None else ""
+            return Refuse(f"Not run: {shown(skill.name, request.arguments)} is not allowed. {why}".strip())
+        reason = (rule.reason or str(rule)) if rule is not None else f"{skill.name} is declared so"
+        if request.parent:
+            reason = f"{reason}; call {request.parent} goes on with it"
+        decision = await self._book.ask(
+            skill.name,
+            request.arguments,
+            module=skill.module,
+            reason=reason,
+            missions=request.missions,
+            check=lambda arguments: checked_arguments(skill, arguments),
+        )
+        if not decision.approved:
+            return Refuse(denial(skill.name, request.arguments, decision))
+        note = ""
+        if decision.changed:
+            note = f"(The operator has changed the arguments: {shown(skill.name, decision.arguments)})"
+        return Allow(decision.arguments, request.on_duplicate, note=note)
+
+
+def matches(rule: ApprovalRule, skill: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether a rule is about such a call."""
+    if not fnmatch.fnmatchcase(skill, rule.skill):
+        return False
+    return all(_fits(pattern, _value(arguments, path)) for path, pattern in rule.arguments.items())
+
+
+def _value(arguments: Mapping[str, Any], path: str) -> Any:
+    value: Any = arguments
+    for name in path.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            return _MISSING
+        value = value[name]
+    return value
+
+
+def _fits(pattern: Any, value: Any) -> bool:
+    if value is _MISSING:
+        return False
+    if not isinstance(pattern, str):
+        return canonical({"": pattern}) == canonical({"": value})
+    for sign, compare in _COMPARISONS.items():
+        bound = _number(pattern.removeprefix(sign)) if pattern.startswith(sign) else None
+        if bound is not None:
+            return not isinstance(value, bool) and isinstance(value, int | float) and compare(value, bound)
+    text = plain(value) if isinstance(value, str) else canonical({"": value})[4:-1]
+    return fnmatch.fnmatchcase(text, plain(pattern))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

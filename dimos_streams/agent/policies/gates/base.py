@@ -1,0 +1,193 @@
+"""What the loop and its policies say to each other: gates before a call, and what watches and shapes around them.
+
+A model's call of a skill goes through the one ``Reviewer`` (``gates/chain.py``):
+
+    verdict = await chain.review(request)
+    if isinstance(verdict, Refuse):            # its text is the result of the call, an error
+        ...
+    refusal = verdict.again(verdict.arguments)    # whoever has waited since looks at the world once more
+    ...
+    try:
+        call = await calls.start(skill, verdict.arguments, missions, on_duplicate=verdict.on_duplicate)
+    except SkillError:
+        verdict.give_back()                    # the call did not begin: nothing of a plan or of a budget is used up
+    text = "\\n".join(part for part in (verdict.note, answer) if part)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from dimos_streams.agent.models.protocol import Message, Speaker, ToolSchema
+from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.gateway import OfferedSkill
+
+
+class Emit(Protocol):
+    """How policies tell the agent's event log of what they do."""
+
+    def __call__(self, kind: str, missions: Sequence[str] = (), **data: Any) -> object:
+        """Log an event; ``data`` is JSON."""
+
+
+def nothing() -> None:
+    """For an ``Allow`` with nothing to give back."""
+
+
+def no_objection(arguments: Mapping[str, Any]) -> Refuse | None:
+    """For an ``Allow`` that nothing in the world can change."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRequest:
+    """A call that a model asks for, with arguments that fit the skill's schema."""
+
+    skill: OfferedSkill
+    arguments: Mapping[str, Any]
+    missions: tuple[str, ...] = ()
+    """Ids of the missions that it belongs to."""
+    tool_call_id: str = ""
+    iteration: int = 0
+    """Which answer of the turn asks for it, counted from 1."""
+    on_duplicate: OnDuplicate | None = None
+    """What the caller wants to become of a twin that runs; None leaves it to the skill."""
+    parent: str = ""
+    """The call whose skill asks for this one on the model's behalf; empty where the model asks itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The call may begin, with these arguments."""
+
+    arguments: Mapping[str, Any]
+    on_duplicate: OnDuplicate | None = None
+    give_back: Callable[[], None] = nothing
+    """To be called if the call does not begin after all."""
+    note: str = ""
+    """What the model is to be told before the call's result, say that an operator has changed the arguments."""
+    again: Callable[[Mapping[str, Any]], Refuse | None] = no_objection
+    """What depends on the world, looked at once more right before the call begins, with the arguments that it then
+    has: a refusal if it must not begin after all. It neither waits nor uses anything up, and may be asked often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The call does not begin. ``text`` is what the model is told: why, and what it can do instead."""
+
+    text: str
+    charged: bool = True
+    """Whether it counts as a failed call (towards consecutive errors)."""
+
+
+Verdict: TypeAlias = Allow | Refuse
+
+
+class Gate(Protocol):
+    """Decides on calls. It may wait, for an operator say; it must stand being cancelled while it does.
+
+    Users' gates are named in the agent's config (``gates: ["package.module:Class"]``) and made without arguments.
+    """
+
+    async def review(self, request: CallRequest) -> Verdict:
+        """Whether the call may begin, and with which arguments. Raises nothing but ``CancelledError``."""
+
+
+class Reviewer(Protocol):
+    """All gates at once: ``gates.chain.GateChain``."""
+
+    async def review(self, request: CallRequest) -> Verdict:
+        """The first refusal, or an ``Allow`` with what all gates have made of the arguments."""
+
+    def tool(self, skill: OfferedSkill) -> ToolSchema | None:
+        """The skill as a model is offered it; None if it is not to be offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """The model repeats itself: tell people."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """The model repeats itself: tell people, and add the text to what it sees next."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The model repeats itself: end the turn, without running what it asks for. ``text`` is why."""
+
+    text: str
+
+
+Alarm: TypeAlias = Warn | Hint | Stop
+
+
+class Repetition(Protocol):
+    """Sees each batch of calls that a model asks for, before any of it runs: ``repetition.RepetitionGuard``.
+
+    There is one per turn of the loop: a new message from outside makes repeating reasonable again.
+    """
+
+    def observe(
+        self, batch: Sequence[tuple[str, Mapping[str, Any]]], exempt: frozenset[str] = frozenset()
+    ) -> Alarm | None:
+        """The batch as pairs of name and arguments. ``exempt`` names skills that poll."""
+
+
+class Results(Protocol):
+    """Shapes what a model sees of results: ``results.ResultPipeline``."""
+
+    def shorten(self, text: str, *, skill: str, call_id: str = "", is_error: bool = False) -> str:
+        """The text as the model gets it, once, when it goes into the record. Errors stay whole."""
+
+    def mask(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """The messages of a request with old results replaced by notes. Stable: what was masked stays masked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRequest:
+    """A call of a local tool."""
+
+    arguments: Mapping[str, Any]
+    missions: tuple[Any, ...] = ()
+    """The ``Mission`` objects that it belongs to."""
+    tool_call_id: str = ""
+    iteration: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What a local tool says; the loop shortens it like any other result."""
+
+    text: str
+    is_error: bool = False
+    charged: bool = True
+    """Whether an error counts as a failed call."""
+    speaker: Speaker = "data"
+    """``operator`` if the text is what an operator has answered."""
+
+
+class Tools(Protocol):
+    """Tools of the agent itself, offered beside the skills: ``tools.LocalTools``. They pass no gate but control's."""
+
+    def schemas(self) -> tuple[ToolSchema, ...]:
+        """Those that are offered now."""
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a tool of that name, offered now or not."""
+
+    def parallel_safe(self, name: str) -> bool:
+        """Whether it may run beside others."""
+
+    def polling(self) -> frozenset[str]:
+        """Those that may be called again and again."""
+
+    async def run(self, name: str, request: ToolRequest) -> ToolAnswer:
+        """Check the arguments and run it. Raises nothing but ``CancelledError``."""

@@ -1,0 +1,173 @@
+"""The one place that states which gates there are and in which order a call meets them."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from dimos_streams.agent.models.protocol import ToolSchema
+from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.gates.approval import ApprovalGate
+from dimos_streams.agent.policies.gates.arguments import ArgumentsGate
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Gate, Refuse, Verdict, nothing
+from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
+from dimos_streams.agent.policies.gates.enabled import EnabledGate
+from dimos_streams.agent.policies.gates.motions import FreeMotions
+from dimos_streams.agent.policies.gates.permit import PermitGate
+from dimos_streams.agent.policies.gates.plan import PlanGate
+from dimos_streams.agent.policies.gates.rejected import RejectedGate
+from dimos_streams.agent.policies.gates.settings import GateSettings
+from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
+from dimos_streams.agent.policies.plans import PlanBook
+from dimos_streams.agent.policies.rejections import Rejections
+from dimos_streams.errors import UserError, suggest
+from dimos_streams.secrets import redacted
+from dimos_streams.tool_stream.gateway import OfferedSkill
+
+_logger = logging.getLogger(__name__)
+_Look: TypeAlias = Callable[[Mapping[str, Any]], Refuse | None]
+
+
+class GateChain:
+    """Gates in order. The first refusal counts; what earlier gates had allowed is then given back to them."""
+
+    def __init__(self, gates: Sequence[Gate], *, enabled: EnabledGate, duplicates: DuplicatesGate) -> None:
+        self.gates = tuple(gates)
+        self.enabled = enabled
+        self._duplicates = duplicates
+        self._tools: dict[str, tuple[OfferedSkill, ToolSchema]] = {}
+
+    async def review(self, request: CallRequest) -> Verdict:
+        """See ``Reviewer``."""
+        given: list[Callable[[], None]] = []
+        notes: list[str] = []
+        looks: list[_Look] = []
+        complete = False
+        try:
+            for gate in self.gates:
+                verdict = await _verdict(gate, request)
+                if isinstance(verdict, Refuse):
+                    return verdict
+                request = replace(request, arguments=verdict.arguments, on_duplicate=verdict.on_duplicate)
+                if verdict.give_back is not nothing:
+                    given.append(verdict.give_back)
+                if verdict.note:
+                    notes.append(verdict.note)
+                looks.append(partial(_look_again, gate, verdict))
+            again = partial(_first_objection, tuple(looks))
+            objection = again(request.arguments)  # some gates have waited
+            if objection is not None:
+                return objection
+            complete = True
+        finally:
+            if not complete:
+                _all_back(given)
+        return Allow(request.arguments, request.on_duplicate, lambda: _all_back(given), "\n".join(notes), again)
+
+    def tool(self, skill: OfferedSkill) -> ToolSchema | None:
+        """See ``Reviewer``."""
+        if not skill.available or skill.audience != "everyone" or not self.enabled.enabled(skill.name):
+            return None
+        known = self._tools.get(skill.name)
+        if known is None or known[0] is not skill:  # each iteration asks about every skill again
+            schema = ToolSchema(skill.name, skill.description, self._duplicates.parameters(skill))
+            known = self._tools[skill.name] = (skill, schema)
+        return known[1]
+
+
+def build_chain(
+    settings: GateSettings,
+    *,
+    enabled: EnabledGate,
+    approvals: ApprovalBook,
+    plans: PlanBook,
+    rejections: Rejections,
+    begun: FreeMotions | None = None,
+    motions: Callable[[], int | None] | None = None,
+    pose: Callable[[], RobotPose | None] = lambda: None,
+    permit: Callable[[CallRequest], Awaitable[None]] | None = None,
+) -> GateChain:
+    """The chain of an agent. ``motions`` without a plan are those of a language model by default; ``begun`` counts
+    them. ``permit`` is ``Control.permit``. Raises ``UserError`` for a user's gate that can't be.
+
+    The order has reasons. What costs nothing comes first. Nobody is asked about arguments that do not fit. Users'
+    gates see them before plans are compared, so a gate that changes arguments can't lead around a plan. The
+    operator is asked last, and never again about what was rejected. Pause and step come after all that waits, so that
+    nothing begins while paused that was approved in the meantime. When all that waits is over, gates look again
+    (``Allow.again``): a skill may have been disabled meanwhile, and the robot be elsewhere. Leases are the broker's.
+    """
+    duplicates = DuplicatesGate(settings.duplicates)
+    gates: list[Gate] = [enabled, duplicates, ArgumentsGate()]
+    if settings.gates:
+        gates += [*(load_gate(name) for name in settings.gates), ArgumentsGate()]
+    gates += [
+        RejectedGate(rejections),
+        PlanGate(
+            plans, Zones(settings.zones), begun or FreeMotions(), motions=motions or settings.plan.free, pose=pose
+        ),
+        ApprovalGate(approvals, settings.approval.rules),
+    ]
+    if permit is not None:
+        gates.append(PermitGate(permit))
+    return GateChain(gates, enabled=enabled, duplicates=duplicates)
+
+
+def load_gate(reference: str) -> Gate:
+    """Make a user's gate, ``"package.module:Class"``. Raises ``UserError`` that says what is wrong."""
+    module_name, colon, name = reference.partition(":")
+    if not colon or not all(part.isidentifier() for part in [*module_name.split("."), name]):
+        raise UserError(f"gate {reference!r} is not of the form 'package.module:Class'")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # somebody's module may raise anything when it is imported
+        raise UserError(f"gate {reference!r} can't be imported: {type(error).__name__}: {error}") from error
+    if not hasattr(module, name):
+        raise UserError(f"gate {reference!r}: {module_name!r} has no {name!r}{suggest(name, dir(module))}")
+    try:
+        gate = getattr(module, name)()
+    except Exception as error:
+        raise UserError(f"gate {reference!r} can't be made: {type(error).__name__}: {error}") from error
+    if not callable(getattr(gate, "review", None)):
+        raise UserError(f"gate {reference!r} has no method 'review'")
+    checked: Gate = gate
+    return checked
+
+
+async def _verdict(gate: Gate, request: CallRequest) -> Verdict:
+    """A gate that fails lets nothing pass."""
+    try:
+        verdict = await gate.review(request)
+    except Exception as error:
+        _logger.exception("gate %s failed", type(gate).__name__)
+        return _failed(gate, error)
+    if not isinstance(verdict, Allow | Refuse):
+        _logger.error("gate %s answered %r, neither Allow nor Refuse", type(gate).__name__, verdict)
+        return Refuse(f"Not run: the gate {type(gate).__name__} gave no answer")
+    return verdict
+
+
+def _look_again(gate: Gate, verdict: Allow, arguments: Mapping[str, Any]) -> Refuse | None:
+    try:
+        return verdict.again(arguments)
+    except Exception as error:
+        _logger.exception("gate %s failed", type(gate).__name__)
+        return _failed(gate, error)
+
+
+def _first_objection(looks: Sequence[_Look], arguments: Mapping[str, Any]) -> Refuse | None:
+    return next((refusal for look in looks if (refusal := look(arguments)) is not None), None)
+
+
+def _failed(gate: Gate, error: Exception) -> Refuse:
+    why = f"{type(error).__name__}: {redacted(str(error))}"
+    return Refuse(f"Not run: the gate {type(gate).__name__} failed ({why})")
+
+
+def _all_back(given: list[Callable[[], None]]) -> None:
+    """Once, the newest first."""
+    while given:
+        given.pop()()

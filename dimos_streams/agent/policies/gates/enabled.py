@@ -1,0 +1,51 @@
+"""Skills that the operator has taken away from the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Emit, Refuse, Verdict
+
+SKILL_SET = "skill_set"
+"""The kind of the event that tells of a change."""
+_MAX_DISABLED = 10_000
+
+
+class EnabledGate:
+    """Refuses calls of disabled skills; they are not offered to the model either. Calls that run go on."""
+
+    def __init__(self, emit: Emit, disabled: Iterable[str] = ()) -> None:
+        self._emit = emit
+        self._disabled = dict.fromkeys(disabled)
+
+    @property
+    def disabled(self) -> tuple[str, ...]:
+        """Names, in the order in which they were disabled."""
+        return tuple(self._disabled)
+
+    def enabled(self, skill: str) -> bool:
+        """Whether a skill may be used."""
+        return skill not in self._disabled
+
+    def set(self, skill: str, enabled: bool) -> bool:
+        """Enable or disable a skill, also one that no module offers now; whether that changed anything."""
+        if enabled == self.enabled(skill) or (not enabled and len(self._disabled) >= _MAX_DISABLED):
+            return False
+        if enabled:
+            del self._disabled[skill]
+        else:
+            self._disabled[skill] = None
+        self._emit(SKILL_SET, (), skill=skill, enabled=enabled)
+        return True
+
+    async def review(self, request: CallRequest) -> Verdict:
+        """See ``Gate``."""
+        skill = request.skill.name
+        return self._refusal(skill) or Allow(
+            request.arguments, request.on_duplicate, again=lambda arguments: self._refusal(skill)
+        )
+
+    def _refusal(self, skill: str) -> Refuse | None:
+        if self.enabled(skill):
+            return None
+        return Refuse(f"The operator has disabled {skill!r}. Do without it, or say what you need it for.")

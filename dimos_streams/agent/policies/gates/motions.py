@@ -1,0 +1,57 @@
+"""How many motions each mission has begun without a plan."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from dimos_streams.agent.missions.mission import roots
+from dimos_streams.agent.policies.gates.base import Emit
+from dimos_streams.operator.messages import AgentEvent
+
+FREE_MOTION = "free_motion"
+"""The kind of the event that tells of one, or that one did not begin after all."""
+_MISSIONS = 1000
+
+
+def _tell_nobody(kind: str, missions: Sequence[str] = (), **data: Any) -> None:
+    """For who keeps no record."""
+
+
+class FreeMotions:
+    """Counts by mission; a mission and its sub-missions are one. Each change is an event, so a count outlives its
+    process: ``restore`` takes it from the record."""
+
+    def __init__(self, emit: Emit = _tell_nobody) -> None:
+        self._emit = emit
+        self._begun: OrderedDict[str, int] = OrderedDict()
+
+    def begun(self, missions: Iterable[str]) -> int:
+        """By the one of these missions that has begun most."""
+        return max(self._begun.get(root, 0) for root in _roots(missions))
+
+    def begin(self, skill: str, missions: Sequence[str]) -> Callable[[], None]:
+        """Count one more. What is returned takes that back: the motion did not begin."""
+        self._change(skill, missions, 1)
+        return lambda: self._change(skill, missions, -1)
+
+    def restore(self, event: AgentEvent) -> None:
+        """Count what an event of the record tells."""
+        if event.kind == FREE_MOTION:
+            self._count(event.missions, event.data["motions"])
+
+    def _change(self, skill: str, missions: Sequence[str], motions: int) -> None:
+        self._count(missions, motions)
+        self._emit(FREE_MOTION, missions, skill=skill, motions=motions)
+
+    def _count(self, missions: Iterable[str], motions: int) -> None:
+        for root in _roots(missions):
+            self._begun[root] = max(0, self._begun.get(root, 0) + motions)
+            self._begun.move_to_end(root)
+        while len(self._begun) > _MISSIONS:
+            self._begun.popitem(last=False)
+
+
+def _roots(missions: Iterable[str]) -> tuple[str, ...]:
+    return roots(missions) or ("",)

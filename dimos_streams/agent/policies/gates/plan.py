@@ -1,0 +1,90 @@
+"""The plan gate: few motions are free, more need a plan; so does the way into a restricted zone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dimos_streams.agent.calls.canonical import canonical, shown
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
+from dimos_streams.agent.policies.gates.motions import FreeMotions
+from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
+from dimos_streams.agent.policies.plans import PlanBook, Step
+
+_WAY_OUT = (
+    "Write a plan with create_plan whose steps are the very calls that you want to make, hand it in with "
+    "submit_plan, and make the calls when it is approved; or ask the operator."
+)
+
+
+class PlanGate:
+    """Lets a call pass that is a step of an approved plan, or needs none.
+
+    A motion needs none as one of the first ``motions`` that the mission begins, unless it enters a restricted zone:
+    from where the robot is when it is asked for, and from where it is when the call begins.
+    A call that needs none and is a planned step all the same uses the step up, and none of the free motions.
+    """
+
+    def __init__(
+        self,
+        plans: PlanBook,
+        zones: Zones,
+        begun: FreeMotions,
+        *,
+        motions: Callable[[], int | None] = lambda: 2,
+        pose: Callable[[], RobotPose | None] = lambda: None,
+    ) -> None:
+        """``motions`` without a plan, None for any number. ``pose`` is the robot's now, None while unknown."""
+        self._plans = plans
+        self._zones = zones
+        self._begun = begun
+        self._motions = motions
+        self._pose = pose
+
+    async def review(self, request: CallRequest) -> Verdict:
+        """See ``Gate``."""
+        skill, arguments = request.skill.name, request.arguments
+        if not request.skill.motion:
+            return Allow(arguments, request.on_duplicate)
+        step = self._plans.take(skill, arguments)
+        if step is not None:
+            return Allow(
+                arguments,
+                request.on_duplicate,
+                give_back=lambda: _give_back(step),
+                again=lambda now: self._step_objection(step, skill, now),
+            )
+        objection = self._zone_objection(skill, arguments)
+        if objection is not None:
+            return objection
+        free = self._motions()
+        if free is not None and self._begun.begun(request.missions) >= free:
+            return _refusal(skill, arguments, f"{free} motions of this mission have begun without a plan")
+        return Allow(
+            arguments,
+            request.on_duplicate,
+            give_back=self._begun.begin(skill, request.missions),
+            again=lambda now: self._zone_objection(skill, now),
+        )
+
+    def _step_objection(self, step: Step, skill: str, arguments: Mapping[str, Any]) -> Refuse | None:
+        """A plan stands for its own calls, wherever the robot is, and as long as its approval holds."""
+        if step.key != (skill, canonical(arguments)):
+            return self._zone_objection(skill, arguments)
+        if step.lapsed:
+            return _refusal(skill, arguments, "the approval of its plan lapsed while the call waited")
+        return None
+
+    def _zone_objection(self, skill: str, arguments: Mapping[str, Any]) -> Refuse | None:
+        zone = self._zones.entered(arguments, self._pose())
+        return _refusal(skill, arguments, f"it would enter the restricted zone {zone!r}") if zone else None
+
+
+def _refusal(skill: str, arguments: Mapping[str, Any], why: str) -> Refuse:
+    call = shown(skill, arguments)
+    text = f"Not run: {call} needs an approved plan that has it as a step, because {why}. {_WAY_OUT}"
+    return Refuse(text, charged=False)
+
+
+def _give_back(step: Step) -> None:
+    step.used = False

@@ -1,0 +1,92 @@
+"""What a blueprint sets of the gates."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from dimos_streams.agent.missions.bounds import LANGUAGE_MODEL, Auto, Bounds, settled
+from dimos_streams.polygon import Point
+from dimos_streams.skill import OnDuplicate
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Zone(_Settings):
+    """A part of the floor that the robot enters only by an approved plan."""
+
+    name: str
+    polygon: Annotated[tuple[Point, ...], Field(min_length=3)]
+    """Corners in the odom frame, metres; the last is joined to the first."""
+
+    @field_validator("polygon")
+    @classmethod
+    def _has_an_inside(cls, polygon: tuple[Point, ...]) -> tuple[Point, ...]:
+        if len(set(polygon)) < 3:
+            raise ValueError(f"a zone needs three different corners, not {list(polygon)!r}")
+        return polygon
+
+
+class ApprovalRule(_Settings):
+    """What to do with calls that match. Of several rules the first that matches counts."""
+
+    skill: str = "*"
+    """The skill's name; ``*`` and ``?`` stand for anything."""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """What arguments must be: a value; a text with ``*`` or ``?``; or a comparison, ``">2"``, ``"<=0.5"``, ``"!=0"``.
+
+    An argument that the call leaves out has its default; without one it does not match. ``target.x`` names a value
+    within an object.
+    """
+    action: Literal["ask", "allow", "deny"] = "ask"
+    reason: str = ""
+    """Shown to the operator who is asked, or told to the model that is denied."""
+
+    def __str__(self) -> str:
+        patterns = "".join(f", {name}: {pattern}" for name, pattern in self.arguments.items())
+        return f"rule {{skill: {self.skill}{patterns}}}"
+
+
+class ApprovalSettings(_Settings):
+    """Of the approval gate."""
+
+    rules: tuple[ApprovalRule, ...] = ()
+    """Before what skills themselves declare (``@skill(approval="ask")``)."""
+    timeout_s: float | None = Field(default=300.0, gt=0)
+    """What is not decided by then is denied; None waits for ever."""
+    max_pending: int = Field(default=100, ge=1)
+    """More than so many wait for nobody: they are denied at once."""
+    on_console_loss: Literal["continue", "hold", "abort"] = "continue"
+    """While no operator's console is connected any more: time runs on, time stands still, or all is denied."""
+
+
+class PlanSettings(_Settings):
+    """Of the plan gate."""
+
+    motions: Annotated[int, Field(ge=0)] | Auto | None = "auto"
+    """So many motions may begin in one mission without an approved plan; None for any number, ``auto`` for what suits
+    the model: two for language models."""
+    valid_s: float = Field(default=3600.0, gt=0)
+    """How long an approval holds."""
+
+    def free(self, bounds: Bounds = LANGUAGE_MODEL) -> int | None:
+        """Motions without a plan, for a model of that kind."""
+        return settled(self.motions, bounds.motions)
+
+
+class GateSettings(_Settings):
+    """Of all gates."""
+
+    gates: tuple[str, ...] = ()
+    """The user's own gates, ``"package.module:Class"``."""
+    disabled_skills: tuple[str, ...] = ()
+    """Skills that are not to be used until an operator enables them."""
+    duplicates: dict[str, OnDuplicate] = Field(default_factory=dict)
+    """By skill: what becomes of a second call while one runs, instead of what the skill declares."""
+    zones: tuple[Zone, ...] = ()
+    """Parts of the floor that need an approved plan."""
+    plan: PlanSettings = PlanSettings()
+    approval: ApprovalSettings = ApprovalSettings()

@@ -1,0 +1,59 @@
+"""Restricted zones: whether a call would bring the robot into one, as far as its arguments tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dimos_streams.agent.policies.gates.settings import Zone
+from dimos_streams.polygon import Point, crosses, inside
+
+
+@dataclass(frozen=True, slots=True)
+class RobotPose:
+    """Where the robot is in the odom frame: metres, radians."""
+
+    x: float
+    y: float
+    yaw: float
+
+
+class Zones:
+    """The restricted zones of one agent."""
+
+    def __init__(self, zones: Iterable[Zone]) -> None:
+        self._zones = tuple(zones)
+
+    def __bool__(self) -> bool:
+        return bool(self._zones)
+
+    def entered(self, arguments: Mapping[str, Any], pose: RobotPose | None) -> str:
+        """The name of a zone in which a motion with these arguments would end, or through which it would lead.
+
+        Empty if there is none. Known are ``x`` and ``y`` (a goal in the odom frame) and ``distance_m`` (straight
+        ahead, if the pose is known). A robot that stands within a zone does not enter it; leaving is free.
+        """
+        goal = _goal(arguments, pose)
+        if goal is None:
+            return ""
+        for zone in self._zones:
+            if inside(zone.polygon, goal) and not (pose and inside(zone.polygon, (pose.x, pose.y))):
+                return zone.name
+            if pose is not None and crosses(zone.polygon, (pose.x, pose.y), goal):
+                return zone.name
+        return ""
+
+
+def _goal(arguments: Mapping[str, Any], pose: RobotPose | None) -> Point | None:
+    x, y, distance = (_number(arguments.get(name)) for name in ("x", "y", "distance_m"))
+    if x is not None and y is not None:
+        return x, y
+    if distance is not None and pose is not None:
+        return pose.x + distance * math.cos(pose.yaw), pose.y + distance * math.sin(pose.yaw)
+    return None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,201 @@
+"""Plans: sequences of calls that an operator approves as a whole."""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.agent.calls.canonical import canonical, shown
+from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.gates.base import Emit
+from dimos_streams.errors import SkillError, suggest
+
+SUBMIT_PLAN = "submit_plan"
+_MAX_PLANS = 100
+_MAX_STEPS = 100
+
+Check = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+"""The arguments with what they leave out. Raises ``SkillError`` if there is no such skill, or they do not fit it."""
+
+
+class PlanState(enum.StrEnum):
+    """How far a plan is."""
+
+    DRAFT = "draft"
+    SUBMITTED = "submitted"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+@dataclass(slots=True)
+class Step:
+    """One call of a plan; an approved one may be made once."""
+
+    skill: str
+    arguments: Mapping[str, Any]
+    used: bool = False
+    until: float = float("inf")
+    """The loop's time at which its plan's approval lapses."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What a call must be to be this step."""
+        return self.skill, canonical(self.arguments)
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether the approval holds no more."""
+        return clock.monotonic() >= self.until
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as JSON."""
+        return {"skill": self.skill, "arguments": dict(self.arguments)}
+
+
+@dataclass(slots=True)
+class Plan:
+    """A plan as it stands."""
+
+    id: str
+    goal: str
+    steps: list[Step] = field(default_factory=list)
+    state: PlanState = PlanState.DRAFT
+    reason: str = ""
+    """What the operator said to it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON."""
+        steps = [{**step.to_dict(), "used": step.used} for step in self.steps]
+        return {"id": self.id, "goal": self.goal, "state": self.state.value, "reason": self.reason, "steps": steps}
+
+    def text(self) -> str:
+        """The plan for models and people."""
+        lines = [f"Plan {self.id} ({self.goal}) is {self.state.value}{f': {self.reason}' if self.reason else ''}"]
+        for number, step in enumerate(self.steps, 1):
+            lines.append(f"{number}. {shown(step.skill, step.arguments)}{' - begun' if step.used else ''}")
+        return "\n".join(lines)
+
+
+class PlanBook:
+    """The plans of an agent: written as drafts, submitted to the operator, and used up step by step.
+
+    A plan is asked for like a call, with the steps as arguments, so whoever decides on approvals decides on plans,
+    and may change the steps. An approval covers the plan's steps: calls of the same skill with the same arguments,
+    each once, in any order. The oldest plans are forgotten.
+    """
+
+    def __init__(self, approvals: ApprovalBook, emit: Emit, check: Check, *, valid_s: float = 3600.0) -> None:
+        """``check`` judges steps when they are written."""
+        self._approvals = approvals
+        self._emit = emit
+        self._check = check
+        self._valid_s = valid_s
+        self._plans: OrderedDict[str, Plan] = OrderedDict()
+        self._numbers = itertools.count(1)
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """All that are remembered, oldest first."""
+        return tuple(self._plans.values())
+
+    def get(self, id: str) -> Plan:
+        """Raises ``SkillError`` for an unknown id."""
+        if id not in self._plans:
+            listed = ", ".join(self._plans) or "none"
+            raise SkillError(f"no plan has the id {id!r}{suggest(id, self._plans)} (known: {listed})")
+        return self._plans[id]
+
+    def create(self, goal: str, steps: Sequence[Mapping[str, Any]] = ()) -> Plan:
+        """Begin a draft. Raises ``SkillError`` for a step that can't be."""
+        checked = self._checked(steps)
+        plan = Plan(f"plan-{next(self._numbers)}", goal, checked)
+        self._plans[plan.id] = plan
+        while len(self._plans) > _MAX_PLANS:
+            self._plans.popitem(last=False)
+        self._tell(plan)
+        return plan
+
+    def add(self, id: str, steps: Sequence[Mapping[str, Any]]) -> Plan:
+        """Add steps to a draft. Raises ``SkillError``."""
+        plan = self.get(id)
+        if plan.state is not PlanState.DRAFT:
+            raise SkillError(f"plan {id!r} is {plan.state.value}: steps can be added to a draft only; create another")
+        checked = self._checked(steps)
+        if len(plan.steps) + len(checked) > _MAX_STEPS:
+            raise SkillError(f"a plan can have {_MAX_STEPS} steps")
+        plan.steps.extend(checked)
+        self._tell(plan)
+        return plan
+
+    async def submit(self, id: str, missions: tuple[str, ...] = ()) -> Plan:
+        """Ask the operator, and wait for the decision. Raises ``SkillError`` for what is no draft, or is empty.
+
+        If nobody decides it is a draft again.
+        """
+        plan = self.get(id)
+        if plan.state is not PlanState.DRAFT:
+            raise SkillError(f"plan {id!r} is {plan.state.value}, not a draft")
+        if not plan.steps:
+            raise SkillError(f"plan {id!r} has no steps")
+        plan.state = PlanState.SUBMITTED
+        self._tell(plan)
+        try:
+            asked = {"plan": plan.id, "goal": plan.goal, "steps": [step.to_dict() for step in plan.steps]}
+            decision = await self._approvals.ask(
+                SUBMIT_PLAN, asked, reason="a plan", missions=missions, check=self._check_plan
+            )
+            plan.reason = decision.reason
+            if decision.approved:
+                plan.steps = self._checked(decision.arguments["steps"])
+                for step in plan.steps:
+                    step.until = clock.monotonic() + self._valid_s
+            plan.state = PlanState.APPROVED if decision.approved else PlanState.REJECTED
+        finally:
+            if plan.state is PlanState.SUBMITTED:
+                plan.state = PlanState.DRAFT
+            self._tell(plan)
+        return plan
+
+    def take(self, skill: str, arguments: Mapping[str, Any]) -> Step | None:
+        """Use up the step of an approved plan that is this call; None if none is. ``used = False`` gives it back."""
+        key = skill, canonical(arguments)
+        for plan in self._plans.values():
+            if plan.state is PlanState.APPROVED:
+                for step in plan.steps:
+                    if not step.used and not step.lapsed and step.key == key:
+                        step.used = True
+                        return step
+        return None
+
+    def view(self) -> dict[str, Any] | None:
+        """The newest plan as JSON, for operators; None before the first."""
+        return next(reversed(self._plans.values())).to_dict() if self._plans else None
+
+    def _check_plan(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not isinstance(arguments.get("steps"), list | tuple) or not arguments["steps"]:
+            raise SkillError("a plan needs steps: a list of objects with 'skill' and 'arguments'")
+        return {**arguments, "steps": [step.to_dict() for step in self._checked(arguments["steps"])]}
+
+    def _checked(self, steps: Sequence[Mapping[str, Any]]) -> list[Step]:
+        if len(steps) > _MAX_STEPS:
+            raise SkillError(f"a plan can have {_MAX_STEPS} steps, not {len(steps)}")
+        checked = []
+        for number, step in enumerate(steps, 1):
+            skill = step.get("skill") if isinstance(step, Mapping) else None
+            arguments = step.get("arguments", {}) if isinstance(step, Mapping) else None
+            if not isinstance(skill, str) or not isinstance(arguments, Mapping):
+                raise SkillError(f"step {number} is {step!r}; it needs 'skill' (a name) and 'arguments' (an object)")
+            try:
+                given = self._check(skill, arguments)
+            except SkillError as error:
+                raise SkillError(f"step {number}: {error}") from error
+            checked.append(Step(skill, dict(given)))
+        return checked
+
+    def _tell(self, plan: Plan) -> None:
+        self._emit("plan", (), plan=plan.to_dict())

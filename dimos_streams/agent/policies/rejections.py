@@ -1,0 +1,78 @@
+"""Calls that an operator has rejected, alone or as steps of a plan: for the rest of the mission they stay so."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from dimos_streams.agent.calls.canonical import canonical
+from dimos_streams.agent.missions.mission import roots
+from dimos_streams.agent.policies.plans import SUBMIT_PLAN
+from dimos_streams.operator.messages import AgentEvent
+
+_MISSIONS = 1000
+_CALLS = 1000
+_ASKED = 1000
+_Key: TypeAlias = tuple[str, str]
+
+
+class Rejections:
+    """What was rejected, by mission; made of the agent's events, so it outlives its process.
+
+    A mission and its sub-missions are one. What an operator approves later is not rejected any more. Of an approval
+    whose arguments were changed, both are: what was asked for, and what the operator made of it.
+    """
+
+    def __init__(self) -> None:
+        self._reasons: OrderedDict[str, OrderedDict[_Key, str]] = OrderedDict()
+        self._asked: OrderedDict[str, frozenset[_Key]] = OrderedDict()
+
+    def apply(self, event: AgentEvent) -> None:
+        """Take in what an event says of approvals."""
+        if event.kind == "approval_created":
+            view = event.data["approval"]
+            self._asked[view["id"]] = frozenset(_keys(view))
+            _bound(self._asked, _ASKED)
+        elif event.kind == "approval_decided":
+            view = event.data["approval"]
+            keys = {*self._asked.pop(view["id"], ()), *_keys(view)}
+            if view["state"] == "rejected":
+                self._reject(keys, event.missions, event.data.get("why", ""))
+            elif view["state"] == "approved":
+                self._allow(_keys(view), event.missions)
+
+    def why(self, skill: str, arguments: Mapping[str, Any], missions: Iterable[str]) -> str | None:
+        """The reason for which a call was rejected, perhaps none; None if it was not."""
+        key = skill, canonical(arguments)
+        for root in roots(missions):
+            if root in self._reasons and key in self._reasons[root]:
+                return self._reasons[root][key]
+        return None
+
+    def _reject(self, keys: Iterable[_Key], missions: Iterable[str], reason: str) -> None:
+        for root in roots(missions):
+            calls = self._reasons.setdefault(root, OrderedDict())
+            calls.update((key, reason) for key in sorted(keys))
+            _bound(calls, _CALLS)
+            self._reasons.move_to_end(root)
+        _bound(self._reasons, _MISSIONS)
+
+    def _allow(self, keys: Iterable[_Key], missions: Iterable[str]) -> None:
+        wanted = tuple(keys)
+        for root in roots(missions):
+            for key in wanted:
+                self._reasons.get(root, OrderedDict()).pop(key, None)
+
+
+def _keys(view: Mapping[str, Any]) -> Iterable[_Key]:
+    """The calls that an approval is about; a plan is about its steps, and itself."""
+    yield view["skill"], canonical(view["arguments"])
+    if view["skill"] == SUBMIT_PLAN:
+        for step in view["arguments"].get("steps", ()):
+            yield step["skill"], canonical(step.get("arguments", {}))
+
+
+def _bound(table: OrderedDict[Any, Any], size: int) -> None:
+    while len(table) > size:
+        table.popitem(last=False)

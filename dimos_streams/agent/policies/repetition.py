@@ -1,0 +1,112 @@
+"""Notices that a model asks for the same again and again."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dimos_streams import clock
+from dimos_streams.agent.calls.canonical import canonical, shown
+from dimos_streams.agent.policies.gates.base import Alarm, Hint, Stop, Warn
+
+MAX_PERIOD = 4
+Action: TypeAlias = Literal["warn", "hint", "stop"]
+_KINDS: dict[Action, type[Warn] | type[Hint] | type[Stop]] = {"warn": Warn, "hint": Hint, "stop": Stop}
+_Batch: TypeAlias = tuple[tuple[str, str], ...]
+
+
+class RepetitionSettings(BaseModel):
+    """After how many repetitions within a turn what is done. None: never."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    warn_at: int | None = Field(default=3, ge=2)
+    """Operators are told."""
+    hint_at: int | None = Field(default=6, ge=2)
+    """The model is told, too."""
+    stop_at: int | None = Field(default=9, ge=2)
+    """The turn ends, before the calls run."""
+    mission_stop_at: int | None = Field(default=18, ge=2)
+    """The same over all turns of a mission: it ends, and its calls with it, if so many come ``mission_within_s``."""
+    mission_within_s: float = Field(default=100.0, gt=0)
+    """Slower repetition is the world's pace: going from here to there and back for hours is a patrol."""
+
+    def of_mission(self) -> RepetitionSettings:
+        """Of the guard of a mission: nothing but its end."""
+        return RepetitionSettings(warn_at=None, hint_at=None, stop_at=self.mission_stop_at)
+
+
+class RepetitionGuard:
+    """Compares each batch of calls with those before it; one guard watches one turn, or a mission.
+
+    Repeated is a batch that equals the one before (the order of arguments, and of calls, is irrelevant), or a cycle
+    of two to four batches, A-B-A-B. Batches of nothing but polling skills don't count, neither for nor against; in
+    other batches polling calls are looked past. Any other change of an argument begins anew.
+    """
+
+    def __init__(self, settings: RepetitionSettings | None = None, *, within_s: float = math.inf) -> None:
+        """Batches that are older than ``within_s`` are forgotten."""
+        settings = settings or RepetitionSettings()
+        at: dict[Action, int | None] = {
+            "warn": settings.warn_at,
+            "hint": settings.hint_at,
+            "stop": settings.stop_at,
+        }
+        self._at = {action: times for action, times in at.items() if times is not None}
+        size = MAX_PERIOD * (max(self._at.values(), default=1) + 1)
+        self._history: deque[_Batch] = deque(maxlen=size)
+        self._times: deque[float] = deque(maxlen=size)
+        self._within_s = within_s
+
+    def observe(
+        self,
+        batch: Sequence[tuple[str, Mapping[str, Any]]],
+        exempt: frozenset[str] = frozenset(),
+        *,
+        at: float | None = None,
+    ) -> Alarm | None:
+        """See ``Repetition``. ``at`` is when, on the loop's clock; now by default."""
+        counted = [(skill, arguments) for skill, arguments in batch if skill not in exempt]
+        if not counted:
+            return None
+        self._history.append(tuple(sorted((skill, canonical(arguments)) for skill, arguments in counted)))
+        self._times.append(clock.monotonic() if at is None else at)
+        while self._times[0] < self._times[-1] - self._within_s:
+            self._times.popleft()
+            self._history.popleft()
+        period, times = self._repeated()
+        action = self._action(times)
+        if action is None:
+            return None
+        calls = ", ".join(shown(skill, arguments) for skill, arguments in counted)
+        what = f"{calls} was asked for" if period == 1 else f"the same {period} answers, the last one {calls}, came"
+        return _KINDS[action](f"{what} {times} times in a row{_ADVICE[action]}")
+
+    def _repeated(self) -> tuple[int, int]:
+        """The shortest cycle that ends now and how often it has come; (1, 1) if nothing is repeated."""
+        history = self._history
+        for period in range(1, MAX_PERIOD + 1):
+            same = 0
+            while same + period < len(history) and history[-1 - same] == history[-1 - same - period]:
+                same += 1
+            if same >= period:
+                # A cycle counts when it is complete; in between there is nothing new to say.
+                return (period, same // period + 1) if same % period == 0 else (1, 1)
+        return 1, 1
+
+    def _action(self, times: int) -> Action | None:
+        stop_at = self._at.get("stop")
+        if stop_at is not None and times >= stop_at:
+            return "stop"
+        return next((action for action in ("hint", "warn") if self._at.get(action) == times), None)
+
+
+_ADVICE: dict[Action, str] = {
+    "warn": "",
+    "hint": ". The outcome will not change: try something else, or tell the operator what is in the way",
+    "stop": "; the turn was ended",
+}

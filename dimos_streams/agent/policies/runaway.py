@@ -1,0 +1,64 @@
+"""Notices a mission that runs away: its model does one thing after the other, turn after turn, on its own account."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.agent.policies.gates.base import Stop
+from dimos_streams.agent.policies.repetition import RepetitionGuard, RepetitionSettings
+
+MAX_ACTIONS = "max_actions"
+REPETITION = "repetition"
+
+
+class RunawayGuard:
+    """Watches one mission over all its turns. Answers that ask for nothing but polling do not count.
+
+    ``actions`` answers that ask for calls may come at once; ``per_hour`` of them grow back, so a mission whose pace
+    is that of the world lives for ever. Repetition counts if it comes quickly. Operators' words begin anew.
+    """
+
+    def __init__(self, settings: RepetitionSettings, actions: int | None, per_hour: float) -> None:
+        self._settings = settings
+        self._actions = actions
+        self._per_hour = per_hour
+        self.reset()
+
+    def reset(self) -> None:
+        """An operator has said something."""
+        self._left = float(self._actions or 0)
+        self._looked_at: float | None = None
+        self._repetition = RepetitionGuard(self._settings.of_mission(), within_s=self._settings.mission_within_s)
+
+    def observe(
+        self,
+        batch: Sequence[tuple[str, Mapping[str, Any]]],
+        exempt: frozenset[str] = frozenset(),
+        *,
+        at: float | None = None,
+    ) -> tuple[str, str] | None:
+        """What an answer asks for; the reason for which the mission is to end, and a sentence on it.
+
+        ``at`` is when, on the loop's clock; now by default.
+        """
+        if all(skill in exempt for skill, _ in batch):
+            return None
+        at = clock.monotonic() if at is None else at
+        alarm = self._repetition.observe(batch, exempt, at=at)
+        if isinstance(alarm, Stop):
+            return REPETITION, alarm.text.replace("the turn", "the mission")
+        if self._actions is None or self._spend(at):
+            return None
+        text = (
+            f"the model went on by itself too fast: {self._actions} answers that ask for calls, "
+            f"and {self._per_hour:g} an hour, are the limit without a word of the operator"
+        )
+        return MAX_ACTIONS, text
+
+    def _spend(self, at: float) -> bool:
+        grown = 0.0 if self._looked_at is None else (at - self._looked_at) * self._per_hour / 3600
+        self._left = min(float(self._actions or 0), self._left + grown) - 1
+        self._looked_at = at
+        return self._left >= 0

@@ -1,0 +1,246 @@
+"""The mission record: what happened, a file of JSON lines per mission, from which an agent goes on after its death.
+
+A line is an ``AgentEvent`` with the place in the journal up to which everything is recorded. An event of several
+missions is in the file of each; the file ``general`` has those of none. Lines are written before what they tell has
+consequences, and handed to the operating system one by one: what a killed process has done is there, but for the
+tail of its last line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from pydantic import ValidationError
+
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.text import parse_json
+
+FOLDER = "missions"
+_GENERAL = "general"
+_GENERAL_BYTES = 4_000_000
+_OPEN_FILES = 32
+_HIDDEN = ".ended"
+"""Ending of a file that lacks the line of the mission's end."""
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordLine:
+    """One line."""
+
+    place: int
+    event: AgentEvent
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedMission:
+    """A mission's file, read."""
+
+    id: str
+    agent: str
+    path: Path
+    lines: list[RecordLine] = field(default_factory=list)
+
+    @property
+    def events(self) -> list[AgentEvent]:
+        """What happened, in order."""
+        return [line.event for line in self.lines]
+
+    @property
+    def done(self) -> AgentEvent | None:
+        """The event of its end, None while it is not over."""
+        return next((event for event in self.events if event.kind == EventKind.DONE), None)
+
+
+class MissionRecord:
+    """Writes the files of one agent. With no directory it keeps nothing.
+
+    A disk that refuses is logged once per trouble and does not hinder the agent. The end of a mission that could not
+    be written is written as soon as something can be: nobody must go on with it later.
+    """
+
+    def __init__(
+        self, directory: Path | None, agent: str, *, place: Callable[[], int] = lambda: 0, kept: int = 1000
+    ) -> None:
+        """``place`` says up to which place of the journal everything is recorded; ``kept`` missions stay on disk."""
+        self._directory = directory
+        self._agent = agent
+        self._place = place
+        self._kept = kept
+        self._files: OrderedDict[str, IO[bytes]] = OrderedDict()
+        self._owed: OrderedDict[str, bytes] = OrderedDict()
+        """Lines of ends that could not be written, by mission."""
+        self._broken = False
+        self._unmade = False
+        """Whether the directory is still to be made: there was no room for it."""
+        self._closed = False
+
+    def open(self) -> None:
+        """Make the directory, and let the oldest missions go."""
+        if self._directory is None:
+            return
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self._unmade = True
+            self._say_broken(error)
+            return
+        mine = sorted(self._directory.glob(f"{_slug(self._agent)}.*.jsonl"), key=lambda path: path.stat().st_mtime)
+        for path in mine[: -self._kept]:
+            path.unlink(missing_ok=True)
+
+    def write(self, event: AgentEvent) -> None:
+        """Append an event to the files that it belongs to."""
+        if self._directory is None:
+            return
+        line = b'{"place":%d,"event":%s}\n' % (self._place(), event.model_dump_json().encode())
+        for mission in event.missions or (_GENERAL,):
+            written = self._append(mission, line)
+            if event.kind == EventKind.DONE:
+                self._close(mission)
+                if not written:
+                    self._owed[mission] = line
+                    self._hide(mission)
+        if not self._broken:
+            self._write_owed()
+        if self._closed:
+            self.close()
+
+    def close(self) -> None:
+        """Close the files; what is still written opens and closes them. Twice is fine."""
+        self._closed = True
+        self._write_owed()
+        for mission in tuple(self._files):
+            self._close(mission)
+
+    def _append(self, mission: str, line: bytes) -> bool:
+        """Whether a line could be written."""
+        try:
+            file = self._file(mission)
+            file.write(line)
+            file.flush()
+            if mission == _GENERAL and file.tell() > _GENERAL_BYTES:
+                self._turn_over()
+        except OSError as error:
+            self._say_broken(error)
+            if mission in self._owed:
+                self._hide(mission)
+            self._close(mission)  # whether its last line is torn is seen when it is opened again
+            return False
+        self._broken = False
+        return True
+
+    def _say_broken(self, error: OSError) -> None:
+        if not self._broken:
+            _logger.error("the mission record in %s can't be written: %s", self._directory, error)
+        self._broken = True
+
+    def _write_owed(self) -> None:
+        while len(self._owed) > self._kept:
+            self._owed.popitem(last=False)
+        for mission, line in tuple(self._owed.items()):
+            if not self._append(mission, line):
+                return
+            self._close(mission)
+            del self._owed[mission]
+
+    def _file(self, mission: str) -> IO[bytes]:
+        file = self._files.get(mission)
+        if file is None:
+            path = self._path(mission)
+            if self._unmade:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._unmade = False
+            if mission in self._owed and (hidden := path.with_suffix(_HIDDEN)).exists():
+                hidden.rename(path)
+            file = path.open("ab")
+            if file.tell() and not _ends_whole(self._path(mission)):
+                file.write(b"\n")
+            self._files[mission] = file
+        self._files.move_to_end(mission)
+        while len(self._files) > _OPEN_FILES:
+            self._close(next(iter(self._files)))
+        return file
+
+    def _hide(self, mission: str) -> None:
+        """Let nobody who starts anew go on with a mission whose end can't be written: a name needs no room."""
+        path = self._path(mission)
+        try:
+            path.rename(path.with_suffix(_HIDDEN))
+        except FileNotFoundError:  # nothing of it could be written
+            return
+        except OSError as error:
+            self._say_broken(error)
+
+    def _path(self, mission: str) -> Path:
+        assert self._directory is not None
+        return self._directory / f"{_slug(self._agent)}.{_slug(mission)}.jsonl"
+
+    def _turn_over(self) -> None:
+        """Begin the general file anew; one old one is kept."""
+        self._close(_GENERAL)
+        path = self._path(_GENERAL)
+        path.replace(path.with_suffix(".old"))
+
+    def _close(self, mission: str) -> None:
+        file = self._files.pop(mission, None)
+        if file is not None:
+            with contextlib.suppress(OSError):  # what it could not write was told when it was to be written
+                file.close()
+
+
+def read_missions(directory: Path, agent: str | None = None) -> list[RecordedMission]:
+    """The missions that a directory has, oldest first; of one agent, if it is named. The general files are not read.
+
+    Lines that are damaged are skipped and logged.
+    """
+    found = []
+    for path in sorted(directory.glob("*.jsonl")):
+        lines = list(read_lines(path))
+        starts = [line.event for line in lines if line.event.kind == EventKind.MISSION_START]
+        if starts and (agent is None or starts[0].agent == agent):
+            found.append(RecordedMission(id=starts[0].data["id"], agent=starts[0].agent, path=path, lines=lines))
+    return sorted(found, key=lambda mission: (mission.lines[0].event.utime, mission.lines[0].event.number))
+
+
+def read_general(directory: Path, agent: str) -> list[RecordLine]:
+    """What happened to an agent apart from missions, as far as it is kept."""
+    path = directory / f"{_slug(agent)}.{_GENERAL}.jsonl"
+    return [*read_lines(path.with_suffix(".old")), *read_lines(path)]
+
+
+def read_lines(path: Path) -> Iterator[RecordLine]:
+    """The lines of one file; none if there is no such file."""
+    try:
+        texts = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return
+    for number, text in enumerate(texts, 1):
+        if not text:
+            continue
+        try:
+            fields = parse_json(text)
+            yield RecordLine(place=int(fields["place"]), event=AgentEvent.model_validate(fields["event"]))
+        except (ValueError, KeyError, TypeError, ValidationError) as error:
+            _logger.warning("%s: line %d is damaged and skipped: %s", path, number, str(error)[:200])
+
+
+def _ends_whole(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        return file.read(1) == b"\n"
+
+
+def _slug(name: str) -> str:
+    """A file name's part; different names never become the same."""
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:80]
+    return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -1,0 +1,173 @@
+"""How an agent begins: waits for its bridge, takes over what is open, and goes on where a dead one was."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from dimos_streams import clock
+from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.loop.intake import close
+from dimos_streams.agent.missions.message_queue import Notice, OperatorWords
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.recovery_reader import Resumption, Unanswered
+from dimos_streams.agent.subagents.sub_mission import SUB
+from dimos_streams.client.backoff import Backoff
+from dimos_streams.errors import SkillError, SkillUnavailableError
+
+_INTRODUCTION_S = 3.0
+
+
+async def take_up(core: AgentCore, rng: random.Random, waiting: Callable[[str], None]) -> int:
+    """The place in the journal to read on from. ``waiting`` hears why the bridge can't be used yet."""
+    _keep_wishes(core)
+    backoff = Backoff(rng)
+    missions = _missions(core)
+    known = _known_calls(core.resumption, missions)
+    core.calls.remember_closed(core.resumption.closed if core.resumption else ())
+    while True:
+        try:
+            place = await core.gateway.place()
+            adopted = await core.calls.adopt_open(known)
+            break
+        except SkillUnavailableError as error:
+            waiting(str(error))
+            await asyncio.sleep(backoff.next())
+    await core.offers.refresh()  # so that robots' names are known before anybody says that one is to stop
+    adopted = _claimed(core, adopted, missions)
+    for call in adopted:
+        text = f"{call.skill} (call {call.call_id}) runs from before this agent was started"
+        core.events.emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)
+    if core.resumption is None:
+        return place
+    _keep_counts(core, core.resumption, missions)
+    _go_on(core, core.resumption, missions)
+    # A journal that begins anew has places that mean something else.
+    return min(core.resumption.place, place)
+
+
+async def tidy_up(core: AgentCore) -> None:
+    """Close calls of the record that the bridge does not know any more, once it could hear of those that live."""
+    if core.resumption is None or not core.resumption.calls:
+        return
+    await asyncio.sleep(_INTRODUCTION_S)
+    try:
+        await core.calls.close_lost(unknown_too=True)
+    except SkillError as error:
+        core.events.emit(EventKind.NOTE, (), text=f"calls from before can't be compared with the bridge's: {error}")
+
+
+def _keep_wishes(core: AgentCore) -> None:
+    """Nothing may begin, nor the robot move, because the agent has died."""
+    if core.resumption is None:
+        return
+    wishes = core.resumption.wishes
+    if wishes.mode is Mode.PAUSED:
+        core.control.pause("as it was when the agent was restarted")
+    elif wishes.mode is Mode.STEPPING:
+        core.control.step_mode()
+    for skill, enabled in wishes.skills.items():
+        core.enabled.set(skill, enabled)
+    if wishes.model and wishes.model != core.model_name:
+        core.use_model(wishes.model)
+
+
+def _missions(core: AgentCore) -> dict[str, Mission]:
+    """Those that were not over, begun again."""
+    found = {}
+    for unfinished in core.resumption.missions if core.resumption else ():
+        mission = found[unfinished.id] = core.resume(unfinished.id, unfinished.words)
+        mission.spent = unfinished.spent
+        mission.reason, mission.why, mission.text = unfinished.reason, unfinished.why, unfinished.text
+        mission.failed_call = unfinished.failed_call
+    return found
+
+
+def _keep_counts(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]) -> None:
+    """What watches a mission for running away has seen what it did before: a restart begins nothing anew."""
+    parts, since = core.loop.parts, clock.monotonic() - clock.utime() / 1e6
+    for unfinished in resumption.missions:
+        guard = missions[unfinished.id].guard = parts.new_guard()
+        for asked in unfinished.asked:
+            if asked.calls:
+                guard.observe(parts.meant(asked.calls), parts.polling(), at=since + asked.utime / 1e6)
+
+
+def _known_calls(resumption: Resumption | None, missions: dict[str, Mission]) -> list[OpenCall]:
+    return [
+        OpenCall(
+            call.call_id,
+            call.skill,
+            tuple(missions[id] for id in call.missions if id in missions),
+            last_seq=call.last_seq,
+            arguments=call.arguments,
+        )
+        for call in (resumption.calls if resumption else ())
+    ]
+
+
+def _claimed(core: AgentCore, adopted: tuple[OpenCall, ...], missions: dict[str, Mission]) -> tuple[OpenCall, ...]:
+    """Calls that the dead agent had asked for without hearing their ids are its missions'; the others are left."""
+    left = list(adopted)
+    for wish in core.resumption.unanswered if core.resumption else ():
+        if wish.arguments is None or wish.call_id:
+            continue
+        for call in left:
+            if (call.skill, dict(call.arguments)) == (wish.skill, dict(wish.arguments)) and not call.parent:
+                core.calls.assign(call, tuple(missions[id] for id in wish.missions if id in missions))
+                wish.call_id = call.call_id
+                left.remove(call)
+                break
+    return tuple(left)
+
+
+def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]) -> None:
+    """Give results to what has none, and begin again where the model was in the middle."""
+    for wish in resumption.unanswered:
+        whose = {SUB: wish.sub} if wish.sub else {}
+        core.events.emit(
+            EventKind.RESULT,
+            wish.missions,
+            **whose,
+            text=_fate(wish),
+            tool_call_id=wish.tool_call_id,
+            skill=wish.skill,
+            call_id=wish.call_id,
+            is_error=not wish.call_id,
+            event=None,
+        )
+    for unfinished in resumption.missions:
+        mission = missions[unfinished.id]
+        if unfinished.ended:
+            mission.end(unfinished.ended)
+            let_go(mission)
+            continue
+        core.events.emit(EventKind.NOTE, (mission.id,), text="the agent was restarted and goes on with this mission")
+        if not unfinished.heard:
+            core.queue.put_nowait(OperatorWords(unfinished.words, (mission,)))
+        elif unfinished.in_turn:
+            core.queue.put_nowait(Notice("", (mission,)))
+        else:
+            let_go(mission)
+    going_on = any(each.in_turn and not each.ended for each in resumption.missions)
+    if core.conversation.awaits_answer and not going_on:
+        close(core.loop.parts, (), "the agent was restarted")
+
+
+def let_go(mission: Mission) -> None:
+    """It is over if nothing of it is left."""
+    if mission.over:
+        mission.hold()
+        mission.release()
+
+
+def _fate(wish: Unanswered) -> str:
+    if wish.call_id:
+        return f"The agent was restarted. Call {wish.call_id} was begun; what it has to say will be told."
+    if wish.arguments is None:
+        return "not run: the agent was restarted before"
+    return "The agent was restarted while this was under way; it is not known how far it came. It does not run now."

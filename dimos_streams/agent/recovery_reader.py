@@ -1,0 +1,281 @@
+"""What a record says of an agent that died: what was told, what was open, what was in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.missions.end_reasons import settle
+from dimos_streams.agent.missions.mission import Spent
+from dimos_streams.agent.models.protocol import STALE
+from dimos_streams.agent.policies.gates.enabled import SKILL_SET
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.mission_record import RecordedMission, RecordLine, read_general, read_missions
+from dimos_streams.agent.subagents.sub_mission import SUB, of_sub_agent
+from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.text import parse_json
+from dimos_streams.tool_stream.event import Outcome
+
+_CLOSED = 1000
+_ASKED = 1000
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedCall:
+    """A call whose close was not told."""
+
+    call_id: str
+    skill: str
+    missions: tuple[str, ...]
+    last_seq: int = 0
+    """Of the newest event that was told."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Unanswered:
+    """A call that the model asked for, and that has no result."""
+
+    tool_call_id: str
+    skill: str
+    missions: tuple[str, ...]
+    arguments: Mapping[str, Any] | None = None
+    """With which it was about to begin; None if it was not."""
+    call_id: str = ""
+    """Known once it had begun."""
+    sub: str = ""
+    """The sub-mission whose model asked; empty for the agent's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The calls that one answer asked for."""
+
+    utime: int
+    calls: tuple[tuple[str, Mapping[str, Any]], ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class UnfinishedMission:
+    """A mission that was not over."""
+
+    id: str
+    words: str
+    heard: bool = False
+    """Whether the words had reached the conversation."""
+    ended: str = ""
+    """Why it was ended early: all that is left to do of it is to end its calls."""
+    in_turn: bool = False
+    """Whether the model was in the middle of a turn, or was about to begin one."""
+    spent: Spent = field(default_factory=Spent)
+    reason: str = ""
+    why: str = ""
+    text: str = ""
+    """Of its newest turn."""
+    failed_call: str = ""
+    """What the first of its calls that failed has said."""
+    asked: list[Asked] = field(default_factory=list)
+    """The newest answers that asked for calls since the operator's last words, those of sub-missions too."""
+
+
+@dataclass(slots=True, kw_only=True)
+class OperatorWishes:
+    """What the operator had set, and what therefore holds for the new process too."""
+
+    mode: Mode = Mode.RUNNING
+    model: str = ""
+    """Empty for that of the config."""
+    skills: dict[str, bool] = field(default_factory=dict)
+    """Those that were enabled or disabled."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Resumption:
+    """All that a new process needs to go on."""
+
+    events: list[AgentEvent]
+    """Of the newest missions and of those that were not over, in order."""
+    place: int
+    """In the journal: all up to it is recorded."""
+    missions: list[UnfinishedMission]
+    calls: list[RecordedCall]
+    closed: list[str]
+    """Ids of the newest calls whose close was told."""
+    unanswered: list[Unanswered]
+    wishes: OperatorWishes
+    lessons: dict[str, list[str]]
+    """What was learnt of each model's server."""
+
+    @property
+    def last_number(self) -> int:
+        """Of the newest event."""
+        return self.events[-1].number if self.events else 0
+
+
+def read_resumption(directory: Path, agent: str) -> Resumption | None:
+    """What the record of an agent says; None if there is none."""
+    missions = read_missions(directory, agent)
+    lines = _in_order([*missions], read_general(directory, agent))
+    if not lines:
+        return None
+    events = [line.event for line in lines]
+    open_calls, closed = _calls(events)
+    open_missions = [_unfinished(mission) for mission in missions if mission.done is None]
+    return Resumption(
+        events=events,
+        place=lines[-1].place,
+        missions=open_missions,
+        calls=open_calls,
+        closed=closed[-_CLOSED:],
+        unanswered=_unanswered(events),
+        wishes=_wishes(events),
+        lessons=_lessons(events),
+    )
+
+
+def _in_order(missions: Iterable[RecordedMission], general: Iterable[RecordLine]) -> list[RecordLine]:
+    """Each event once, though it may be in several files."""
+    by_number = {line.event.number: line for mission in missions for line in mission.lines}
+    by_number.update((line.event.number, line) for line in general)
+    return [by_number[number] for number in sorted(by_number)]
+
+
+def _unfinished(mission: RecordedMission) -> UnfinishedMission:
+    """Sub-missions died with the process: what they said and heard is not of this mission, what they used is."""
+    found = UnfinishedMission(id=mission.id, words="")
+    heard = False  # in the turn that goes on
+    for event in mission.events:
+        if event.kind == EventKind.USAGE:
+            found.spent += spent_of(event)
+        elif event.kind == EventKind.ANSWER and event.data["tool_calls"]:
+            found.asked = [*found.asked, _asked(event)][-_ASKED:]
+        elif of_sub_agent(event):
+            continue
+        elif event.kind == EventKind.ENDED:
+            found.ended = event.data["reason"]
+        elif event.kind == EventKind.MISSION_START:
+            found.words = event.data["text"]
+        elif event.kind in (EventKind.WORDS, EventKind.NEWS, EventKind.ITERATION_START):
+            if event.kind == EventKind.NEWS:
+                found.failed_call = found.failed_call or _failed_call(event, mission.id)
+            heard = heard or event.kind == EventKind.WORDS
+            found.heard = found.heard or event.kind == EventKind.WORDS
+            if event.kind == EventKind.WORDS and event.data.get("speaker", "operator") == "operator":
+                found.asked = []
+            found.in_turn = True
+        elif event.kind == EventKind.RESULT:
+            found.failed_call = found.failed_call or _failed_call(event, mission.id)
+        elif event.kind == EventKind.STOP:
+            found.in_turn = False
+            found.text = event.data["text"]
+            settle(found, event.data["reason"], event.data["note"] or event.data.get("why", ""), heard=heard)
+            heard = False
+    return found
+
+
+def _failed_call(event: AgentEvent, mission: str) -> str:
+    """What a call of a mission that has failed has said of that; empty if this event tells of none."""
+    data = event.data
+    told = data.get("event") or {}
+    outcome = told["data"].get("outcome") if told.get("type") == "close" else None
+    if event.kind == EventKind.NEWS:
+        failed, text = outcome not in (None, Outcome.COMPLETED), told.get("text", "")
+    else:
+        failed, text = bool(data.get("is_error")) and data["text"] != STALE, data.get("text", "")
+    if not failed or outcome == Outcome.CANCELLED or mission not in data.get("heard", (mission,)):
+        return ""
+    return f"{data['skill']}: {text}"
+
+
+def _asked(event: AgentEvent) -> Asked:
+    """Calls that were damaged did not count."""
+    calls = [(call["name"], _arguments(call["arguments"])) for call in event.data["tool_calls"]]
+    return Asked(event.utime, tuple((name, arguments) for name, arguments in calls if arguments is not None))
+
+
+def _arguments(text: str) -> Mapping[str, Any] | None:
+    """None for what is no object."""
+    try:
+        arguments = parse_json(text if text.strip() else "{}")
+    except ValueError:
+        return None
+    return {} if arguments is None else arguments if isinstance(arguments, dict) else None
+
+
+def _wishes(events: Iterable[AgentEvent]) -> OperatorWishes:
+    found = OperatorWishes()
+    for event in events:
+        if event.kind == EventKind.PAUSE:
+            found.mode = Mode.PAUSED
+        elif event.kind == EventKind.RESUME:
+            found.mode = Mode.RUNNING
+        elif event.kind == EventKind.STEP and event.data["phase"] == "on":
+            found.mode = Mode.STEPPING
+        elif event.kind == EventKind.MODEL_SWITCH:
+            found.model = event.data["model"]
+        elif event.kind == SKILL_SET:
+            found.skills[event.data["skill"]] = event.data["enabled"]
+    return found
+
+
+def _lessons(events: Iterable[AgentEvent]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for event in events:
+        if event.kind == EventKind.NOTE and "lesson" in event.data:
+            found.setdefault(event.data["model"], []).append(event.data["lesson"])
+    return found
+
+
+def spent_of(event: AgentEvent) -> Spent:
+    """What a ``usage`` event tells."""
+    data = event.data
+    return Spent(
+        requests=1, input_tokens=data["input_tokens"], output_tokens=data["output_tokens"], cost=data["cost"]
+    )
+
+
+def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], list[str]]:
+    """The calls whose close was not told, and the ids of those whose close was."""
+    found: dict[str, RecordedCall] = {}
+    closed: dict[str, None] = {}
+    for event in events:
+        data = event.data
+        if event.kind == EventKind.CALL_OPEN:
+            found[data["call_id"]] = RecordedCall(
+                call_id=data["call_id"], skill=data["skill"], missions=event.missions, arguments=data["arguments"]
+            )
+        elif event.kind in (EventKind.RESULT, EventKind.NEWS) and data.get("call_id") and data.get("event"):
+            told, call_id = data["event"], data["call_id"]
+            call = found.setdefault(
+                call_id, RecordedCall(call_id=call_id, skill=data["skill"], missions=event.missions)
+            )
+            call.last_seq = max(call.last_seq, told["seq"])
+            if told["type"] == "close":
+                closed[call_id] = None
+    return [call for call_id, call in found.items() if call_id not in closed], list(closed)
+
+
+def _unanswered(events: Iterable[AgentEvent]) -> list[Unanswered]:
+    """Those of the newest answers, of the agent and of each sub-mission; earlier ones have all their results."""
+    asked: dict[str, dict[str, Unanswered]] = {}
+    for event in events:
+        data, sub = event.data, event.data.get(SUB, "")
+        if event.kind == EventKind.ANSWER and data["tool_calls"]:
+            asked[sub] = {
+                call["id"]: Unanswered(tool_call_id=call["id"], skill=call["name"], missions=event.missions, sub=sub)
+                for call in data["tool_calls"]
+            }
+            continue
+        wish = asked.get(sub, {}).get(data.get("tool_call_id", ""))
+        if wish is None:
+            continue
+        if event.kind == EventKind.CALL_RUN:
+            wish.arguments = data["arguments"]
+        elif event.kind == EventKind.CALL_OPEN:
+            wish.call_id = data["call_id"]
+        elif event.kind == EventKind.RESULT:
+            del asked[sub][wish.tool_call_id]
+    return [wish for wishes in asked.values() for wish in wishes.values()]

@@ -1,0 +1,1 @@
+"""Delegation: a task of a mission given to another prompt with fewer skills."""

@@ -1,0 +1,242 @@
+"""Sub-agents: a task of its own for another prompt with fewer skills, run by the same loop, within a mission."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.missions.limits import check_depth
+from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorWords
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.models.protocol import Model
+from dimos_streams.agent.policies.gates.base import ToolAnswer, ToolRequest
+from dimos_streams.agent.subagents.sub_mission import ChildLoop, SubLog, SubMission, Subset
+from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
+from dimos_streams.errors import SkillError, suggest
+
+DELEGATE = "delegate"
+HAND_BACK = "hand_back"
+HANDED_BACK = "handed_back"
+"""Why the turn of a sub-agent stops that has handed back."""
+
+
+class SubAgent(BaseModel):
+    """A sub-agent as a blueprint describes it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    description: str
+    """What it is for; the model that delegates reads it."""
+    prompt: str
+    """Its system prompt."""
+    skills: tuple[str, ...] = ("*",)
+    """The skills that it is offered; ``*`` and ``?`` stand for anything."""
+    model: str = ""
+    """Empty for its parent's."""
+
+
+class Delegation:
+    """Runs sub-missions. ``tool`` makes the model's tool for it.
+
+    A call belongs to who began it, and its news go there; calls may be handed over with the task. What is still open
+    when the sub-mission ends goes to who delegated, as does what was not read yet: each result is told once. The
+    sub-mission is over when none of its calls is open and nothing is left to do, or when it has handed back. Its
+    usage counts for its parent, too.
+    """
+
+    def __init__(
+        self,
+        agents: Mapping[str, SubAgent],
+        *,
+        make_loop: Callable[[LoopParts, str], ChildLoop],
+        make_model: Callable[[str], Model],
+        tools_for: Callable[[LoopParts], Iterable[LocalTool]],
+    ) -> None:
+        """``make_loop`` gets the parts and a name; ``tools_for`` gives the tools that each sub-agent has."""
+        self._agents = dict(agents)
+        self._make_loop = make_loop
+        self._make_model = make_model
+        self._tools_for = tools_for
+        self._numbers = itertools.count(1)
+        self._working: list[SubMission] = []
+
+    def hear(self, words: OperatorWords) -> bool:
+        """Give the operator's words to the innermost sub-agent at work; False if there is none."""
+        if self._working:
+            self._working[-1].hear(words)
+        return bool(self._working)
+
+    def withdraw(self, mission: Mission) -> None:
+        """Words of a mission that was ended are no order for the sub-agents that were given them."""
+        for work in self._working:
+            work.parts.conversation.withdraw(mission.id)
+            if work.loop is not None:
+                work.loop.withdraw(mission)
+
+    def parts_of(self, missions: Iterable[Mission]) -> LoopParts | None:
+        """Those of the sub-mission that is among the missions; None if none at work is."""
+        missions = tuple(missions)
+        return next((work.parts for work in reversed(self._working) if work.mission in missions), None)
+
+    def wake(self) -> None:
+        """Something may have changed (a pause has ended): let all loops look again."""
+        for work in self._working:
+            if work.loop is not None:
+                work.loop.wake()
+
+    def unrecorded_place(self) -> int | None:
+        """See ``ChildLoop``; of all that are at work."""
+        if not self._working:
+            return None
+        places = [work.loop.unrecorded_place() for work in self._working if work.loop is not None]
+        return min((place for place in places if place is not None), default=None)
+
+    def tools(self, parts: Callable[[], LoopParts]) -> list[LocalTool]:
+        """``delegate`` for the loop with these parts; nothing where there are no sub-agents."""
+        if not self._agents:
+            return []
+
+        async def run(arguments: Any, request: ToolRequest) -> ToolAnswer:
+            return await self.run(parts(), arguments.agent, arguments.task, tuple(arguments.calls), request.missions)
+
+        names = Literal[tuple(self._agents)]  # type: ignore[valid-type]
+        task = Annotated[
+            str, Field(min_length=1, description="All that the agent needs to know; it has not seen this.")
+        ]
+        calls = Annotated[list[str], Field(description="Ids of running calls whose news are for it from now on.")]
+        listed = "\n".join(f"- {name}: {agent.description}" for name, agent in self._agents.items())
+        fields: dict[str, Any] = {
+            "agent": (names, ...),
+            "task": (task, ...),
+            "calls": (calls, Field(default_factory=list)),
+        }
+        return [
+            LocalTool(
+                name=DELEGATE,
+                description=f"Give a task to another agent and wait for its report. Agents:\n{listed}",
+                arguments=create_model("Delegate", __base__=Arguments, **fields),
+                run=run,
+            )
+        ]
+
+    async def run(
+        self,
+        parts: LoopParts,
+        agent: str,
+        task: str,
+        handed: tuple[str, ...] = (),
+        missions: tuple[Mission, ...] = (),
+    ) -> ToolAnswer:
+        """Let a sub-agent do a task. Raises ``SkillError`` for an unknown agent or call, or one too deep."""
+        if agent not in self._agents:
+            raise SkillError(f"no agent is called {agent!r}{suggest(agent, self._agents)}")
+        parent = missions[0] if missions else None
+        check_depth((parent.depth if parent else 0) + 1, parts.settings)
+        calls = _named(parts, handed)
+        work = self._prepare(parts, agent, task, missions)
+        work.parts.events.emit("sub_mission_start", (work.mission.id,), agent=agent, task=task, calls=list(handed))
+        work.take(calls)
+        try:
+            await self._work(work, task)
+        finally:
+            work.close()
+            work.parts.events.emit("sub_mission_end", (work.mission.id,), reason=work.mission.reason)
+        return _answer(work, agent)
+
+    def _prepare(self, parts: LoopParts, agent: str, task: str, missions: tuple[Mission, ...]) -> SubMission:
+        over, parent = asyncio.Event(), missions[0] if missions else None
+        number = next(self._numbers)
+        mission = Mission(
+            f"{parent.id if parent else 'agent'}/{number}", over.set, words=task, parent=parent, on_end=self._ended
+        )
+        described = self._agents[agent]
+        conversation = Conversation(described.prompt)
+        child = replace(
+            parts,
+            model=self._make_model(described.model) if described.model else parts.model,
+            queue=MessageQueue(parts.queue.capacity),
+            conversation=conversation,
+            events=SubLog(parts.events, mission, conversation),
+            reviewer=Subset(parts.reviewer, described.skills),
+        )
+        work = SubMission(mission, child, parts, missions, over)
+        handed_back = (*parts.settings.stop_conditions, lambda progress: work.report is not None and HANDED_BACK)
+        child.settings = replace(parts.settings, stop_conditions=handed_back)
+        tools = [*self._tools_for(child), _hand_back_tool(work), *self.tools(lambda: child)]
+        child.tools = LocalTools(tools)
+        child.deliver = work.deliver
+        work.loop = self._make_loop(child, f"{agent}-{number}")
+        child.queue.on_arrival = work.loop.wake
+        return work
+
+    def _ended(self, mission: Mission) -> None:
+        for work in self._working:
+            if work.mission is mission and work.loop is not None and work.report is None:
+                work.give_back(all=False)
+                work.loop.on_end(mission)
+
+    async def _work(self, work: SubMission, task: str) -> None:
+        assert work.loop is not None
+        self._working.append(work)
+        work.parts.queue.put_nowait(OperatorWords(task, (work.mission,), speaker="task"))
+        loop = asyncio.get_running_loop().create_task(work.loop.run(), name=f"sub-mission {work.mission.id}")
+        over = asyncio.ensure_future(work.over.wait())
+        try:
+            await asyncio.wait([loop, over], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._working.remove(work)
+            over.cancel()
+            loop.cancel()
+            await asyncio.wait([loop])
+            if work.parts.model is not work.parent.model:
+                await work.parts.model.close()
+        if not loop.cancelled() and loop.exception() is not None:
+            raise SkillError(f"the sub-mission failed: {loop.exception()}")
+
+
+def _answer(work: SubMission, agent: str) -> ToolAnswer:
+    mission = work.mission
+    text = work.report if work.report is not None else mission.text
+    failed = work.report is None and mission.reason != "completed"
+    said = f"{agent}: {text}" if text else f"{agent} has nothing to say"
+    lines = [f"{said} (ended: {mission.reason})" if failed else said]
+    left = [call for call in work.left if call.close is None]
+    lines += [f"{call.skill} (call {call.call_id}) goes on; what follows will be told." for call in left]
+    return ToolAnswer("\n".join(lines), is_error=failed)
+
+
+class _Report(Arguments):
+    """Of ``hand_back``."""
+
+    report: Annotated[str, Field(description="What you have done and found out; calls that run go on.")]
+
+
+def _hand_back_tool(work: SubMission) -> LocalTool:
+    async def hand_back(arguments: _Report, request: ToolRequest) -> str:
+        work.report = arguments.report
+        work.give_back(all=True)
+        work.close()
+        return "handed back"
+
+    return LocalTool(
+        name=HAND_BACK,
+        description="End your task here, with a report. Without it the task ends when nothing is left to do.",
+        arguments=_Report,
+        run=hand_back,
+    )
+
+
+def _named(parts: LoopParts, ids: tuple[str, ...]) -> list[OpenCall]:
+    running = {call.call_id: call for call in parts.calls.open}
+    for id in ids:
+        if id not in running:
+            raise SkillError(f"no call with the id {id!r} runs{suggest(id, running)}")
+    return [running[id] for id in ids]

@@ -1,0 +1,177 @@
+"""A sub-mission while it runs: its loop's parts, and the owner of its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.missions.message_queue import CallNews, OperatorWords
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.models.protocol import ToolSchema
+from dimos_streams.agent.policies.gates.base import CallRequest, Refuse, Reviewer, Verdict
+from dimos_streams.agent.record.agent_events import EventLog
+from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.tool_stream.gateway import OfferedSkill
+
+SUB = "sub"
+"""The key of an event's data that names the sub-mission it comes from; the agent's own events have none."""
+
+
+def of_sub_agent(event: AgentEvent) -> bool:
+    """Whether an event comes from a sub-agent's loop."""
+    return SUB in event.data
+
+
+class ChildLoop(Protocol):
+    """What a delegation needs of a loop."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+
+    def on_end(self, mission: Mission) -> None:
+        """A mission of it was ended early."""
+
+    def withdraw(self, mission: Mission) -> None:
+        """Words of a mission that was ended are no order any more."""
+
+    def wake(self) -> None:
+        """Look again for something to do."""
+
+    def cut(self) -> None:
+        """End the present turn, for words that can't wait."""
+
+    def unrecorded_place(self) -> int | None:
+        """The place of the oldest event that is dealt with, and not in the record yet."""
+
+
+class SubLog(EventLog):
+    """The agent's event log, as a sub-agent's loop writes to it: events are marked, and make its conversation."""
+
+    def __init__(self, log: EventLog, mission: Mission, conversation: Conversation) -> None:
+        self._log = log
+        self._mission = mission
+        self._conversation = conversation
+
+    @property
+    def last_number(self) -> int:
+        return self._log.last_number
+
+    def emit(self, kind: str, missions: Iterable[str] = (), **data: Any) -> AgentEvent:
+        sub, told = self._mission.id, dict.fromkeys(missions)
+        ancestor = self._mission.parent
+        while sub in told and ancestor is not None:  # so that the record of each mission is complete
+            told[ancestor.id] = None
+            ancestor = ancestor.parent
+        event = self._log.emit(kind, tuple(told), **{SUB: sub, **data})
+        if event.data[SUB] == sub:  # a log within this one marks its own
+            self._conversation.apply(event)
+        return event
+
+    def listen(self, listener: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        return self._log.listen(listener)
+
+    def after(self, number: int) -> list[AgentEvent]:
+        return self._log.after(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """The parent's reviewer for some skills only."""
+
+    reviewer: Reviewer
+    patterns: tuple[str, ...]
+
+    async def review(self, request: CallRequest) -> Verdict:
+        if not self._has(request.skill.name):
+            return Refuse(f"Not run: {request.skill.name!r} is none of your skills.")
+        return await self.reviewer.review(request)
+
+    def tool(self, skill: OfferedSkill) -> ToolSchema | None:
+        return self.reviewer.tool(skill) if self._has(skill.name) else None
+
+    def _has(self, skill: str) -> bool:
+        return any(fnmatch.fnmatchcase(skill, pattern) for pattern in self.patterns)
+
+
+@dataclass(slots=True, eq=False)
+class SubMission:
+    """One sub-mission, and the owner of its calls while it runs."""
+
+    mission: Mission
+    parts: LoopParts
+    parent: LoopParts
+    parent_missions: tuple[Mission, ...]
+    over: asyncio.Event
+    handed: dict[str, tuple[Mission, ...]] = field(default_factory=dict)
+    """Calls that came with the task, with the missions that they were of."""
+    report: str | None = None
+    """What it handed back with."""
+    loop: ChildLoop | None = None
+    left: list[OpenCall] = field(default_factory=list)
+    """Calls that went on when they were given back."""
+    closed: bool = False
+
+    async def deliver(self, news: CallNews) -> None:
+        """The news of its calls; once it is closed they are its parent's."""
+        if self.closed:
+            news = replace(news, missions=self._without_this(news.missions))
+            await (self.parent.deliver or self.parent.queue.put)(news)
+            return
+        await self.parts.queue.put(news)
+        if self.closed:
+            self._leave_unread()
+
+    def hear(self, words: OperatorWords) -> None:
+        """The operator's words are for who works; they belong to the sub-mission, too."""
+        if words.now and self.loop is not None:
+            self.loop.cut()
+        self.parts.queue.put_nowait(replace(words, missions=(*words.missions, self.mission)))
+
+    def take(self, calls: Iterable[OpenCall]) -> None:
+        """Calls are handed over with the task: they keep the sub-mission going, in place of its parent's missions."""
+        for call in calls:
+            self.handed[call.call_id] = call.missions
+            others = tuple(mission for mission in call.missions if mission not in self.parent_missions)
+            self._assign(call, (*others, self.mission))
+            call.deliver = self.deliver
+
+    def give_back(self, *, all: bool) -> None:
+        """Open calls are the parent's again: those that came with the task, or ``all``."""
+        for call in self.parts.calls.open:
+            if self.mission in call.missions and (all or call.call_id in self.handed):
+                missions = self.handed.get(call.call_id)
+                self._assign(call, self._without_this(call.missions) if missions is None else missions)
+                call.deliver = self.parent.deliver
+                self.left.append(call)
+
+    def close(self) -> None:
+        """What it has not read is its parent's, as is the news of calls that it leaves open."""
+        self.closed = True
+        self._leave_unread()
+
+    def _leave_unread(self) -> None:
+        for item in self.parts.queue.take_nowait():
+            if isinstance(item, CallNews) or item.missions != (self.mission,):
+                self.parent.queue.put_nowait(replace(item, missions=self._without_this(item.missions)))
+            for mission in item.missions:
+                mission.release()
+
+    def _without_this(self, missions: tuple[Mission, ...]) -> tuple[Mission, ...]:
+        """What is of the sub-mission is of its parent's missions instead."""
+        if self.mission not in missions:
+            return missions
+        kept = dict.fromkeys(mission for mission in missions if mission is not self.mission)
+        return (*kept, *(mission for mission in self.parent_missions if mission not in kept))
+
+    def _assign(self, call: OpenCall, missions: tuple[Mission, ...]) -> None:
+        before, call.missions = call.missions, missions
+        for mission in missions:
+            mission.hold()
+        for mission in before:
+            mission.release()

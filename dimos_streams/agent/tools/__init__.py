@@ -1,0 +1,1 @@
+"""The agent's own tools, offered to the model beside the skills."""

@@ -1,0 +1,109 @@
+"""Tools of the agent itself, offered to the model beside the skills."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dimos_streams.agent.models.protocol import ToolSchema
+from dimos_streams.agent.policies.gates.base import ToolAnswer, ToolRequest
+from dimos_streams.errors import SkillArgumentError, SkillError
+from dimos_streams.invalid import all_problems
+
+_logger = logging.getLogger(__name__)
+
+Run: TypeAlias = Callable[[Any, ToolRequest], Awaitable[str | ToolAnswer]]
+
+
+class Arguments(BaseModel):
+    """Base of tools' arguments: the fields are the schema, their descriptions the model's help."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalTool:
+    """One tool. ``run`` gets the checked arguments (an ``arguments``) and the request; ``SkillError`` is an error."""
+
+    name: str
+    description: str
+    arguments: type[Arguments]
+    run: Run
+    offered: Callable[[], bool] = lambda: True
+    """Whether the model sees it now; called anyhow it works all the same."""
+    parallel_safe: bool = False
+    polling: bool = False
+
+    def schema(self) -> ToolSchema:
+        """As a model is offered it."""
+        return ToolSchema(self.name, self.description, _parameters(self.arguments))
+
+
+@functools.lru_cache(maxsize=256)
+def _parameters(arguments: type[Arguments]) -> dict[str, Any]:
+    parameters = arguments.model_json_schema()
+    parameters.pop("title", None)
+    parameters.pop("description", None)
+    for field in parameters.setdefault("properties", {}).values():
+        field.pop("title", None)
+    return parameters
+
+
+class LocalTools:
+    """The tools of one loop, by name. See ``gates.base.Tools``."""
+
+    def __init__(self, tools: Iterable[LocalTool] = ()) -> None:
+        self._tools: dict[str, LocalTool] = {}
+        self._schemas: dict[str, ToolSchema] = {}
+        for tool in tools:
+            if tool.name in self._tools:
+                raise ValueError(f"two tools are called {tool.name!r}")
+            self._tools[tool.name] = tool
+            self._schemas[tool.name] = tool.schema()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __iter__(self) -> Iterator[LocalTool]:
+        return iter(self._tools.values())
+
+    def schemas(self) -> tuple[ToolSchema, ...]:
+        """See ``Tools``."""
+        return tuple(self._schemas[name] for name, tool in self._tools.items() if tool.offered())
+
+    def parallel_safe(self, name: str) -> bool:
+        """See ``Tools``."""
+        return self._tools[name].parallel_safe
+
+    def polling(self) -> frozenset[str]:
+        """See ``Tools``."""
+        return frozenset(name for name, tool in self._tools.items() if tool.polling)
+
+    async def run(self, name: str, request: ToolRequest) -> ToolAnswer:
+        """See ``Tools``."""
+        tool = self._tools[name]
+        try:
+            answer = await tool.run(_checked(tool, request.arguments), request)
+        except SkillError as error:
+            return ToolAnswer(str(error), is_error=True)
+        except Exception as error:
+            error_id = f"{name}-{request.tool_call_id}"
+            _logger.exception("tool %s failed, %s", name, error_id)
+            return ToolAnswer(f"internal error {error_id} ({type(error).__name__})", is_error=True)
+        return answer if isinstance(answer, ToolAnswer) else ToolAnswer(answer)
+
+
+def _checked(tool: LocalTool, arguments: Mapping[str, Any]) -> Arguments:
+    try:
+        return tool.arguments.model_validate(dict(arguments))
+    except ValidationError as error:
+        raise SkillArgumentError(tool.name, all_problems(error, "arguments")) from error
+
+
+class NoArguments(Arguments):
+    """None."""

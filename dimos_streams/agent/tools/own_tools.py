@@ -1,0 +1,219 @@
+"""The tools that every agent has of its own: its calls, whole results, plans, a question to the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dimos_streams.agent.calls.canonical import shown
+from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.context.results import READ_RESULT, ResultStore, read_part
+from dimos_streams.agent.control.dialogue import Foreground
+from dimos_streams.agent.policies.gates.base import ToolAnswer, ToolRequest
+from dimos_streams.agent.policies.plans import SUBMIT_PLAN, PlanBook, PlanState
+from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, NoArguments
+from dimos_streams.errors import SkillError, suggest
+
+ALL_CALLS = "all"
+"""What ``cancel_call`` takes instead of an id."""
+Cancel = Callable[[Sequence[OpenCall], str], Any]
+"""``CallManager.cancel``: asks calls to end, awaitable."""
+_MAX_READ = 8000
+_MAX_LISTED = 50
+
+
+class CallId(Arguments):
+    """Of ``cancel_call``."""
+
+    call_id: Annotated[str, Field(description='The id of a call that runs, or "all".')]
+    reason: Annotated[str, Field(description="Why, for the operator.")] = ""
+
+
+def call_tools(calls: Callable[[], Iterable[OpenCall]], cancel: Cancel, *, always: bool = False) -> list[LocalTool]:
+    """``list_calls`` and ``cancel_call``, offered while a call runs, or ``always``."""
+
+    async def list_calls(arguments: NoArguments, request: ToolRequest) -> str:
+        running = list(calls())
+        lines = [
+            f"{call.call_id}: {shown(call.skill, call.arguments)}{f' - {call.text}' if call.text else ''}"
+            for call in running[:_MAX_LISTED]
+        ]
+        if len(running) > _MAX_LISTED:
+            lines.append(f"and {len(running) - _MAX_LISTED} more")
+        return "\n".join(lines) or "No call runs."
+
+    async def cancel_call(arguments: CallId, request: ToolRequest) -> str:
+        running = {call.call_id: call for call in calls()}
+        reason = arguments.reason or "the model wants it to end"
+        if arguments.call_id == ALL_CALLS:
+            await cancel([*running.values()], reason)
+            named = ", ".join(_named(call) for call in running.values())
+            return f"Asked to end, which will be told: {named}." if named else "No call runs."
+        call = running.get(arguments.call_id)
+        if call is None:
+            listed = ", ".join(running) or "none"
+            near = suggest(arguments.call_id, running)
+            raise SkillError(f"no call with the id {arguments.call_id!r} runs{near} (running: {listed})")
+        await cancel([call], reason)
+        return f"Call {_named(call)} was asked to end; its end will be told."
+
+    def offered() -> bool:
+        return always or any(True for _ in calls())
+
+    return [
+        LocalTool(
+            name="list_calls",
+            description="List the calls that run now, with what each said last.",
+            arguments=NoArguments,
+            run=list_calls,
+            offered=offered,
+            parallel_safe=True,
+            polling=True,
+        ),
+        LocalTool(
+            name="cancel_call",
+            description="End a call that runs.",
+            arguments=CallId,
+            run=cancel_call,
+            offered=offered,
+        ),
+    ]
+
+
+def _named(call: OpenCall) -> str:
+    return f"{call.call_id} of {call.skill}"
+
+
+class Part(Arguments):
+    """Of ``read_result``."""
+
+    reference: Annotated[str, Field(description='The reference that the shortened result names, "result-1".')]
+    offset: Annotated[int, Field(ge=0, description="The first character to read.")] = 0
+    length: Annotated[int, Field(ge=1, le=_MAX_READ, description="How many characters at most.")] = 4000
+    search: Annotated[str, Field(description="Read only around the places where this text occurs.")] = ""
+
+
+def read_result_tool(store: ResultStore) -> LocalTool:
+    """``read_result``: parts of results that were shortened or masked."""
+
+    async def read(arguments: Part, request: ToolRequest) -> str:
+        whole = store.get(arguments.reference)
+        return read_part(whole, offset=arguments.offset, length=arguments.length, search=arguments.search)
+
+    return LocalTool(
+        name=READ_RESULT,
+        description="Read a part of a result that was shown to you shortened, or not any more.",
+        arguments=Part,
+        run=read,
+        parallel_safe=True,
+        polling=True,
+    )
+
+
+class PlannedCall(Arguments):
+    """A step of a plan."""
+
+    skill: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class NewPlan(Arguments):
+    """Of ``create_plan``."""
+
+    goal: Annotated[str, Field(description="What the plan is for, in a sentence that the operator reads.")]
+    steps: Annotated[list[PlannedCall], Field(description="The calls, exactly as they will be made.")] = Field(
+        default_factory=list
+    )
+
+
+class MoreSteps(Arguments):
+    """Of ``add_plan_steps``."""
+
+    plan: str
+    steps: Annotated[list[PlannedCall], Field(min_length=1)]
+
+
+class PlanId(Arguments):
+    """Of ``submit_plan`` and ``check_plan``."""
+
+    plan: Annotated[str, Field(description='The plan\'s id, "plan-1".')]
+
+
+def plan_tools(plans: PlanBook, *, offered: Callable[[], bool] = lambda: True) -> list[LocalTool]:
+    """``create_plan``, ``add_plan_steps``, ``submit_plan`` (waits for the operator) and ``check_plan``."""
+
+    async def create(arguments: NewPlan, request: ToolRequest) -> str:
+        plan = plans.create(arguments.goal, [step.model_dump() for step in arguments.steps])
+        return f"{plan.text()}\nHand it in with {SUBMIT_PLAN}(plan={plan.id!r}) when it is complete."
+
+    async def add(arguments: MoreSteps, request: ToolRequest) -> str:
+        return plans.add(arguments.plan, [step.model_dump() for step in arguments.steps]).text()
+
+    async def submit(arguments: PlanId, request: ToolRequest) -> ToolAnswer:
+        plan = await plans.submit(arguments.plan, tuple(mission.id for mission in request.missions))
+        return ToolAnswer(plan.text(), is_error=plan.state is not PlanState.APPROVED, charged=False)
+
+    async def check(arguments: PlanId, request: ToolRequest) -> str:
+        return plans.get(arguments.plan).text()
+
+    return [
+        LocalTool(
+            name="create_plan",
+            description="Write down a plan: calls that the operator approves as a whole before they are made.",
+            arguments=NewPlan,
+            run=create,
+            offered=offered,
+        ),
+        LocalTool(
+            name="add_plan_steps",
+            description="Add calls to the end of a plan that was not handed in yet.",
+            arguments=MoreSteps,
+            run=add,
+            offered=offered,
+        ),
+        LocalTool(
+            name=SUBMIT_PLAN,
+            description="Hand a plan in and wait for the operator's decision. The operator may change the steps.",
+            arguments=PlanId,
+            run=submit,
+            offered=offered,
+        ),
+        LocalTool(
+            name="check_plan",
+            description="How a plan stands: whether it is approved, and which of its calls were made.",
+            arguments=PlanId,
+            run=check,
+            offered=offered,
+            parallel_safe=True,
+            polling=True,
+        ),
+    ]
+
+
+class Question(Arguments):
+    """Of ``ask_operator``."""
+
+    question: str
+    timeout_s: Annotated[float, Field(gt=0, le=3600, description="How long to wait for the answer.")] = 120.0
+
+
+def ask_operator_tool(foreground: Foreground) -> LocalTool:
+    """``ask_operator``: a question in the foreground; the operator's next words are its answer."""
+
+    async def ask(arguments: Question, request: ToolRequest) -> ToolAnswer:
+        missions = tuple(mission.id for mission in request.missions)
+        async with foreground.dialogue(missions) as dialogue:
+            try:
+                answer = await dialogue.ask(arguments.question, arguments.timeout_s)
+            except TimeoutError:
+                raise SkillError(f"the operator did not answer within {arguments.timeout_s:g} s") from None
+        return ToolAnswer(f"The operator says: {answer}", speaker="operator")
+
+    return LocalTool(
+        name="ask_operator",
+        description="Ask the operator a question and wait for the answer. Only for what you can't find out yourself.",
+        arguments=Question,
+        run=ask,
+    )

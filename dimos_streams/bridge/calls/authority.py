@@ -1,0 +1,119 @@
+"""Who may call what: decided here for every way on which a call may begin, by who stands at the chain's beginning.
+
+Operators and programs, over HTTP, the monitor or within the process, speak for themselves. A call that a running
+skill asks for is a call of whoever began the first call of the chain, as the ledger knows it; what the skill says of
+that does not count. Skills for operators are out of reach for what a model may have thought of: for agents, for MCP
+clients, and for every call that a skill asks for, whoever began the chain. What an agent's skills ask for passes the
+agent's gates besides (``reviews.py``).
+"""
+
+from __future__ import annotations
+
+from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState
+from dimos_streams.errors import CallRejectedError
+from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.audience import BRIDGE, refusal
+from dimos_streams.tool_stream.directory import ModuleDirectory, ModuleView
+
+MCP = "mcp/"
+"""The callers of MCP clients begin so."""
+UNKNOWN = "unknown"
+"""The caller of calls that come from nowhere, and are refused."""
+
+
+class Authority:
+    """Looks at calls before they begin. Use from the loop only."""
+
+    def __init__(self, directory: ModuleDirectory, calls: Calls) -> None:
+        self._directory = directory
+        self._calls = calls
+
+    def knows(self, call: CallState) -> bool:
+        """Whether all is known that there is to know of who asks for a call."""
+        asking = self._calls.get(call.parent)
+        if asking is None:
+            return not call.parent
+        return not asking.by_agent or self._is_agent(asking.caller)
+
+    def trace(self, call: CallState) -> None:
+        """Enter who stands at the beginning of the chain into a call that a skill asks for.
+
+        Raises ``CallRejectedError`` if what asks for it is no call that is open.
+        """
+        asking = self._calls.get(call.parent)
+        if asking is not None:
+            call.caller = asking.caller
+            call.by_agent = asking.by_agent or self._is_agent(asking.caller)
+        self._check_asking(call, asking)
+
+    def admit(self, call: CallState) -> None:
+        """Look at a call that somebody begins for himself. Raises ``CallRejectedError``."""
+        if call.caller == BRIDGE:
+            raise CallRejectedError(f"{BRIDGE!r} is the name of the bridge itself: call by a name of your own")
+        call.by_agent = self._is_agent(call.caller)
+        if call.by_agent and not (call.key or "").startswith(f"{call.caller}/"):
+            raise CallRejectedError(
+                f"{call.caller!r} is the name of an agent, and calls in its name are its own, which pass its gates:"
+                " call by a name of your own"
+            )
+
+    def check(self, call: CallState, skill: SkillInfo) -> None:
+        """Whether a call may reach a skill, and be asked for still. Raises ``CallRejectedError``."""
+        if call.parent:
+            self._check_asking(call, self._calls.get(call.parent))
+        why = refusal(skill.name, skill.audience, caller=call.caller, parent=call.parent)
+        if why:
+            raise CallRejectedError(why)
+        if skill.audience != "operator" or not (call.by_agent or call.caller.startswith(MCP)):
+            return
+        if not call.by_agent:
+            raise CallRejectedError(f"skill {skill.name!r} is for operators: {call.caller!r} may not call it")
+        if not self._takes_back(call, skill):
+            raise CallRejectedError(
+                f"skill {skill.name!r} is for operators: agent {call.caller!r} may call one only to take back a call"
+                " of its own, and none that the bridge remembers fits"
+            )
+
+    def reviewer(self, call: CallState) -> tuple[ModuleView, SkillInfo] | None:
+        """The agent that has to look at a call, with its skill for that; None if there is none.
+
+        Raises ``CallRejectedError`` if the agent is gone.
+        """
+        if not (call.parent and call.by_agent):
+            return None
+        module = self._directory.module(call.caller)
+        skill = None if module is None else _review_skill(module)
+        if module is None or skill is None or not module.alive:
+            why = "it is not known" if module is None or skill is None else module.health
+            raise CallRejectedError(f"agent {call.caller!r}, for whom {call.skill!r} was to begin, is gone: {why}")
+        return module, skill
+
+    def _check_asking(self, call: CallState, asking: CallState | None) -> None:
+        """Whether the call whose skill asks for another one is there to do so."""
+        if not call.parent:
+            raise CallRejectedError(f"nobody asks for {call.skill!r}: the request names no call that it comes from")
+        if asking is None:
+            raise CallRejectedError(f"call {call.parent!r}, which asks for {call.skill!r}, is not known")
+        if asking.state == CLOSED:
+            raise CallRejectedError(f"call {call.parent!r}, which asks for {call.skill!r}, has ended")
+        if asking.cancel is not None:
+            why = f": {asking.cancel_reason}" if asking.cancel_reason else ""
+            raise CallRejectedError(f"call {call.parent!r}, which asks for {call.skill!r}, was asked to end{why}")
+
+    def _is_agent(self, caller: str) -> bool:
+        module = self._directory.module(caller)
+        return module is not None and _review_skill(module) is not None
+
+    def _takes_back(self, call: CallState, skill: SkillInfo) -> bool:
+        """Whether a skill takes back a call of the same caller, as agents do when operators ask for it."""
+        taken_back = {info.name for _, info in self._directory.skills() if info.undo == skill.name}
+        what = call.arguments.get("arguments")
+        return any(
+            other.caller == call.caller and other.skill in taken_back and other.arguments == what
+            for other in self._calls
+        )
+
+
+def _review_skill(module: ModuleView) -> SkillInfo | None:
+    """What makes a module an agent."""
+    return next((info for info in module.skills if info.audience == "bridge"), None)

@@ -1,0 +1,332 @@
+"""The broker: resolves, checks and admits calls, and gives agents and HTTP one view of skills, calls and events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.authority import Authority
+from dimos_streams.bridge.calls.bus_requests import SkillRequests
+from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
+from dimos_streams.bridge.calls.reviews import Reviews
+from dimos_streams.bridge.calls.watchdog import Patience, Tending
+from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.bus import Bus
+from dimos_streams.errors import CallRejectedError, SkillArgumentError, SkillError, SkillUnavailableError
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
+from dimos_streams.text import repaired
+from dimos_streams.tool_stream.directory import ModuleDirectory, ModuleView
+from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, is_name, json_text
+from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
+from dimos_streams.tool_stream.receiver import ToolStreamReceiver
+from dimos_streams.tool_stream.schemas import check_arguments
+
+_MAX_WAITING = 100
+_KEYS = 1000
+
+
+class UnknownCallError(SkillError):
+    """No call of that id is remembered."""
+
+    def __init__(self, call_id: str) -> None:
+        self.call_id = call_id
+        super().__init__(f"no call has the id {call_id!r}; ended calls are forgotten after a while")
+
+
+_What = tuple[str, str, OnLoss | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """A call that was begun with an idempotency key, perhaps not yet admitted."""
+
+    what: _What
+    call_id: asyncio.Future[str]
+
+
+class Broker:
+    """A ``SkillGateway`` on a bus. Use from the bus's loop only."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        journal: Journal,
+        hub: Hub,
+        *,
+        random: random.Random,
+        name: str = "bridge",
+        patience: Patience | None = None,
+    ) -> None:
+        """``random`` makes the ids of calls; ``journal`` must be open."""
+        self.patience = patience or Patience()
+        self.bus = bus
+        self.ledger = Ledger(journal, hub)
+        self.receiver = ToolStreamReceiver(bus, self.ledger.take, resume=self.ledger.resume, name=name)
+        self.directory = ModuleDirectory(bus)
+        self.directory.listen(self._on_status)
+        self._tending = Tending(bus, self.ledger, self.directory, self.receiver.finish, self.patience)
+        self._authority = Authority(self.directory, self.ledger.calls)
+        self._reviews = Reviews(self._authority, self.ledger, self._tending, self._new_id)
+        self._requests = SkillRequests(
+            bus, self.ledger, self._tending, self._authority, self.receiver.finish, self._admit
+        )
+        self._random = random
+        self._keys: OrderedDict[tuple[str, str], _Keyed] = OrderedDict()
+        self._waiting = 0
+
+    async def start(self) -> None:
+        """Take up the journal's calls, then listen to the bus, which must be open."""
+        all_known = self.ledger.restore()
+        for call in self.ledger.calls:
+            if call.key is not None:
+                self._remember_key(call).set_result(call.call_id)
+        self.receiver.start()
+        self.directory.start()
+        self._requests.start()
+        self._tending.start(all_known=all_known)
+
+    async def stop(self) -> None:
+        """Leave the bus; what has come in is entered first. Open calls run on. Twice is fine."""
+        await self._tending.stop()
+        await self._requests.stop()
+        self.directory.stop()
+        self.receiver.stop()
+
+    def malformed(self) -> dict[str, int]:
+        """Messages that were skipped because they were none, by who read them."""
+        return {
+            "events": self.receiver.statistics().malformed,
+            "heartbeats": self.directory.malformed,
+            "calls": self._requests.malformed,
+        }
+
+    def contradictions(self) -> int:
+        """Instances of modules, and events of calls, that came in another one's name; none was believed."""
+        return self.directory.contradictions + self.receiver.statistics().foreign
+
+    async def skills(self) -> list[OfferedSkill]:
+        """See ``SkillGateway``."""
+        return [
+            OfferedSkill(**info.model_dump(), module=module.name, available=self._available(module))
+            for module, info in self.directory.skills()
+            if info.audience != "bridge"
+        ]
+
+    async def modules(self) -> list[ModuleView]:
+        """All modules that were heard of."""
+        return self.directory.modules()
+
+    async def call(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        *,
+        caller: str,
+        on_duplicate: OnDuplicate | None = None,
+        idempotency_key: str | None = None,
+        lease_wait_s: float = 0.0,
+        on_loss: OnLoss | None = None,
+    ) -> str:
+        """See ``SkillGateway``. A resource that is taken is waited for up to ``lease_wait_s``."""
+        new = CallState(
+            call_id=self._new_id(),
+            skill=skill,
+            module="",
+            caller=caller,
+            arguments=repaired(arguments),
+            key=idempotency_key,
+            wish=on_loss,
+        )
+        if idempotency_key is None:
+            await self._admit(new, on_duplicate, lease_wait_s)
+            return new.call_id
+        known = self._keys.get((caller, idempotency_key))
+        if known is not None:
+            if known.what != _what(new):
+                raise CallRejectedError(f"idempotency key {idempotency_key!r} was used for another call")
+            return await asyncio.shield(known.call_id)
+        future = self._remember_key(new)
+        try:
+            await self._admit(new, on_duplicate, lease_wait_s)
+        except BaseException as error:
+            self._keys.pop((caller, idempotency_key), None)
+            given_up = CallRejectedError(f"the first call with idempotency key {idempotency_key!r} was given up")
+            future.set_exception(error if isinstance(error, SkillError) else given_up)
+            future.exception()  # nobody else may be waiting for it
+            raise
+        future.set_result(new.call_id)
+        return new.call_id
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        """See ``SkillGateway``."""
+        self._tending.cancel(self._known(call_id), reason)
+
+    async def calls(self, *, open_only: bool = False) -> list[CallView]:
+        """See ``SkillGateway``."""
+        return [call.view() for call in (self.ledger.calls.open if open_only else self.ledger.calls)]
+
+    async def view(self, call_id: str) -> CallView:
+        """One call, for as long as the journal has it. Raises ``UnknownCallError``."""
+        return self._known(call_id).view()
+
+    async def wait(self, call_id: str, until: Literal["answer", "close"], timeout_s: float) -> bool:
+        """Wait for a call's answer or close; False when time ran out. Raises ``UnknownCallError``."""
+        call = self._known(call_id)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await (call.answered if until == "answer" else call.closed).wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def place(self) -> int:
+        """See ``SkillGateway``."""
+        return self.ledger.hub.last_place
+
+    async def events(
+        self, *, after: int, caller: str | None = None, call_id: str | None = None
+    ) -> AsyncIterator[PlacedEvent]:
+        """See ``SkillGateway``. Ends when the hub is closed."""
+        with contextlib.closing(self.ledger.hub.reader(after=after, caller=caller, call_id=call_id)) as reader:
+            while page := await reader.page():
+                for entry in page:
+                    yield entry.placed
+
+    async def _admit(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
+        """Check a call, wait for what it needs as far as allowed, and begin it. Raises ``SkillError`` if it can't.
+
+        Every way of beginning a call comes here.
+        """
+        if not call.parent:
+            self._authority.admit(call)
+        self._check_form(call)
+        self._waiting += 1
+        try:
+            if self._waiting > _MAX_WAITING or len(self.ledger.calls.open) >= MAX_OPEN:
+                raise CallRejectedError("too many calls are open or waiting; try again later")
+            if self._authority.reviewer(call) is None:
+                await self._make_way(call, on_duplicate, lease_wait_s)
+                self._begin(call)
+            else:
+                await self._reviews.begin(call, partial(self._make_way, lease_wait_s=lease_wait_s), self._begin)
+        finally:
+            self._waiting -= 1
+
+    def _begin(self, call: CallState) -> None:
+        call.requested_utime = clock.utime()
+        call.since = clock.monotonic()
+        self.ledger.begin(call)
+        self._tending.request(call)
+
+    def _check_form(self, call: CallState) -> SkillInfo:
+        """Find the skill, whether it may be called, and with these arguments; sets the module and what it uses."""
+        if not (is_name(call.caller) and is_name(call.skill)):
+            raise CallRejectedError(f"the names of caller and skill may have {MAX_NAME} characters, all printable")
+        module, info = self.directory.find(call.skill)
+        self._authority.check(call, info)
+        check_arguments(info, call.arguments)
+        size = len(json_text({"caller": call.caller, "arguments": call.arguments}).encode())
+        if size > MAX_ARGUMENTS:
+            problem = f"they have {size} bytes, {MAX_ARGUMENTS} are possible"
+            raise SkillArgumentError(call.skill, {"arguments": problem})
+        if not self._available(module):
+            raise SkillUnavailableError(
+                f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}"
+            )
+        call.module, call.uses, call.on_loss = module.name, info.uses, call.wish or info.on_loss
+        return info
+
+    async def _make_way(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
+        """Wait until no duplicate and no lease is in the way; then nothing else has run in between."""
+        await self._tending.until_all_are_known()
+        deadline = clock.monotonic() + lease_wait_s
+        while True:
+            info = self._check_form(call)
+            twins = [other for other in self.ledger.calls.open if _are_twins(info, other, call)]
+            policy = on_duplicate or info.on_duplicate
+            if twins and policy != "allow":
+                await self._replace(twins, call, policy, protected=info.protected)
+                continue
+            conflicts = self.ledger.leases.conflicts(call.uses)
+            if not conflicts:
+                return
+            resource, holder = next(iter(conflicts.items()))
+            if not await self._ended(holder, deadline - clock.monotonic()):
+                raise CallRejectedError(self._busy(call, resource, holder), holder=holder)
+
+    async def _replace(
+        self, twins: list[CallState], call: CallState, policy: OnDuplicate, *, protected: bool
+    ) -> None:
+        twin = twins[0]
+        running = f"{call.skill!r} runs already as call {twin.call_id!r} of {twin.caller!r}"
+        if policy == "reject":
+            raise CallRejectedError(running, holder=twin.call_id)
+        if policy == "confirm":
+            text = (
+                f"{running} ({twin.text or 'not begun yet'}). Repeat the call with on_duplicate='allow' to run both"
+            )
+            instead = "" if protected else ", or 'replace' to end the running one first"
+            raise CallRejectedError(f"{text}{instead}", holder=twin.call_id)
+        if protected:
+            text = f"{running}, and no other call takes the place of one of {call.skill!r}: wait for it, or cancel it"
+            raise CallRejectedError(text, holder=twin.call_id)
+        deadline = clock.monotonic() + self.patience.replace_s
+        for old in twins:
+            self._tending.cancel(old, f"replaced by another call of {call.skill!r}")
+        for old in twins:
+            if not await self._ended(old.call_id, deadline - clock.monotonic()):
+                text = f"call {old.call_id!r} was to be replaced but did not end within {self.patience.replace_s:g} s"
+                raise CallRejectedError(text, holder=old.call_id)
+
+    async def _ended(self, call_id: str, within_s: float) -> bool:
+        call = self.ledger.calls.get(call_id)
+        return call is None or (within_s > 0 and await self.wait(call_id, "close", within_s))
+
+    def _busy(self, call: CallState, resource: str, holder: str) -> str:
+        held_by = self.ledger.calls.get(holder)
+        who = f" ({held_by.skill!r} for {held_by.caller!r}: {held_by.text})" if held_by else ""
+        return f"{call.skill!r} needs {resource!r}, which call {holder!r} holds{who}"
+
+    def _known(self, call_id: str) -> CallState:
+        call = self.ledger.calls.get(call_id) or self.ledger.recall(call_id)
+        if call is None:
+            raise UnknownCallError(call_id)
+        return call
+
+    def _available(self, module: ModuleView) -> bool:
+        return module.age_s <= self.patience.silence_s
+
+    def _new_id(self) -> str:
+        return f"{self._random.getrandbits(64):016x}"
+
+    def _remember_key(self, call: CallState) -> asyncio.Future[str]:
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._keys[call.caller, call.key or ""] = _Keyed(_what(call), future)
+        while len(self._keys) > _KEYS:
+            self._keys.popitem(last=False)
+        return future
+
+    def _on_status(self, status: ModuleStatus) -> None:
+        self.receiver.on_status(status, bound=self.directory.is_bound(status.module, status.instance))
+        self._tending.on_status(status)
+        self._reviews.on_status(status)
+
+
+def _are_twins(info: SkillInfo, one: CallState, other: CallState) -> bool:
+    """Whether calls count as duplicates of each other."""
+    return one.skill == other.skill and (info.duplicate_scope == "name" or one.arguments == other.arguments)
+
+
+def _what(call: CallState) -> _What:
+    """What must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
+    return call.skill, json_text(call.arguments), call.wish

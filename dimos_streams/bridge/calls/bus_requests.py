@@ -1,0 +1,196 @@
+"""Calls and cancels that come over the bus: a running skill begins or ends other skills."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.authority import UNKNOWN, Authority
+from dimos_streams.bridge.calls.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.watchdog import Tending, close_for_module
+from dimos_streams.bus import Bus, Subscription
+from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageError
+from dimos_streams.limited_log import LimitedLog
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
+from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.client import PENDING
+from dimos_streams.tool_stream.event import (
+    CALLS,
+    CANCELS,
+    EVENTS,
+    MAX_ARGUMENTS,
+    REQUEST_BYTES,
+    REQUESTS,
+    Outcome,
+    is_call_id,
+    is_name,
+    json_object,
+    json_text,
+    on_loss_of,
+)
+from dimos_streams.tool_stream.wire import pack_event
+
+_MAX_PENDING = 100
+_MAX_FROM_NOWHERE = 20
+"""Of these, requests that name no call that is open."""
+_LOOK_S = 0.05
+_MAX_TEXT = 4000
+_INTRODUCTION_S = 1.0
+"""For the call that asks, and its agent, to become known: an event or a heartbeat may have got lost on the way."""
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+@dataclass(eq=False, slots=True)
+class _Pending:
+    """A call that waits for what it needs to begin."""
+
+    call: CallState
+    task: asyncio.Task[None] | None = None
+    withdrawn: str | None = None
+    """Why who asked for it does not want it any more."""
+
+
+class SkillRequests:
+    """Takes ``SkillCall`` without a module, and every ``SkillCancel``, off the bus. Idempotent by call id."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        ledger: Ledger,
+        tending: Tending,
+        authority: Authority,
+        finish: Callable[[str], int],
+        admit: Callable[[CallState, OnDuplicate | None, float], Awaitable[None]],
+    ) -> None:
+        self._bus = bus
+        self._ledger = ledger
+        self._tending = tending
+        self._authority = authority
+        self._finish = finish
+        self._admit = admit
+        self._pending: dict[str, _Pending] = {}
+        self._subscriptions: list[Subscription] = []
+        self.malformed = 0
+
+    def start(self) -> None:
+        """Begin to listen. The bus must be open."""
+        self._subscriptions = [
+            self._bus.subscribe(CALLS, self._on_call, capacity_bytes=REQUEST_BYTES),
+            self._bus.subscribe(CANCELS, self._on_cancel, capacity_bytes=REQUEST_BYTES),
+        ]
+
+    async def stop(self) -> None:
+        """Stop listening, and forget requests that still wait. Twice is fine."""
+        for subscription in self._subscriptions:
+            subscription.close()
+        self._subscriptions = []
+        tasks = [pending.task for pending in self._pending.values() if pending.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _on_call(self, channel: str, data: bytes) -> None:
+        try:
+            message = decode(SkillCall, data, channel=channel)
+            if message.module:  # the broker's own, to a host
+                return
+            arguments = json_object(message.arguments_json, channel, SkillCall.msg_name)
+            names = (message.skill, message.caller, message.parent)
+            if not (is_call_id(message.call_id) and all(map(is_name, names))):
+                raise MessageError(channel, SkillCall.msg_name, "a name is too long, not printable, or no id")
+            on_loss = on_loss_of(message, channel)
+        except MessageError as error:
+            self.malformed += 1
+            _log.warning("skipped: %s", error)
+            return
+        known = self._ledger.calls.get(message.call_id)
+        if known is not None:
+            self._tell_again(known)
+        elif message.call_id in self._pending:
+            sign = ToolStreamRequest(utime=clock.utime(), kind=PENDING, call_id=message.call_id)
+            self._bus.publish(REQUESTS, encode(sign))
+        elif self._has_room(message.parent):
+            parent = self._ledger.calls.get(message.parent)
+            # Who calls is not taken from the message: it is whoever began the call that asks.
+            call = CallState(
+                call_id=message.call_id,
+                skill=message.skill,
+                module="",
+                caller=UNKNOWN,
+                parent=message.parent,
+                arguments=arguments,
+                wish=on_loss or (parent.wish if parent is not None else None),
+            )
+            pending = self._pending[call.call_id] = _Pending(call)
+            pending.task = asyncio.get_running_loop().create_task(self._begin(pending), name=f"admit {call.call_id}")
+            pending.task.add_done_callback(lambda task: self._on_done(pending, task))
+
+    def _has_room(self, parent: str) -> bool:
+        """Whether another request may wait. Those that no open call makes are few, and end within a moment."""
+        if len(self._pending) >= _MAX_PENDING:
+            return False
+        if self._ledger.calls.get(parent) is not None:
+            return True
+        unknown = (self._ledger.calls.get(each.call.parent) is None for each in self._pending.values())
+        return sum(unknown) < _MAX_FROM_NOWHERE
+
+    def _tell_again(self, call: CallState) -> None:
+        """Who asks a second time has not heard the first answer."""
+        if call.state != CLOSED:
+            self._tending.request(call)
+        elif call.last is not None:
+            self._bus.publish(EVENTS, pack_event(call.last))
+
+    async def _begin(self, pending: _Pending) -> None:
+        call = pending.call
+        try:
+            await self._until_known(call)
+            self._authority.trace(call)
+            await self._admit(call, None, 0.0)
+        except DimosStreamsError as error:
+            self._refuse(call, error)
+
+    def _on_done(self, pending: _Pending, task: asyncio.Task[None]) -> None:
+        del self._pending[pending.call.call_id]
+        if task.cancelled() and pending.withdrawn is not None:
+            error = CallRejectedError(f"withdrawn before it began: {pending.withdrawn}")
+            self._refuse(pending.call, error)  # so that a request that comes late begins nothing
+
+    async def _until_known(self, call: CallState) -> None:
+        """Wait a moment for what has to be known of who asks."""
+        await self._tending.until_all_are_known()
+        deadline = clock.monotonic() + _INTRODUCTION_S
+        while not self._authority.knows(call) and clock.monotonic() < deadline:  # noqa: ASYNC110 - two tables
+            await asyncio.sleep(_LOOK_S)
+
+    def _refuse(self, call: CallState, error: DimosStreamsError) -> None:
+        """Refused calls have events too, so that their caller hears of them."""
+        holder = error.holder if isinstance(error, CallRejectedError) else ""
+        call.uses, call.requested_utime = (), clock.utime()
+        if len(json_text(call.arguments).encode()) > MAX_ARGUMENTS:
+            call.arguments = {}
+        self._finish(call.call_id)
+        self._ledger.begin(call)
+        close_for_module(self._bus, self._ledger, call, Outcome.REJECTED, str(error)[:_MAX_TEXT], holder=holder)
+
+    def _on_cancel(self, channel: str, data: bytes) -> None:
+        try:
+            message = decode(SkillCancel, data, channel=channel)
+        except MessageError as error:
+            self.malformed += 1
+            _log.warning("skipped: %s", error)
+            return
+        call = self._ledger.calls.get(message.call_id)
+        pending = self._pending.get(message.call_id)
+        if call is not None:
+            if call.state != CLOSED or not message.outcome:  # or it is the bridge itself that says so
+                self._tending.cancel(call, message.reason)
+        elif pending is not None and pending.task is not None and pending.withdrawn is None:
+            pending.withdrawn = message.reason
+            pending.task.cancel()

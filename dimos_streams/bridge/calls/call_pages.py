@@ -1,0 +1,94 @@
+"""Lists of calls in pages of a bounded size, the newest calls first to be had."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+from urllib.parse import urlencode
+
+from dimos_streams.bridge.calls.call_state import CLOSED, CallState
+from dimos_streams.errors import DimosStreamsError
+
+DEFAULT_LIMIT = 100
+MAX_LIMIT = 1000
+PAGE_BYTES = 256 * 1024
+"""Of a page; a call that has more is a page by itself."""
+
+_CURSOR = re.compile(r"(-?[0-9]{1,20})-(.{1,200})", re.DOTALL)
+
+
+class BadCursorError(DimosStreamsError):
+    """A text that no page has given as the place where it ends."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"before={text[:50]!r} is not where a page ends; take it from the Link header of one")
+
+
+class Cursor(NamedTuple):
+    """The place of a call among all, oldest first."""
+
+    requested_utime: int
+    call_id: str
+
+    @classmethod
+    def of(cls, call: CallState) -> Cursor:
+        """The place of a call."""
+        return cls(call.requested_utime, call.call_id)
+
+    @classmethod
+    def parse(cls, text: str) -> Cursor:
+        """The inverse of ``str``. Raises ``BadCursorError``."""
+        match = _CURSOR.fullmatch(text)
+        if match is None:
+            raise BadCursorError(text)
+        return cls(int(match[1]), match[2])
+
+    def __str__(self) -> str:
+        return f"{self.requested_utime}-{self.call_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallPage:
+    """Some calls, oldest first, as a JSON array, and where those before them are to be had."""
+
+    body: bytes
+    before: Cursor | None
+    """The oldest call of the page; None if there are no older ones."""
+
+
+class CallQuery(NamedTuple):
+    """Which calls are asked for: the newest ones before a place, up to a number."""
+
+    state: Literal["open", "closed"] | None = None
+    before: Cursor | None = None
+    limit: int = DEFAULT_LIMIT
+
+    def page(self, calls: Iterable[CallState]) -> CallPage:
+        """The page among all calls, in any order."""
+        wanted = [call for call in calls if self._wants(call)]
+        newest = heapq.nlargest(self.limit, wanted, key=Cursor.of)
+        encoded: list[bytes] = []
+        size = 0
+        for call in newest:
+            body = call.view().model_dump_json().encode()
+            size += len(body)
+            if encoded and size > PAGE_BYTES:
+                break
+            encoded.append(body)
+        is_all = len(encoded) == len(wanted)
+        before = None if is_all else Cursor.of(newest[len(encoded) - 1])
+        return CallPage(b"[%b]" % b",".join(reversed(encoded)), before)
+
+    def link(self, before: Cursor) -> str:
+        """The value of a ``Link`` header (RFC 8288) that leads to the calls before a page."""
+        asked = {"state": self.state, "limit": self.limit, "before": str(before)}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        return f'</calls?{query}>; rel="next"'
+
+    def _wants(self, call: CallState) -> bool:
+        if self.before is not None and Cursor.of(call) >= self.before:
+            return False
+        return self.state is None or (call.state == CLOSED) == (self.state == "closed")

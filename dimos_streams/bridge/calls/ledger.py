@@ -1,0 +1,130 @@
+"""The ledger: calls, their leases and their events; everything that happens to a call goes through it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from pydantic import ValidationError
+
+from dimos_streams.allowance import Allowance
+from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, Repeat
+from dimos_streams.bridge.calls.leases import Leases
+from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.invalid import first_problem
+from dimos_streams.limited_log import LimitedLog
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.receiver import Resume
+
+MAX_OPEN = 1000
+"""Calls that may be open at a time; more are refused."""
+MAX_FOREIGN = 500
+"""Of these, calls that were begun without the bridge; more are not looked at,"""
+_NEW_FOREIGN = (20.0, 200.0)
+"""nor more new ones in a second, and at once: each is entered, watched, closed and told of."""
+_KEPT_CLOSED = 1000
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+class Ledger:
+    """Folds events into calls, keeps both in the journal, hands the events to the hub, and frees leases."""
+
+    def __init__(self, journal: Journal, hub: Hub) -> None:
+        self.journal = journal
+        self.hub = hub
+        self.calls = Calls(_KEPT_CLOSED)
+        self.leases = Leases()
+        self._foreign = 0
+        self._new_foreign = Allowance(*_NEW_FOREIGN)
+        self.ignored = 0
+        """Events of calls that were closed already, or of too many calls."""
+        self.closed: dict[str, int] = dict.fromkeys(map(str, Outcome), 0)
+        """Calls that were closed since the ledger was made, by outcome."""
+
+    def restore(self) -> bool:
+        """Take up the calls of a journal that was written before a restart, and their leases.
+
+        False if the journal was lost: then calls may run that are not in it.
+        """
+        for row in self.journal.calls(_KEPT_CLOSED):
+            try:
+                call = CallState.from_row(row)
+            except ValidationError as error:
+                _log.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
+                continue
+            if call.state != CLOSED:
+                self.leases.take(call.call_id, call.uses)
+            if call.last_seq == 0:
+                call.request = Repeat(at=call.since)
+            self.calls.add(call)
+        emptied = self.journal.first_place > self.journal.last_place > 0
+        return self.journal.state == "ok" and not emptied
+
+    def begin(self, call: CallState) -> None:
+        """Enter a call that is about to be requested; its leases are its own from now on."""
+        self.leases.take(call.call_id, call.uses)
+        self.calls.add(call)
+        self.save(call)
+
+    def save(self, call: CallState) -> None:
+        """Keep what is new of a call besides its events."""
+        self.journal.append([], [call.row()])
+
+    def take(self, events: Iterable[ToolEvent]) -> None:
+        """Enter events, each call's in order. When this returns they are safe and on their way to the readers."""
+        taken: list[ToolEvent] = []
+        touched: dict[str, CallState] = {}
+        changed: dict[str, CallState] = {}
+        for event in events:
+            call = self._call_of(event)
+            if call is None or call.state == CLOSED:
+                self.ignored += 1
+                continue
+            taken.append(event)
+            touched[call.call_id] = call
+            if call.apply(event):
+                changed[call.call_id] = call
+        self.hub.publish(self.journal.append(taken, [call.row() for call in changed.values()]))
+        for call in touched.values():
+            if call.state == CLOSED:
+                self.closed[str(call.outcome)] += 1
+                self._foreign -= call.foreign
+                self.leases.release(call.call_id)
+                self.calls.close(call)
+            call.wake()
+
+    def recall(self, call_id: str) -> CallState | None:
+        """A closed call that only the journal knows any more, None if that does not know it either."""
+        row = self.journal.call(call_id)
+        if row is None or not row.closed:
+            return None
+        try:
+            return CallState.from_row(row)
+        except ValidationError as error:
+            _log.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
+            return None
+
+    def resume(self, call_id: str) -> Resume:
+        """Where a receiver stands in a call."""
+        call = self.calls.get(call_id)
+        if call is not None:
+            return Resume(call.last_seq, call.state == CLOSED, call.instance, call.foreign)
+        row = self.journal.call(call_id)
+        return Resume(row.last_seq, row.closed) if row else Resume(stranger=True)
+
+    def _call_of(self, event: ToolEvent) -> CallState | None:
+        call = self.calls.get(event.call_id)
+        if call is not None or self.journal.call(event.call_id) is not None:
+            return call
+        is_full = self._foreign >= MAX_FOREIGN or len(self.calls.open) >= MAX_OPEN
+        if is_full or not self._new_foreign.take():
+            _log.warning("more open calls than can be looked after; event of call %r ignored", event.call_id)
+            return None
+        call = CallState.from_event(event)
+        call.foreign = True
+        self._foreign += 1
+        self.leases.take(call.call_id, call.uses)
+        self.calls.add(call)
+        return call

@@ -1,0 +1,105 @@
+"""Has agents look at calls that skills ask for on their behalf, before they begin."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.authority import Authority
+from dimos_streams.bridge.calls.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.watchdog import Tending
+from dimos_streams.errors import CallRejectedError
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.audience import BRIDGE
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.review import BEGUN, Permission, permission_in
+
+_LOOK_S = 0.05
+MakeWay = Callable[[CallState, OnDuplicate | None], Awaitable[None]]
+
+
+class Reviews:
+    """Holds a review open until its call has begun, so that the agent may take a permission back, for a pause say."""
+
+    def __init__(self, authority: Authority, ledger: Ledger, tending: Tending, new_id: Callable[[], str]) -> None:
+        self._authority = authority
+        self._ledger = ledger
+        self._tending = tending
+        self._new_id = new_id
+        self._open: set[str] = set()
+
+    async def begin(self, call: CallState, make_way: MakeWay, begin: Callable[[CallState], None]) -> None:
+        """Begin a call when its agent permits it and ``make_way`` has found that nothing else is in the way.
+
+        Raises ``CallRejectedError``, and what ``make_way`` raises.
+        """
+        review = self._ask(call)
+        why = "it did not begin"
+        try:
+            while True:
+                permission = await self._permitted(review, call)
+                call.arguments = permission.arguments
+                await make_way(call, permission.on_duplicate)
+                if self._permission(review, call) == permission:
+                    break
+            begin(call)
+            why = BEGUN
+        except CallRejectedError as error:
+            why = str(error)
+            raise
+        finally:
+            self._open.discard(review.call_id)
+            self._tending.cancel(review, why)
+
+    def on_status(self, status: ModuleStatus) -> None:
+        """End reviews that an earlier process of the bridge has begun: nobody waits for them."""
+        for call_id in status.call_ids:
+            review = self._ledger.calls.get(call_id)
+            if review is not None and review.caller == BRIDGE and call_id not in self._open:
+                self._tending.cancel(review, "the bridge was started again")
+
+    def _ask(self, call: CallState) -> CallState:
+        found = self._authority.reviewer(call)
+        assert found is not None, "only calls that have a reviewer come here"
+        agent, skill = found
+        review = CallState(
+            call_id=self._new_id(),
+            skill=skill.name,
+            module=agent.name,
+            caller=BRIDGE,
+            arguments={
+                "call_id": call.call_id,
+                "parent": call.parent,
+                "skill": call.skill,
+                "arguments": dict(call.arguments),
+            },
+            requested_utime=clock.utime(),
+        )
+        self._open.add(review.call_id)
+        self._ledger.begin(review)
+        self._tending.request(review)
+        return review
+
+    async def _permitted(self, review: CallState, call: CallState) -> Permission:
+        """Wait for the permission, for as long as that takes."""
+        while (permission := self._permission(review, call)) is None:
+            # The first news of a review wake at once; what follows, and what becomes of who asked, is looked at.
+            news = review.closed if review.answered.is_set() else review.answered
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await news.wait()
+        return permission
+
+    def _permission(self, review: CallState, call: CallState) -> Permission | None:
+        """What the agent says at the moment. Raises ``CallRejectedError`` if it refuses, or nobody asks any more."""
+        self._authority.trace(call)
+        if review.state != CLOSED:
+            return permission_in(review.last)
+        if review.outcome is Outcome.FAILED:
+            raise CallRejectedError(review.text)
+        why = "is gone" if review.outcome is Outcome.LOST else "does not look at it any more"
+        raise CallRejectedError(f"agent {call.caller!r}, for whom {call.skill!r} was to begin, {why}: {review.text}")

@@ -1,0 +1,288 @@
+"""Looks after open calls: repeats what nobody reacted to, and closes calls whose module is gone.
+
+A module that can't be heard may hear well: it is told of each of its calls that was closed as lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.allowance import Allowance
+from dimos_streams.bridge.calls.call_state import CLOSED, OPEN, REQUESTED, CallState, Repeat
+from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bus import Bus
+from dimos_streams.errors import UnknownSkillError
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
+from dimos_streams.tool_stream.directory import ALIVE_S, ModuleDirectory
+from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, EventType, Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.wire import pack_event
+
+_logger = logging.getLogger(__name__)
+
+_TICK_S = 0.1
+_MAX_REASON = 4000
+_MAX_LOST = 1000
+"""Lost calls that are told of at a time; of more, those that were told of for longest are not any more."""
+_FOREIGN_OUTCOMES = 50.0
+"""Words a second on how calls ended that were begun without the bridge: whoever forges calls, or heartbeats that name
+them, must not make a flood of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long the broker waits for what, in seconds."""
+
+    begin_s: float = 2.0
+    """For a module to begin a call."""
+    silence_s: float = ALIVE_S
+    """For a heartbeat of a module, and for heartbeats to list a call that should run."""
+    continue_s: float = 60.0
+    """For a heartbeat of a module that runs a call which is to go on when a link is cut."""
+    cancels: int = 20
+    """How often a cancel is sent, every 0.5 s at last; the skill may take longer to end."""
+    replace_s: float = 10.0
+    """For a call that is replaced to end."""
+
+
+class Tending:
+    """The broker's caretaker: a tick every 0.1 s over the open calls."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        ledger: Ledger,
+        directory: ModuleDirectory,
+        finish: Callable[[str], int],
+        patience: Patience,
+    ) -> None:
+        """``finish`` makes the receiver take nothing more of a call; it gives the last seq that it delivered."""
+        self._bus = bus
+        self._ledger = ledger
+        self._directory = directory
+        self._finish = finish
+        self._patience = patience
+        self._lost: OrderedDict[str, CallState] = OrderedDict()
+        """Calls that were closed as lost, while their modules are told so."""
+        self._foreign_outcomes = Allowance(_FOREIGN_OUTCOMES, _FOREIGN_OUTCOMES)
+        self._task: asyncio.Task[None] | None = None
+        self._ticked = 0.0
+        self._trust_from = 0.0
+        self._known_from = 0.0
+
+    def start(self, *, all_known: bool = True) -> None:
+        """Begin. Modules have a moment to be heard before any counts as silent, and before a call begins if
+        calls may run that the ledger does not know (``all_known`` False)."""
+        self._loop = asyncio.get_running_loop()
+        self._ticked = clock.monotonic()
+        self._trust_from = self._ticked + self._patience.silence_s
+        self._known_from = self._ticked if all_known else self._trust_from
+        self._task = self._loop.create_task(self._run(), name="broker")
+
+    async def stop(self) -> None:
+        """End. Twice is fine."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def until_all_are_known(self) -> None:
+        """Wait until every module has had the time to tell which calls it runs; they may hold leases."""
+        remaining = self._known_from - clock.monotonic()
+        if remaining > 0:
+            await asyncio.sleep(remaining)
+
+    def request(self, call: CallState) -> None:
+        """Ask a call's module to run it, and again until it begins."""
+        call.request = call.request or Repeat(clock.monotonic())
+        call.request.due(clock.monotonic())
+        message = SkillCall(
+            utime=call.requested_utime,
+            call_id=call.call_id,
+            module=call.module,
+            skill=call.skill,
+            caller=call.caller,
+            parent=call.parent,
+            arguments_json=json_text(call.arguments),
+            on_loss=call.on_loss,
+        )
+        self._bus.publish(CALLS, encode(message))
+
+    def cancel(self, call: CallState, reason: str) -> None:
+        """Ask a call to end, and again until it does. A second wish changes nothing.
+
+        One that was closed as lost may run nevertheless: its module is told again.
+        """
+        if call.state == CLOSED and call.outcome is Outcome.LOST:
+            self._tell_of_loss(call)
+        elif call.cancel is None and call.state in (REQUESTED, OPEN):
+            call.cancel, call.cancel_reason = Repeat(clock.monotonic()), reason[:_MAX_REASON]
+            call.cancel.due(clock.monotonic())
+            self._ledger.save(call)
+            self._send_cancel(call.call_id, call.cancel_reason)
+
+    def on_status(self, status: ModuleStatus) -> None:
+        """Take a heartbeat: which calls its module runs, in which of its lives."""
+        now = clock.monotonic()
+        for call_id in status.call_ids:
+            call = self._ledger.calls.get(call_id)
+            if call is None:
+                continue
+            call.module = call.module or status.module
+            if call.module != status.module or call.instance not in ("", status.instance):
+                continue
+            if call.state == CLOSED:
+                # It runs on, or again, in a module that had been given up; one that has ended overhears this.
+                if self._may_tell(call):
+                    self._send_outcome(call)
+            elif call.state == OPEN:
+                if call.cancel is not None and now - call.listed > self._patience.silence_s:
+                    call.cancel = Repeat(now)  # what was sent into the silence does not count
+                call.listed = now
+                if call.beheaded and call.skill:
+                    self._look_up_leases(call)
+                if not call.instance and self._directory.is_bound(call.module, status.instance):
+                    call.instance = status.instance
+                    self._ledger.save(call)
+
+    def _look_up_leases(self, call: CallState) -> None:
+        with contextlib.suppress(UnknownSkillError):  # its module has not introduced itself yet
+            call.uses = self._directory.find(call.skill)[1].uses
+            call.beheaded = False
+            self._ledger.leases.take(call.call_id, call.uses)
+            self._ledger.save(call)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            try:
+                self._tick(clock.monotonic())
+            except Exception:  # the caretaker must outlive whatever one call does to it
+                _logger.exception("open calls could not be looked after")
+
+    def _tick(self, now: float) -> None:
+        if now - self._ticked > 10 * _TICK_S:
+            # This process itself was held up; what it did not hear in that time says nothing.
+            self._trust_from = now + self._patience.silence_s
+        self._ticked = now
+        for call in self._ledger.calls.open:
+            lost = self._why_lost(call, now)
+            if lost:
+                self.lose(call, lost)
+            else:
+                self._settle_leases(call)
+                self._repeat(call, now)
+        self._repeat_losses(now)
+
+    def _settle_leases(self, call: CallState) -> None:
+        """End a call that runs without its leases: they were given away while its broker's journal was lost."""
+        lacking = self._ledger.leases.lacking(call.call_id, call.uses)
+        for resource, holder in lacking.items():
+            self.cancel(call, f"{resource!r} was given to call {holder!r} while the bridge did not know of this one")
+        if not lacking:
+            self._ledger.leases.take(call.call_id, call.uses)
+
+    def _repeat(self, call: CallState, now: float) -> None:
+        if call.state == REQUESTED and call.request is not None and now >= call.request.at:
+            self.request(call)
+        if call.cancel is not None and call.cancel.sent < self._patience.cancels and call.cancel.due(now):
+            self._send_cancel(call.call_id, call.cancel_reason)
+
+    def _why_lost(self, call: CallState, now: float) -> str:
+        if call.state == REQUESTED:
+            if now - call.since <= self._patience.begin_s:
+                return ""
+            return f"module {call.module!r} did not begin the call within {self._patience.begin_s:g} s"
+        if now < self._trust_from:
+            return ""
+        module = self._directory.module(call.module)
+        heard = max(self._trust_from - self._patience.silence_s, call.listed)
+        silence_s = self._patience.continue_s if call.on_loss == "continue" else self._patience.silence_s
+        if module is None:
+            return f"module {call.module!r} is not known" if now - heard > silence_s else ""
+        if min(module.age_s, now - heard) > silence_s:
+            return f"module {call.module!r} is {module.health}"
+        if call.instance and self._directory.superseded(call.module, call.instance):
+            return f"module {call.module!r} was started again while the call ran"
+        if module.age_s <= self._patience.silence_s < now - heard:
+            return f"module {call.module!r} does not know the call any more"
+        return ""
+
+    def lose(self, call: CallState, why: str) -> None:
+        """Close a call as lost, behind what its module has said of it."""
+        if not call.closing:
+            call.closing = True
+            self._finish(call.call_id)
+            # What the receiver has in hand is entered before this, in the order in which it was scheduled.
+            self._loop.call_soon(self._close_lost, call, why)
+
+    def _close_lost(self, call: CallState, why: str) -> None:
+        if call.state in (REQUESTED, OPEN):
+            _logger.warning("call %s of %r is lost: %s", call.call_id, call.skill, why)
+            close_for_module(self._bus, self._ledger, call, Outcome.LOST, why)
+            self._tell_of_loss(call)
+
+    def _tell_of_loss(self, call: CallState) -> None:
+        call.cancel = Repeat(clock.monotonic())
+        self._lost[call.call_id] = call
+        self._lost.move_to_end(call.call_id)
+        if len(self._lost) > _MAX_LOST:
+            self._lost.popitem(last=False)
+        self._repeat_loss(call, clock.monotonic())
+
+    def _repeat_losses(self, now: float) -> None:
+        """A module that runs such a call and is heard is told besides, whenever its heartbeats name it."""
+        for call in list(self._lost.values()):
+            self._repeat_loss(call, now)
+
+    def _repeat_loss(self, call: CallState, now: float) -> None:
+        if call.cancel is None or call.cancel.sent >= self._patience.cancels:
+            del self._lost[call.call_id]
+        elif now >= call.cancel.at and self._may_tell(call):
+            call.cancel.due(now)
+            self._send_outcome(call)
+
+    def _may_tell(self, call: CallState) -> bool:
+        return not call.foreign or self._foreign_outcomes.take()
+
+    def _send_outcome(self, call: CallState) -> None:
+        self._send_cancel(call.call_id, f"the call is closed already, as {call.outcome}: {call.text}", call.outcome)
+
+    def _send_cancel(self, call_id: str, reason: str, outcome: Outcome | None = None) -> None:
+        message = SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason, outcome=outcome or "")
+        self._bus.publish(CANCELS, encode(message))
+
+
+def close_for_module(bus: Bus, ledger: Ledger, call: CallState, outcome: Outcome, text: str, **data: Any) -> None:
+    """Close a call in its module's stead, with an ``open`` before if it had none; the bus hears it too."""
+    events = []
+    if call.last_seq == 0:
+        asked = {"arguments": dict(call.arguments), "parent": call.parent, "uses": list(call.uses)}
+        events.append(_event(call, 1, "open", call.skill, {**asked, "refused": True}))
+    close = {"outcome": str(outcome), **{name: value for name, value in data.items() if value}}
+    events.append(_event(call, call.last_seq + len(events) + 1, "close", text, close))
+    ledger.take(events)
+    for event in events:
+        bus.publish(EVENTS, pack_event(event))
+
+
+def _event(call: CallState, seq: int, type: EventType, text: str, data: dict[str, Any]) -> ToolEvent:
+    return ToolEvent(
+        utime=clock.utime(),
+        call_id=call.call_id,
+        seq=seq,
+        type=type,
+        module=call.module,
+        skill=call.skill,
+        caller=call.caller,
+        text=text,
+        data=data,
+        instance=call.instance,
+    )

@@ -1,0 +1,1 @@
+"""The HTTP surface: the server and its bounds, event streams, problems, metrics."""

@@ -1,0 +1,132 @@
+"""A response that sends a hub's events as server-sent events, for as long as the client reads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+
+import anyio
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.types import Message, Receive, Scope, Send
+
+from dimos_streams import clock
+from dimos_streams.bridge.journal.broadcast import Hub, Reader
+from dimos_streams.bridge.journal.entry import Entry
+from dimos_streams.limited_log import LimitedLog
+
+_RETRY = ServerSentEvent(retry=500, sep="\n").encode()
+_PING = ServerSentEvent(comment="ping", sep="\n").encode()
+_CHECKS = 4
+"""Looks at the time in the shortest of a stream's periods: how late a ping or a cut may come."""
+_GONE_S = 1.0
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+class EventStream(EventSourceResponse):
+    """An ASGI response. Between events it sends a comment every ``ping_s`` seconds, so that both sides notice
+    when the other is gone. A client that takes nothing for ``send_timeout_s`` is cut off and counted. Both
+    may be a quarter late.
+
+    ``abort`` ends a client's connection without waiting for it.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        *,
+        after: int | None,
+        caller: str | None,
+        call_id: str | None,
+        ping_s: float,
+        send_timeout_s: float,
+        abort: Callable[[object], None],
+    ) -> None:
+        super().__init__(self._chunks(), ping=0, sep="\n")  # a ping is a chunk when there is no other
+        self._hub = hub
+        self._after, self._caller, self._call_id = after, caller, call_id
+        self._ping_s, self._send_timeout_s = ping_s, send_timeout_s
+        self._abort = abort
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._reader = self._hub.reader(after=self._after, caller=self._caller, call_id=self._call_id)
+        with anyio.CancelScope() as stalled:
+            self._pace = _Pace(self._reader, stalled.cancel, ping_s=self._ping_s, send_timeout_s=self._send_timeout_s)
+            try:
+                await super().__call__(scope, receive, send)
+            finally:
+                self._pace.stop()
+                self._reader.close()
+        if stalled.cancelled_caught:
+            self._hub.cut += 1
+            _log.warning("client %s reads nothing; it was cut off", scope.get("client"))
+            self._abort(scope.get("client"))
+            # A server that does not know yet that the connection is gone would complain of half a response.
+            with anyio.move_on_after(_GONE_S):
+                await self._listen_for_disconnect(receive)
+
+    async def _chunks(self) -> AsyncGenerator[bytes, None]:
+        """A chunk for each page, a ping when there is none for a while, up to the reader's end."""
+        chunk = _RETRY
+        while not self._reader.closed:
+            self._pace.begin()
+            yield chunk
+            # Sending nothing waits until most of that is taken. A client that does not read costs what it has not
+            # read, and not the next page too; one that waits keeps no page alive.
+            del chunk
+            yield b""
+            self._pace.end()
+            chunk = b"".join(map(frame, await self._reader.page())) or _PING
+
+    async def _send_with_timeout(self, send: Send, message: Message) -> None:
+        """Send it: the pace has one timer for all chunks, where the library has a cancel scope for each."""
+        await send(message)
+
+    @staticmethod
+    async def _listen_for_exit_signal() -> None:
+        """Never returns: the hub ends its readers when the bridge stops, and with them the stream.
+
+        The library's watcher looks twice a second for the end of the process's newest server, also when all streams
+        have ended. Others of our loops outlive a server, and in virtual time nobody may look at a clock unasked.
+        """
+        await asyncio.Event().wait()
+
+
+class _Pace:
+    """The two periods of a stream. Events pass without a timer of their own, which would cost more than they do."""
+
+    def __init__(
+        self, reader: Reader, on_stalled: Callable[[], None], *, ping_s: float, send_timeout_s: float
+    ) -> None:
+        self._reader, self._on_stalled = reader, on_stalled
+        self._ping_s, self._send_timeout_s = ping_s, send_timeout_s
+        self._loop = asyncio.get_running_loop()
+        self.begin()
+        self._timer = self._loop.call_later(0.0, self._check)
+
+    def begin(self) -> None:
+        """A chunk is on its way to the client."""
+        self._sending, self._since = True, clock.monotonic()
+
+    def end(self) -> None:
+        """The client, or the kernel for it, has taken the chunk."""
+        self._sending, self._since = False, clock.monotonic()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        passed = clock.monotonic() - self._since
+        if self._sending and passed >= self._send_timeout_s:
+            self._on_stalled()
+            return
+        if not self._sending and passed >= self._ping_s:
+            self._reader.nudge()
+        self._timer = self._loop.call_later(min(self._ping_s, self._send_timeout_s) / _CHECKS, self._check)
+
+
+def frame(entry: Entry) -> bytes:
+    """An entry on the wire. Its JSON has no line ends."""
+    return b"event: tool_stream\nid: %d\ndata: %b\n\n" % (entry.place, entry.body)

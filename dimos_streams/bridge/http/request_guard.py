@@ -1,0 +1,193 @@
+"""What every HTTP request must pass before the app sees it: host, origin, token, size."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+from collections.abc import Iterable
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dimos_streams.bridge.http.problems import REPORTED, problem
+
+MAX_BODY = 256 * 1024
+MAX_BODIES = 16 * 1024 * 1024
+"""Bytes of all bodies together that have not come whole yet."""
+MAX_DRAINED = 8 * 1024 * 1024
+"""Of a body that is too large: so much is read and dropped, so that the connection stays usable."""
+_BODY_TIMEOUT_S = 10.0
+_BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
+"""Methods whose bodies nobody reads here."""
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is this machine's own only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Guard:
+    """ASGI middleware that refuses foreign hosts and origins, requests without the token, and large bodies.
+
+    A foreign ``Host`` is how a page in somebody's browser reaches a server on loopback (DNS rebinding); a page
+    of another origin may neither read nor command. The token may come as ``?token=`` too where a browser can
+    set no header: ``EventSource`` and ``WebSocket``. To ``GET`` the ``public`` paths needs none.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        host: str,
+        token: str | None,
+        allowed_hosts: Iterable[str] = (),
+        public: Iterable[str] = (),
+    ) -> None:
+        self._app = app
+        self._public = frozenset(public)
+        self._token = token
+        self._hosts = _LOOPBACK | {host.lower()} | {name.lower() for name in allowed_hosts}
+        # An address in Host can't come from rebinding a name; which one of the machine's it is does not matter.
+        self._any_address = host in ("0.0.0.0", "::", "")
+        self._bodies = 0
+        """Bytes of bodies that are being read."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        if refusal is None and scope["type"] == "http":
+            try:
+                receive = await self._with_body(scope, receive)
+            except _BadBodyError as error:
+                refusal = error.response
+            except _GoneError:
+                return
+        if refusal is None:
+            await self._pass_on(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await refusal(scope, receive, send)
+
+    async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
+        """A ``receive`` with the whole body in hand, if there is one that anybody will read.
+
+        Raises ``_BadBodyError`` if it is too large or too slow, or if too many come at once, and ``_GoneError``.
+        """
+        headers = dict(scope["headers"])
+        has_body = b"content-length" in headers or b"transfer-encoding" in headers
+        if scope["method"] in _BODILESS or not has_body:
+            return receive
+        # A length that is no number is refused by the server before.
+        announced = int(headers.get(b"content-length", b"0"))
+        asks_first = headers.get(b"expect", b"").lower() == b"100-continue"
+        if announced > MAX_DRAINED or (announced > MAX_BODY and asks_first):
+            raise _too_large(closes=True)
+        body = bytearray()
+        try:
+            async with asyncio.timeout(_BODY_TIMEOUT_S):
+                await self._read(receive, body)
+        except TimeoutError as error:
+            detail = f"the body did not come within {_BODY_TIMEOUT_S:g} s"
+            raise _BadBodyError(408, "too-slow", "The body is too slow", detail, closes=True) from error
+        finally:
+            self._bodies -= len(body)
+        first: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return first.pop() if first else await receive()
+
+        return replay
+
+    async def _read(self, receive: Receive, body: bytearray) -> None:
+        """Read up to the end of a body into ``body``, which counts as being read.
+
+        One that is too large is read to its end all the same, within a bound, and dropped: who still sends when the
+        refusal comes takes the connection for broken, and with it all that it was to be used for.
+        """
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise _GoneError
+            piece, more = message.get("body", b""), message.get("more_body", False)
+            size += len(piece)
+            if size > MAX_DRAINED:
+                raise _too_large(closes=True)
+            if size > MAX_BODY:
+                self._bodies -= len(body)
+                body.clear()
+            elif self._bodies + len(piece) > MAX_BODIES:
+                detail = f"bodies of {MAX_BODIES} bytes are being read already; try again"
+                raise _BadBodyError(503, "too-many-bodies", "Too many bodies at once", detail, closes=True)
+            else:
+                body += piece
+                self._bodies += len(piece)
+        if size > MAX_BODY:
+            raise _too_large(closes=False)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except Exception:
+            if REPORTED not in scope:
+                raise
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        host = headers.get(b"host", "")
+        if not self._is_own(host):
+            return problem(403, "foreign-host", "Foreign host", f"this server is not {host!r}")
+        origin = headers.get(b"origin")
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            return problem(403, "foreign-origin", "Foreign origin", f"pages of {origin!r} may not use this server")
+        authorization = headers.get(b"authorization", "")
+        if not (self._token is None or self._is_public(scope) or self._has_token(scope, authorization)):
+            detail = "send the run's token as 'Authorization: Bearer ...'"
+            return problem(401, "token-needed", "A token is needed", detail)
+        return None
+
+    def _is_own(self, host: str) -> bool:
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").lower()
+            if name in self._hosts:
+                return True
+            return self._any_address and bool(ipaddress.ip_address(name))
+        except ValueError:
+            return False
+
+    def _is_public(self, scope: Scope) -> bool:
+        return scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in self._public
+
+    def _has_token(self, scope: Scope, authorization: str) -> bool:
+        assert self._token is not None
+        scheme, _, given = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            reading = scope["type"] == "websocket" or scope["method"] == "GET"
+            query = parse_qs(scope["query_string"].decode("latin-1")) if reading else {}
+            given = query.get("token", [""])[0]
+        return hmac.compare_digest(given.strip().encode(), self._token.encode())
+
+
+class _BadBodyError(Exception):
+    def __init__(self, status: int, name: str, title: str, detail: str, *, closes: bool) -> None:
+        """``closes`` ends the connection, on which the rest of the body would still come."""
+        self.response = problem(status, name, title, detail)
+        if closes:
+            self.response.headers["Connection"] = "close"
+
+
+def _too_large(*, closes: bool) -> _BadBodyError:
+    return _BadBodyError(413, "too-large", "The body is too large", f"{MAX_BODY} bytes are possible", closes=closes)
+
+
+class _GoneError(Exception):
+    """The client has left before its body was whole. Half a request is none, even if it reads like one."""

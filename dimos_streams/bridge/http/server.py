@@ -1,0 +1,181 @@
+"""An HTTP server on the running loop, that takes no signals and stops within a bound."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp
+
+from dimos_streams.bridge.http.http_protocol import BoundedProtocol, Connections
+from dimos_streams.bridge.http.idle_connections import cut_idle
+from dimos_streams.bridge.http.request_guard import MAX_BODY
+from dimos_streams.errors import UserError
+from dimos_streams.limited_log import LimitedRecords
+
+_SEND_BUFFER = 256 * 1024
+_GRACE_S = 0.3
+_COMMANDS_WAITING = 4
+"""Messages of a WebSocket that may wait to be read."""
+_LAST_STEPS = 100
+
+
+class _ClientsFaults(logging.Filter):
+    """uvicorn takes it for an error of the application when a client breaks HTTP while its request is answered."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, h11.LocalProtocolError):
+            record.msg, record.args = "A client broke HTTP while its request was answered: %s", (error,)
+            record.levelno, record.levelname, record.exc_info = logging.WARNING, "WARNING", None
+        return True
+
+
+_FILTERS = (_ClientsFaults(), LimitedRecords())
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are the process's business."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+
+class HttpServer:
+    """Serves one app on one socket."""
+
+    def __init__(self, host: str, port: int, *, ping_s: float = 10.0) -> None:
+        """WebSockets are pinged every ``ping_s`` seconds, and closed where no answer comes for twice as long."""
+        self._host, self._port = host, port
+        self.connections = Connections()
+        self._ping_s = ping_s
+        self._socket: socket.socket | None = None
+        self._server: _Server | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._cutting: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that is bound; for port 0, the one that was free."""
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """Where this machine reaches the server."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+    def bind(self) -> None:
+        """Take the port. Raises ``UserError`` if it can't be had."""
+        self._socket = _bound_socket(self._host, self._port)
+        self._port = self._socket.getsockname()[1]
+
+    async def serve(self, app: ASGIApp) -> None:
+        """Begin to serve; returns when requests are taken. ``bind`` comes first."""
+        assert self._socket is not None
+        config = uvicorn.Config(
+            app,
+            http=partial(BoundedProtocol, self.connections),  # type: ignore[arg-type]
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            log_level="warning",  # what it tells otherwise of WebSockets has the token of their URL in it
+            timeout_graceful_shutdown=1,
+            ws_max_size=MAX_BODY,
+            ws_max_queue=_COMMANDS_WAITING,
+            ws_per_message_deflate=False,
+            ws_ping_interval=self._ping_s,
+            ws_ping_timeout=2 * self._ping_s,
+        )
+        server = self._server = _Server(config)
+        self._cutting = asyncio.get_running_loop().create_task(cut_idle(server), name="http idle")
+        # It has a line for every malformed request.
+        for each in _FILTERS:
+            logging.getLogger("uvicorn.error").addFilter(each)
+        self._task = asyncio.get_running_loop().create_task(server.serve([self._socket]), name="http")
+        await server.ready.wait()
+
+    def abort(self, client: object) -> None:
+        """End the connection of a client's address without waiting for it to take what was sent."""
+        if self._server is not None:
+            for connection in list(self._server.server_state.connections):
+                transport = getattr(connection, "transport", None)
+                if transport is not None and client in (None, transport.get_extra_info("peername")):
+                    transport.abort()
+
+    def release(self) -> None:
+        """Give the port back. Twice is fine."""
+        if self._socket is not None:
+            self._socket.close()
+
+    async def cut(self) -> None:
+        """End all connections in no time of the loop, which in virtual time is nobody's to spend but the run's."""
+        server, task, self._task = self._server, self._task, None
+        if server is None or task is None:
+            return
+        for _ in range(_LAST_STEPS):
+            await asyncio.sleep(0)  # streams that have ended say so to their clients
+        if self._cutting is not None:
+            self._cutting.cancel()
+        for listening in server.servers:
+            listening.close()
+        self.abort(None)
+        task.cancel()
+        await asyncio.wait([task])
+
+    async def stop(self) -> None:
+        """End all connections: those whose responses end within a moment by themselves, the others at once."""
+        server, task, self._task = self._server, self._task, None
+        if server is None or task is None:
+            return
+        server.should_exit = True
+        if self._cutting is not None:
+            self._cutting.cancel()
+        done, _ = await asyncio.wait([task], timeout=_GRACE_S)
+        if not done:
+            self.abort(None)
+        await task
+
+
+def _bound_socket(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = _resolve(host, port)
+        sock = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise UserError(f"can't listen on {host!r}: {error}") from error
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it: what the kernel takes for a client that does not read counts as sent.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        sock.bind(address)
+        sock.listen(1024)
+    except OSError as error:
+        sock.close()
+        if error.errno == errno.EADDRINUSE:
+            raise UserError(f"port {port} is taken on {host!r}; choose another with --port") from error
+        raise UserError(f"can't listen on {host!r}, port {port}: {error.strerror}") from error
+    sock.setblocking(False)
+    return sock
+
+
+def _resolve(host: str, port: int) -> tuple[Any, ...]:
+    """The first address of a host. Raises ``OSError`` for an unknown one."""
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]

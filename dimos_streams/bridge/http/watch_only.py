@@ -1,0 +1,25 @@
+"""For runs in virtual time: whoever looks on over HTTP can't change anything."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dimos_streams.bridge.http.problems import problem
+
+_READING = ("GET", "HEAD")
+_DETAIL = "this run is in virtual time: a function of its seed and inputs, it can be watched but not be commanded"
+
+
+class WatchOnly:
+    """ASGI middleware that lets reading requests pass and refuses all others, and every WebSocket."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        elif scope["type"] == "http" and scope["method"] not in _READING:
+            await problem(403, "watch-only", "This run can only be watched", _DETAIL)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)

@@ -1,0 +1,132 @@
+"""The journal's pages for readers that catch up: read in a thread, one at a time, and shared."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from dimos_streams import clock
+from dimos_streams.bridge.journal.journal import Journal, Query, Read
+from dimos_streams.limited_log import LimitedLog
+
+PAGE = 256
+PAGE_BYTES = 32 * 1024
+"""Of events in one page; a larger event has a page for itself."""
+_SHARED_PAGES, _SHARED_BYTES = 128, 4 * 1024 * 1024
+_ENTRY_BYTES = 500
+"""What an event costs in memory besides its body."""
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+_Which = tuple[Path, int]
+"""A file, by its path and the journal's number of it."""
+
+
+class History:
+    """Pages out of a journal. Use from one loop only; close it when done.
+
+    A file is read in a thread, through a connection of its own: neither a slow disk nor a long search holds the loop
+    up. In memory, and in virtual time, where a thread's pace must decide nothing, the journal is read at once.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self.reads = 0
+        """Pages that were read from the journal, not shared."""
+        self._journal = journal
+        self._turn = asyncio.Lock()
+        self._thread: ThreadPoolExecutor | None = None
+        self._file = _File()
+        self._shared: OrderedDict[Query, Read] = OrderedDict()
+        self._shared_bytes = 0
+        self._closed = False
+
+    async def page(self, query: Query) -> Read:
+        """What a query finds. Readers wait for each other, in the order in which they came."""
+        async with self._turn:
+            read = self._shared_page(query)
+            if read is None:
+                read = await self._read(query)
+                self.reads += 1
+                is_whole = query.after + 1 >= read.first
+                if is_whole and read.entries and not self._closed:
+                    self._share(query, read)
+            return read
+
+    def close(self) -> None:
+        """Let go of the journal's file, once the read that is under way has ended. Twice is fine."""
+        self._closed = True
+        self._shared.clear()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.submit(self._file.close)
+            thread.shutdown(wait=False)
+
+    async def _read(self, query: Query) -> Read:
+        path = self._journal.path
+        if self._closed:
+            return Read([], query.after, query.after + 1)
+        if path is None or clock.is_virtual():
+            return self._journal.read(query, PAGE, PAGE_BYTES)
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        last = self._journal.last_place
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._thread, self._file.read, (path, self._journal.files), query, last)
+        except sqlite3.Error as error:
+            _log.warning("the journal %s can't be read in a thread: %s", path, error)
+            return self._journal.read(query, PAGE, PAGE_BYTES)  # it knows what an error means
+
+    def _shared_page(self, query: Query) -> Read | None:
+        """The rest of a page that another reader has had, if one begins at or before the place that is asked for."""
+        for other, read in self._shared.items():
+            same = (other.caller, other.call_id) == (query.caller, query.call_id)
+            if same and other.after <= query.after < read.upto:
+                self._shared.move_to_end(other)
+                rest = [entry for entry in read.entries if entry.place > query.after]
+                return read._replace(entries=rest)
+        return None
+
+    def _share(self, query: Query, read: Read) -> None:
+        self._shared[query] = read
+        self._shared_bytes += _size(read)
+        while self._shared_bytes > _SHARED_BYTES or len(self._shared) > _SHARED_PAGES:
+            _, oldest = self._shared.popitem(last=False)
+            self._shared_bytes -= _size(oldest)
+
+
+class _File:
+    """A connection that only reads. Use from one thread."""
+
+    def __init__(self) -> None:
+        self._of: _Which | None = None
+        self._db: sqlite3.Connection | None = None
+
+    def read(self, which: _Which, query: Query, last: int) -> Read:
+        """A page up to place ``last``, and the oldest place, out of one state of the file."""
+        if self._db is None or which != self._of:
+            self.close()
+            uri = f"{which[0].absolute().as_uri()}?mode=ro"
+            self._db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=1.0)
+            self._of = which
+        self._db.execute("BEGIN")
+        try:
+            (first,) = self._db.execute("SELECT min(place) FROM events").fetchone()
+            return query.run(self._db, last + 1 if first is None else first, last, PAGE, PAGE_BYTES)
+        finally:
+            self._db.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Twice is fine."""
+        db, self._db = self._db, None
+        if db is not None:
+            db.close()
+
+
+def _size(read: Read) -> int:
+    return sum(len(entry.body) + _ENTRY_BYTES for entry in read.entries)

@@ -1,0 +1,286 @@
+"""What one call of ``follow_person`` does: find, follow, lose, search, find again."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from dimos_streams import clock
+from dimos_streams.errors import SkillError
+from dimos_streams.skill import Call
+from dimos_streams.skills.frames import Frame, fresh_frames
+from dimos_streams.skills.own_calls import listed
+from dimos_streams.skills.planar import STOP, twist
+from dimos_streams.skills.pursuit import Gains, Limits, approach, face
+from dimos_streams.skills.sighting import Lens
+from dimos_streams.skills.steering import Detour, surroundings_of
+from dimos_streams.skills.watch import Watch
+
+if TYPE_CHECKING:
+    from dimos_streams.holding import HoldInput
+    from dimos_streams.messages.geometry_msgs import Twist
+    from dimos_streams.messages.nav_msgs import Odometry
+    from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
+    from dimos_streams.messages.vision_msgs import Detection2DArray
+    from dimos_streams.skills.follow_person import FollowPersonConfig
+    from dimos_streams.skills.planar import PoseHistory
+    from dimos_streams.streams import In, Out
+
+TICK_S = 0.15
+"""Commands are repeated at least so often, also where detections come more slowly."""
+PROGRESS_S = 0.5
+LOOK_AHEAD = 0.9
+
+Command = tuple[complex, float]
+"""Velocity in base_link, m/s, and turn, rad/s."""
+STILL: Command = (0j, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowReport:
+    """How following went."""
+
+    description: str
+    reason: Literal["timeout"]
+    followed_s: float
+    """From the first sighting on."""
+    mean_distance_m: float | None
+    """None if depth was never known."""
+    lost_times: int
+    lost_s: float = 0.0
+    """For so much of the time they were out of sight."""
+
+    def __str__(self) -> str:
+        distance = "" if self.mean_distance_m is None else f" at {self.mean_distance_m:.1f} m on average"
+        times = "once" if self.lost_times == 1 else f"{self.lost_times} times"
+        lost = f", lost {times} for {self.lost_s:.0f} s in all" if self.lost_times else ""
+        return (
+            f"Stopped following {self.description}: the time is over. "
+            f"Followed for {self.followed_s:.0f} s{distance}{lost}."
+        )
+
+
+class Follower(Protocol):
+    """What following needs of the module that it belongs to."""
+
+    @property
+    def config(self) -> FollowPersonConfig: ...
+    @property
+    def detections(self) -> In[Detection2DArray]: ...
+    @property
+    def odom(self) -> In[Odometry]: ...
+    @property
+    def scan(self) -> In[LaserScan]: ...
+    @property
+    def camera_info(self) -> In[CameraInfo]: ...
+    @property
+    def holds(self) -> HoldInput: ...
+    @property
+    def cmd_vel(self) -> Out[Twist]: ...
+    @property
+    def poses(self) -> PoseHistory: ...
+
+
+class Following:
+    """One call. Its ``run`` may be used once; whoever runs it stops the robot afterwards."""
+
+    def __init__(self, module: Follower, call: Call, description: str) -> None:
+        config = module.config
+        self._module, self._call, self._config, self._description = module, call, config, description
+        self._gains = Gains(config.distance_gain, config.bearing_gain, config.motion_gain)
+        self._limits = Limits(config.max_speed, config.max_turn)
+        self._detour = Detour()
+        self._began = self._progress_at = clock.monotonic()
+        self._watch = Watch(description, module.poses, self._began)
+        self._found_at: float | None = None
+        self._lost_at: float | None = None
+        self._frozen = False
+        self._lost_times = 0
+        self._lost_s = 0.0
+        self._ticked_at = self._began
+        self._search_side = 1.0
+        self._distance_sum, self._distance_count = 0.0, 0
+
+    async def run(self, timeout_s: float) -> FollowReport:
+        """Follow until the time is over. Raises ``SkillError`` if nobody is found, or they are lost for good."""
+        async with aclosing(fresh_frames(self._module.detections, TICK_S)) as frames:
+            async for frame in frames:
+                now = clock.monotonic()
+                if self._module.holds.held:
+                    self._pass_over(now - self._ticked_at)
+                self._ticked_at = now
+                if now >= self._began + timeout_s:
+                    break
+                if frame is not None:
+                    self._look(frame, now)
+                command = await self._decide(now)
+                self._module.cmd_vel.publish(twist(*command))
+                self._tell_progress(now, command)
+        if self._found_at is None:
+            raise self._nobody()
+        return self._report()
+
+    def _pass_over(self, held_s: float) -> None:
+        """Time in which the robot was held still does not count: who can't turn can't search."""
+        self._began += held_s
+        self._watch.seen_at += held_s
+        if self._lost_at is not None:
+            self._lost_at += held_s
+
+    def followed_s(self) -> float:
+        """Seconds since the person was found, 0 before."""
+        return 0.0 if self._found_at is None else clock.monotonic() - self._found_at
+
+    def _look(self, frame: Frame, now: float) -> None:
+        if self._watch.take(frame, now) and (distance := self._distance()) is not None:
+            self._distance_sum += distance
+            self._distance_count += 1
+
+    async def _decide(self, now: float) -> Command:
+        if self._watch.blind_s(now) > self._config.frozen_after_s:
+            return await self._wait_for_camera(now)
+        if self._frozen:
+            await self._greet_camera(now)
+        if self._watch.sighting is None:
+            return self._search_first(now)
+        if self._watch.unseen_s(now) > self._config.lost_after_s:
+            return await self._search_again(now)
+        await self._greet_person(now)
+        return self._follow(now)
+
+    async def _wait_for_camera(self, now: float) -> Command:
+        """Blind: stand, say so, and end if it lasts."""
+        blind_s, found = self._watch.blind_s(now), self._found_at is not None
+        if blind_s > (self._config.give_up_after_s if found else self._config.first_look_s):
+            raise SkillError(self._ending(f"the camera has shown nothing new for {blind_s:.0f} s"))
+        if found and not self._frozen:
+            self._module.cmd_vel.publish(STOP)
+            await self._tell(f"The camera has shown nothing new for {blind_s:.1f} s: standing still", "frozen")
+        self._frozen = True
+        return STILL
+
+    async def _greet_camera(self, now: float) -> None:
+        self._frozen = False
+        if self._lost_at is None:
+            self._watch.grant_time(now)
+        if self._found_at is not None:
+            await self._tell("The camera works again", "unfrozen")
+
+    def _search_first(self, now: float) -> Command:
+        """Nobody has matched yet: look ahead, then turn around once."""
+        turning_s = now - self._began - self._config.first_look_s
+        if turning_s > self._config.search_s:
+            raise self._nobody()
+        return (0j, self._config.search_turn) if turning_s > 0.0 else STILL
+
+    async def _search_again(self, now: float) -> Command:
+        """Stand, face where the person was last seen, then turn on to that side; end if it lasts."""
+        unseen_s, config = self._watch.unseen_s(now), self._config
+        if unseen_s > config.give_up_after_s:
+            raise SkillError(self._ending(f"lost them, not seen for {unseen_s:.0f} s"))
+        if self._lost_at is None:
+            self._lost_at = now
+            self._watch.let_go()
+            self._lost_times += 1
+            self._search_side = math.copysign(1.0, self._last_bearing(ahead_s=2.0))
+            self._module.cmd_vel.publish(STOP)
+            await self._tell(f"Lost {self._description}: not seen for {unseen_s:.1f} s. Looking around", "lost")
+        if self._knows_place() and now - self._lost_at < config.look_back_s:
+            return 0j, face(self._last_bearing(), self._gains, self._limits)
+        return 0j, self._search_side * config.search_turn
+
+    async def _greet_person(self, now: float) -> None:
+        """Say that the person was found, the first time or again."""
+        if self._found_at is None:
+            self._found_at = now
+            await self._tell(f"Following {self._description}", "found")
+        elif self._lost_at is not None:
+            self._lost_s += now - self._lost_at
+            self._lost_at = None
+            await self._tell(f"Found {self._description} again", "found_again")
+
+    def _follow(self, now: float) -> Command:
+        sighting, target = self._watch.sighting, self._watch.target
+        assert sighting is not None
+        if sighting.point is None or target is None:
+            return 0j, face(self._last_bearing(), self._gains, self._limits)
+        pose, distance = self._module.poses.latest(), self._config.distance_m
+        velocity, turn = approach(target, self._watch.target_time(now), pose, distance, self._gains, self._limits)
+        # Who is out of sight is followed more and more slowly.
+        certainty = 1.0 - self._watch.unseen_s(now) / self._config.lost_after_s
+        return self._around_obstacles(velocity * max(0.0, min(1.0, 1.3 * certainty))), turn
+
+    def _around_obstacles(self, velocity: complex) -> complex:
+        speed, wanted = cmath.polar(velocity)
+        if speed < 0.05:
+            return velocity
+        around = surroundings_of(self._module.scan)
+        return cmath.rect(speed, self._detour.direction(around, wanted, LOOK_AHEAD))
+
+    def _knows_place(self) -> bool:
+        """Whether it is known where the person was, wherever the robot looks by now."""
+        sighting = self._watch.sighting
+        return self._module.odom.wired and sighting is not None and sighting.point is not None
+
+    def _last_bearing(self, ahead_s: float = 0.0) -> float:
+        """The direction in which the person was last seen, or would be ``ahead_s`` later: radians to the left."""
+        sighting, target = self._watch.sighting, self._watch.target
+        assert sighting is not None
+        if sighting.point is None or target is None:
+            return sighting.bearing(Lens.of(self._module.camera_info.latest))
+        return cmath.phase(self._module.poses.latest().to_base(target.point + target.velocity * ahead_s))
+
+    def _distance(self) -> float | None:
+        sighting = self._watch.sighting
+        return None if sighting is None or sighting.point is None else abs(sighting.point)
+
+    async def _tell(self, text: str, event: str) -> None:
+        sighting = self._watch.sighting
+        assert sighting is not None
+        await self._call.update(text, event=event, label=sighting.label, track=sighting.id, **self._measures())
+
+    def _tell_progress(self, now: float, command: Command) -> None:
+        if now < self._progress_at:
+            return
+        self._progress_at = now + PROGRESS_S
+        if self._frozen:
+            text = "waiting for the camera"
+        elif self._found_at is None or self._lost_at is not None:
+            text = f"looking for {self._description}"
+        else:
+            text = f"following {self._description}"
+        held = self._module.holds.held
+        speed = 0.0 if held else round(abs(command[0]), 2)
+        self._call.progress(f"held; {text}" if held else text, speed=speed, **self._measures())
+
+    def _measures(self) -> dict[str, float | None]:
+        if self._watch.sighting is None:
+            return {"distance_m": None, "bearing_deg": None}
+        distance = self._distance()
+        return {
+            "distance_m": None if distance is None else round(distance, 2),
+            "bearing_deg": round(math.degrees(self._last_bearing()), 1),
+        }
+
+    def _nobody(self) -> SkillError:
+        seen = f"only {listed(sorted(set(self._watch.others)))}" if self._watch.others else "nobody at all"
+        return SkillError(f"Nobody who matches {self._description!r} was found, {seen} in sight")
+
+    def _ending(self, why: str) -> str:
+        followed = "" if self._found_at is None else f" after {self.followed_s():.0f} s"
+        return f"Stopped following {self._description}{followed}: {why}"
+
+    def _report(self) -> FollowReport:
+        lost_s = self._lost_s + (0.0 if self._lost_at is None else clock.monotonic() - self._lost_at)
+        mean = self._distance_sum / self._distance_count if self._distance_count else None
+        return FollowReport(
+            description=self._description,
+            reason="timeout",
+            followed_s=round(self.followed_s(), 1),
+            mean_distance_m=None if mean is None else round(mean, 2),
+            lost_times=self._lost_times,
+            lost_s=round(lost_s, 1),
+        )

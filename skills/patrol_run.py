@@ -1,0 +1,265 @@
+"""What one call of ``patrol`` does: go the round, notice people, follow and report them, go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from math import radians
+from typing import TYPE_CHECKING, Any
+
+from dimos_streams import clock
+from dimos_streams.errors import SkillError
+from dimos_streams.skill import Call
+from dimos_streams.skills.drive_run import Covered, Motion
+from dimos_streams.skills.follow_run import Following
+from dimos_streams.skills.frames import Frame, fresh_frames
+from dimos_streams.skills.own_calls import listed
+from dimos_streams.skills.planar import STOP, Pose, pose_of
+from dimos_streams.skills.sighting import Sighting, sightings_of
+
+if TYPE_CHECKING:
+    from dimos_streams.skills.patrol import Patrol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encounter:
+    """Somebody whom the guard met."""
+
+    label: str
+    utime: int
+    """When they were noticed, µs since the Unix epoch."""
+    x: float | None
+    """Where they were, in the odom frame; None if depth is unknown."""
+    y: float | None
+    followed_s: float
+    """0 if they were only reported, or never found again."""
+    ended: str
+    """Why following ended."""
+
+    def __str__(self) -> str:
+        where = "" if self.x is None or self.y is None else f" at ({self.x:.1f}, {self.y:.1f})"
+        followed = f", followed for {self.followed_s:.0f} s" if self.followed_s else ""
+        return f"{self.label}{where}{followed}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatrolReport:
+    """What came of a patrol."""
+
+    rounds: int
+    reached: int
+    """Way-points, over all rounds."""
+    missed: int
+    """Way-points that could not be reached."""
+    encounters: tuple[Encounter, ...]
+    home_m: float | None = None
+    """How far from its beginning it ended, in metres; None if it was not to return."""
+
+    def __str__(self) -> str:
+        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        missed = f", {self.missed} could not be reached" if self.missed else ""
+        met = f"Met {listed([str(each) for each in self.encounters])}" if self.encounters else "Met nobody"
+        home = "" if self.home_m is None else f" Ended {self.home_m:.2f} m from where it began."
+        return f"Patrolled {rounds}, {self.reached} way-points{missed}. {met}.{home}"
+
+
+class Patrolling:
+    """One call. Its ``run`` may be used once; whoever runs it stops the robot afterwards."""
+
+    def __init__(self, module: Patrol, call: Call, wanted: Sequence[str], follow_s: float) -> None:
+        self._module, self._call, self._config = module, call, module.config
+        self._wanted, self._follow_s = wanted, follow_s
+        self._lookout = _Lookout(module, call, wanted)
+        self._encounters: list[Encounter] = []
+        self._reached = self._missed = 0
+
+    async def run(self, rounds: int) -> PatrolReport:
+        """Go so many rounds. Raises ``SkillError`` after one in which no way-point could be reached."""
+        home = (await self._first_pose()).position
+        points = [complex(x, y) for x, y in self._config.waypoints]
+        what = f"{len(points)} way-points, {rounds} times" if rounds > 1 else f"{len(points)} way-points"
+        await self._tell(f"On patrol: {what}, looking out for {listed(self._wanted, 'or')}", "started")
+        for number in range(rounds):
+            before = self._reached
+            for index, point in enumerate(points):
+                await self._visit(point, f"way-point {index + 1} of {len(points)}, round {number + 1} of {rounds}")
+            if self._reached == before:
+                raise SkillError(f"no way-point can be reached; {self._report(number)}")
+        home_m: float | None = None
+        if self._config.return_home:
+            await self._go(home, "where the patrol began")
+            home_m = round(abs(self._module.poses.latest().position - home), 2)
+        return self._report(rounds, home_m)
+
+    async def _first_pose(self) -> Pose:
+        """Where the robot is when the patrol begins."""
+        patience = self._config.drive.odom_timeout_s
+        reader = self._module.odom.reader()
+        try:
+            async with asyncio.timeout(patience):
+                while (pose := pose_of(await reader.next())) is None:
+                    pass
+        except TimeoutError:
+            raise SkillError(f"odometry has been silent for {patience:g} s, so there is no way to patrol") from None
+        finally:
+            self._module.odom.release(reader)
+        return pose
+
+    async def _visit(self, point: complex, name: str) -> None:
+        """Go to a way-point and look around there, in spite of all whom it meets."""
+        if not await self._go(point, name):
+            return
+        self._reached += 1
+        at = self._module.poses.latest().position
+        text = f"At {name}, {abs(at - point):.2f} m from it"
+        await self._tell(text, "waypoint", x=round(at.real, 2), y=round(at.imag, 2))
+        angle = radians(self._config.look_around_deg)
+        try:
+            await self._in_spite_of_people(lambda motion: motion.turn(angle))
+        except (SkillError, TimeoutError) as error:
+            await self._tell(f"Can't look around at {name}: {error or 'the time is over'}", "missed")
+
+    async def _go(self, point: complex, name: str) -> bool:
+        """Go to a point; whether it was reached. Says so if not."""
+        try:
+            await self._in_spite_of_people(lambda motion: motion.go_to(point))
+        except (SkillError, TimeoutError) as error:
+            self._missed += 1
+            why = str(error) or f"not there within {self._config.leg_timeout_s:g} s"
+            await self._tell(f"Can't reach {name}: {why}. Going on", "missed", x=point.real, y=point.imag)
+            return False
+        return True
+
+    async def _in_spite_of_people(self, move: Callable[[Motion], Coroutine[Any, Any, Covered]]) -> None:
+        """Make a motion; if somebody appears, attend to them and begin it again.
+
+        Raises ``SkillError``, or ``TimeoutError`` if one attempt takes too long.
+        """
+        met = True
+        while met:
+            motion = Motion(self._module.as_driver(), self._call)
+            try:
+                async with asyncio.timeout(self._config.leg_timeout_s):
+                    noticed = await self._until_somebody_appears(move(motion))
+            finally:
+                motion.close()
+                self._module.cmd_vel.publish(STOP)
+            met = noticed is not None
+            if noticed is not None:
+                await self._attend(noticed)
+
+    async def _until_somebody_appears(self, moving: Coroutine[Any, Any, Covered]) -> _Noticed | None:
+        """Let a motion go on to its end, or until somebody is noticed."""
+        motion = asyncio.ensure_future(moving)
+        notice = asyncio.ensure_future(self._lookout.next())
+        try:
+            await asyncio.wait([motion, notice], return_when=asyncio.FIRST_COMPLETED)
+            if notice.done():
+                return notice.result()
+            motion.result()
+            return None
+        finally:
+            motion.cancel()
+            notice.cancel()
+            await asyncio.gather(motion, notice, return_exceptions=True)
+
+    async def _attend(self, noticed: _Noticed) -> None:
+        """Tell of somebody, follow them for a while, and report how that ended."""
+        sighting, utime, place = noticed.sighting, noticed.utime, noticed.place
+        x, y = (None, None) if place is None else (round(place.real, 2), round(place.imag, 2))
+        where = "" if place is None else f" at ({x:.1f}, {y:.1f})"
+        await self._tell(f"Saw {sighting.label}{where}", "seen", label=sighting.label, x=x, y=y)
+        followed_s, ended = 0.0, "Only reported."
+        if self._follow_s > 0.0:
+            followed_s, ended = await self._follow(sighting.label)
+        self._lookout.forget_for_a_while(sighting.label)
+        self._encounters.append(
+            Encounter(label=sighting.label, utime=utime, x=x, y=y, followed_s=followed_s, ended=ended)
+        )
+        await self._tell(f"{ended} Back to the round.", "back", label=sighting.label, followed_s=followed_s)
+
+    async def _follow(self, label: str) -> tuple[float, str]:
+        """Follow somebody for a while; for how long that was, and how it ended."""
+        following = Following(self._module.as_follower(), self._call, label)
+        try:
+            report = await following.run(self._follow_s)
+        except SkillError as error:
+            return round(following.followed_s(), 1), f"{error}."
+        finally:
+            self._module.cmd_vel.publish(STOP)
+        return report.followed_s, str(report)
+
+    async def _tell(self, text: str, event: str, **data: Any) -> None:
+        await self._call.update(text, event=event, **data)
+
+    def _report(self, rounds: int, home_m: float | None = None) -> PatrolReport:
+        return PatrolReport(
+            rounds=rounds,
+            reached=self._reached,
+            missed=self._missed,
+            encounters=tuple(self._encounters),
+            home_m=home_m,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Noticed:
+    """Somebody whom the guard has just seen."""
+
+    sighting: Sighting
+    utime: int
+    """When that was, by this machine's clock."""
+    place: complex | None
+    """Where they were, in the odom frame."""
+
+
+class _Lookout:
+    """Notices people who fit, but for those who were met a short while ago."""
+
+    def __init__(self, module: Patrol, call: Call, wanted: Sequence[str]) -> None:
+        self._module, self._call, self._config, self._wanted = module, call, module.config, wanted
+        self._left_alone: dict[str, float] = {}
+        """Labels of people, and until when they are."""
+        self._blind = False
+
+    def forget_for_a_while(self, label: str) -> None:
+        """Leave somebody alone who has just been met."""
+        self._left_alone[label] = clock.monotonic() + self._config.again_after_s
+
+    async def next(self) -> _Noticed:
+        """The next one who shows for enough frames in a row. Says so if frames stop coming."""
+        streaks: dict[tuple[str, str], int] = {}
+        async with aclosing(fresh_frames(self._module.detections, self._config.frozen_after_s)) as frames:
+            async for frame in frames:
+                await self._tell_of_blindness(frame is None)
+                seen = [] if frame is None else self._wanted_in(frame)
+                streaks = {key: streaks.get(key, 0) + 1 for key in ((each.label, each.id) for each in seen)}
+                for each in seen:
+                    if frame is not None and streaks[each.label, each.id] >= self._config.confirm_frames:
+                        return self._noticed(each, frame)
+        raise AssertionError("frames never end")
+
+    def _noticed(self, sighting: Sighting, frame: Frame) -> _Noticed:
+        poses, point = self._module.poses, sighting.point
+        place = None if point is None else poses.at(frame.stamp, frame.arrived).from_base(point)
+        return _Noticed(sighting, clock.utime() - (poses.age_us(frame.stamp, clock.monotonic()) or 0), place)
+
+    def _wanted_in(self, frame: Frame) -> list[Sighting]:
+        return [each for each in sightings_of(frame.message) if self._is_wanted(each)]
+
+    def _is_wanted(self, sighting: Sighting) -> bool:
+        if clock.monotonic() < self._left_alone.get(sighting.label, 0.0):
+            return False
+        matches = (sighting.match(description) for description in self._wanted)
+        return any(match is not None and match.score >= self._config.confidence for match in matches)
+
+    async def _tell_of_blindness(self, blind: bool) -> None:
+        if blind == self._blind:
+            return
+        self._blind = blind
+        if blind:
+            await self._call.update("The camera shows nothing new. Going on with the round", event="frozen")
+        else:
+            await self._call.update("The camera works again", event="unfrozen")
