@@ -91,8 +91,8 @@ class ForgetfulBridge(FakeBridge):
 
     def forget(self) -> None:
         """Let go of calls that have ended, and of events that were read."""
-        for place in range(self.forgotten, len(self.journal) - 1):
-            self.journal[place] = self.journal[0]
+        for offset in range(self.forgotten, len(self.journal) - 1):
+            self.journal[offset] = self.journal[0]
         self.forgotten = len(self.journal) - 1
         for call in tuple(self.calls_.values()):
             if call.outcome is not None:

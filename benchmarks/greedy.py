@@ -259,7 +259,7 @@ def _p50(arrivals: Arrivals) -> float:
 
 async def _follow(system: System, until: asyncio.Task[None]) -> Arrivals:
     """What an honest reader gets while something goes on."""
-    listening = asyncio.create_task(system.listen(await system.gateway.place(), 1))
+    listening = asyncio.create_task(system.listen(await system.gateway.offset(), 1))
     call_id = await system.gateway.call(
         "stream", {"count": 1_000_000, "rate_hz": _RATE_HZ, "size": 0}, caller="benchmark"
     )

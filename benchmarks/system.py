@@ -35,7 +35,7 @@ class System:
 
     async def measure(self, name: str, *, count: int, rate_hz: float = 0.0, calls: int = 1, size: int = 0) -> Result:
         """Updates of concurrent calls, ``count`` each, up to the agent's queue."""
-        listening = asyncio.create_task(self.listen(await self.gateway.place(), calls))
+        listening = asyncio.create_task(self.listen(await self.gateway.offset(), calls))
         await self.call(count=count, rate_hz=rate_hz, calls=calls, size=size)
         return Result.of(name, count * calls, await listening)
 
@@ -51,13 +51,13 @@ class System:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         return pages * 4096 / 1e6
 
-    async def listen(self, place: int, calls: int) -> Arrivals:
+    async def listen(self, offset: int, calls: int) -> Arrivals:
         """What comes behind a place until so many calls are closed."""
         latencies: list[int] = []
         numbers: dict[str, list[int]] = defaultdict(list)
         first = last = 0
-        async for placed in self.gateway.events(after=place, caller=_CALLER):
-            now, event = time.time_ns() // 1000, placed.event
+        async for entry in self.gateway.events(after=offset, caller=_CALLER):
+            now, event = time.time_ns() // 1000, entry.event
             if event.type == "update":
                 first, last = first or now, now
                 latencies.append(now - event.utime)

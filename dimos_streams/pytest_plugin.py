@@ -70,8 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run coroutines that use this plugin."""
-    uses = _FIXTURES.intersection(pyfuncitem.fixturenames) or pyfuncitem.get_closest_marker("virtual_time")
-    if not uses or not inspect.iscoroutinefunction(pyfuncitem.obj):
+    resources = _FIXTURES.intersection(pyfuncitem.fixturenames) or pyfuncitem.get_closest_marker("virtual_time")
+    if not resources or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     from dimos_streams.clock import run_virtual
 

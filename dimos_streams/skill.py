@@ -34,7 +34,7 @@ _ATTRIBUTE = "__dimos_streams_skill__"
 class SkillPolicy:
     """What ``@skill(…)`` states about a skill besides its signature."""
 
-    uses: frozenset[str] = frozenset()
+    resources: frozenset[str] = frozenset()
     """Resources that a call holds, exclusively, from its beginning to its close."""
     on_duplicate: OnDuplicate = "allow"
     """What becomes of a second call while one runs: both run, it is refused, it takes over, the caller chooses."""
@@ -45,7 +45,7 @@ class SkillPolicy:
     One for the bridge makes its module an agent, see ``tool_stream/review.py``."""
     motion: bool = False
     """It moves the robot."""
-    parallel_safe: bool = False
+    concurrent: bool = False
     """It only senses: a model's calls of such skills may run beside each other."""
     read_only: bool = False
     """Its author vouches that a call changes nothing, in the robot or elsewhere, and begins or ends no other call.
@@ -70,7 +70,7 @@ class SkillPolicy:
 
     def __post_init__(self) -> None:
         """Raises ``TypeError`` for what contradicts itself."""
-        others = {"motion=True": self.motion, "uses": self.uses, "undo": self.undo}
+        others = {"motion=True": self.motion, "resources": self.resources, "undo": self.undo}
         stated = [name for name, given in (*others.items(), ("reversible=False", not self.reversible)) if given]
         if self.read_only and stated:
             raise TypeError(f"a skill can't be read_only with {', '.join(stated)}: it would change something")
@@ -78,7 +78,7 @@ class SkillPolicy:
     @property
     def moves(self) -> bool:
         """Whether a call may move the robot: it says so, or it holds the base."""
-        return self.motion or BASE in self.uses
+        return self.motion or BASE in self.resources
 
 
 @overload
@@ -86,12 +86,12 @@ def skill(function: F) -> F: ...
 @overload
 def skill(
     *,
-    uses: Iterable[str] = (),
+    resources: Iterable[str] = (),
     on_duplicate: OnDuplicate = "allow",
     duplicate_scope: DuplicateScope = "name",
     audience: Audience = "everyone",
     motion: bool = False,
-    parallel_safe: bool = False,
+    concurrent: bool = False,
     read_only: bool = False,
     reversible: bool = True,
     undo: str = "",
@@ -102,13 +102,13 @@ def skill(
     time_limit_s: float | None = None,
     name: str = "",
 ) -> Callable[[F], F]: ...
-def skill(function: F | None = None, *, uses: Iterable[str] = (), **policy: Any) -> F | Callable[[F], F]:
+def skill(function: F | None = None, *, resources: Iterable[str] = (), **policy: Any) -> F | Callable[[F], F]:
     """Mark a method as a skill: its signature is its schema, its docstring its description.
 
     A parameter annotated ``Call`` receives the running call. A plain ``def`` runs in a thread. See ``SkillPolicy``
     for the arguments.
     """
-    stated = SkillPolicy(uses=frozenset(uses), **policy)
+    stated = SkillPolicy(resources=frozenset(resources), **policy)
 
     def mark(method: F) -> F:
         setattr(method, _ATTRIBUTE, stated)
@@ -183,12 +183,12 @@ class SkillInfo(BaseModel):
     name: str
     description: str
     parameters: dict[str, Any]
-    uses: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
     on_duplicate: OnDuplicate = "allow"
     duplicate_scope: DuplicateScope = "name"
     audience: Audience = "everyone"
     motion: bool = False
-    parallel_safe: bool = False
+    concurrent: bool = False
     read_only: bool = False
     reversible: bool = True
     undo: str = ""
@@ -217,12 +217,12 @@ class SkillSpec:
             name=f"{public}{self.name}",
             description=self.description,
             parameters=_schema(self.model),
-            uses=tuple(sorted(f"{prefix}{resource}" for resource in policy.uses)),
+            resources=tuple(sorted(f"{prefix}{resource}" for resource in policy.resources)),
             on_duplicate=policy.on_duplicate,
             duplicate_scope=policy.duplicate_scope,
             audience=policy.audience,
             motion=policy.motion,
-            parallel_safe=policy.parallel_safe,
+            concurrent=policy.concurrent,
             read_only=policy.read_only,
             reversible=policy.reversible,
             undo=f"{public}{policy.undo}" if policy.undo else "",

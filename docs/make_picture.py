@@ -23,7 +23,7 @@ from dimos_streams.robot.topdown import TopDown
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
 
-WORDS = "look out for a person in a red shirt and follow them"
+INPUT = "look out for a person in a red shirt and follow them"
 SECONDS = 32.0
 SIZE = (640, 480)
 COLOURS = {"base_link": (40, 44, 56), "person_red": (205, 30, 35), "person_green": (30, 140, 60)}
@@ -53,7 +53,7 @@ async def walk() -> Watcher:
     watcher = Watcher(run)
     assert run.gateway is not None
     await asyncio.sleep(1.0)
-    await run.gateway.call("say", {"text": WORDS}, caller="picture")
+    await run.gateway.call("say", {"text": INPUT}, caller="picture")
     await asyncio.sleep(SECONDS)
     robot = run.module("robot")
     assert isinstance(robot, Simulator)

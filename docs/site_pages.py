@@ -38,7 +38,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         if not path.is_relative_to(ROOT) or not path.exists():
             return link[0]
         inside = path.relative_to(ROOT).as_posix()
-        place = PAGES.get(inside) or inside.removeprefix("docs/") * inside.startswith("docs/")
-        return f"[{text}]({os.path.relpath(place, Path(uri).parent)}{anchor})" if place else text
+        offset = PAGES.get(inside) or inside.removeprefix("docs/") * inside.startswith("docs/")
+        return f"[{text}]({os.path.relpath(offset, Path(uri).parent)}{anchor})" if offset else text
 
     return _LINK.sub(moved, markdown)

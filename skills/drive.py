@@ -78,7 +78,7 @@ class Drive(Module):
         self.holds = HoldInput(self.hold, self.name)
         self._began: dict[str, Pose] = {}
 
-    @skill(uses={"base"}, motion=True, undo="go_back")
+    @skill(resources={"base"}, motion=True, undo="go_back")
     async def move(self, call: Call, distance_m: Annotated[float, Field(ge=-20.0, le=20.0)]) -> DriveReport:
         """Drive straight ahead or back, and answer on arrival. Fails if something is in the way.
 
@@ -90,7 +90,7 @@ class Drive(Module):
             moved = round(covered.amount, 3)
             return _report(f"Moved {moved:g} m (asked: {distance_m:g} m)", covered.pose, moved_m=moved)
 
-    @skill(uses={"base"}, motion=True, undo="go_back")
+    @skill(resources={"base"}, motion=True, undo="go_back")
     async def turn(self, call: Call, angle_deg: Annotated[float, Field(ge=-1080.0, le=1080.0)]) -> DriveReport:
         """Turn on the spot, and answer when that is done.
 
@@ -102,7 +102,7 @@ class Drive(Module):
             turned = round(math.degrees(covered.amount), 1 if abs(angle_deg) >= 1 else 3)
             return _report(f"Turned {turned:g} deg (asked: {angle_deg:g} deg)", covered.pose, turned_deg=turned)
 
-    @skill(uses={"base"}, motion=True, undo="go_back")
+    @skill(resources={"base"}, motion=True, undo="go_back")
     async def go_to(
         self, call: Call, x: float, y: float, timeout_s: Annotated[float, Field(gt=0.0)] = 60.0
     ) -> DriveReport:
@@ -122,7 +122,7 @@ class Drive(Module):
             except TimeoutError:
                 raise SkillError(f"not there within {timeout_s:g} s; {motion.whereabouts()}") from None
 
-    @skill(uses={"base"}, motion=True, audience="operator")
+    @skill(resources={"base"}, motion=True, audience="operator")
     async def go_back(
         self, call: Call, arguments: dict[str, Any], result: Any = None, call_id: str = ""
     ) -> DriveReport:

@@ -59,7 +59,7 @@ class FollowPerson(Module):
         self.holds = HoldInput(self.hold, self.name)
         self.odom.on_message(self.poses.add)
 
-    @skill(uses={"base"}, on_duplicate="replace", motion=True)
+    @skill(resources={"base"}, on_duplicate="replace", motion=True)
     async def follow_person(
         self,
         call: Call,

@@ -71,7 +71,7 @@ class LookOut(Module):
         """See ``Module``."""
         self._calls = OwnCalls()
 
-    @skill(parallel_safe=True)
+    @skill(concurrent=True)
     async def look_out_for(
         self,
         call: Call,

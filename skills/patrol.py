@@ -64,7 +64,7 @@ class Patrol(Module):
         self.holds = HoldInput(self.hold, self.name)
         self.odom.on_message(self.poses.add)
 
-    @skill(uses={"base"}, on_duplicate="reject", motion=True)
+    @skill(resources={"base"}, on_duplicate="reject", motion=True)
     async def patrol(
         self,
         call: Call,

@@ -29,7 +29,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.missions.limits import LoopSettings
-from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorWords
+from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission, Spent, ids, roots
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.models import create_model, guarded
@@ -64,7 +64,7 @@ _SHOWN_WORDS = 100
 
 
 class AgentCore:
-    """Everything of one agent on one loop: what operators' skills act on. ``run`` needs ``place`` to be known."""
+    """Everything of one agent on one loop: what operators' skills act on. ``run`` needs ``offset`` to be known."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class AgentCore:
         self._random = rng
         self._robot = robot
         self.resumption: Resumption | None = read_resumption(record_dir, name) if record_dir else None
-        self.record = MissionRecord(record_dir, name, place=self._settled_place, kept=config.missions_kept)
+        self.record = MissionRecord(record_dir, name, offset=self._settled_offset, kept=config.missions_kept)
         self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
         self.stop_words = StopWords(config.stop_words)
         self.journal = UndoJournal()
@@ -154,7 +154,7 @@ class AgentCore:
         """A mission of the record, with what it has used so far."""
         return self._mission(id, words, lambda: None)
 
-    async def hear(self, words: OperatorWords) -> None:
+    async def hear(self, words: OperatorInput) -> None:
         """Give the operator's words to whom they are for: a dialogue, a sub-agent at work, or the agent's queue.
 
         Words that can't wait answer no dialogue: they cut the turn that holds it.
@@ -163,7 +163,7 @@ class AgentCore:
             if not self.delegation.hear(words):
                 self.loop.cut()
                 self.queue.put_nowait(words)
-        elif not self.foreground.take_words(words) and not self.delegation.hear(words):
+        elif not self.foreground.take_input(words) and not self.delegation.hear(words):
             await self.queue.put(words)
 
     def is_stop(self, text: str) -> bool:
@@ -182,9 +182,9 @@ class AgentCore:
         """Begin a new conversation; what a turn is in the midst of stays, and so does the record."""
         self.events.emit(EventKind.FORGOTTEN, (), text="The operator has begun a new conversation")
 
-    async def run(self, place: int) -> None:
+    async def run(self, offset: int) -> None:
         """Read events from a place on and run the loop, until cancelled."""
-        self.inbox = Inbox(self.gateway, self.name, self.calls, place=place)
+        self.inbox = Inbox(self.gateway, self.name, self.calls, offset=offset)
         reading = asyncio.get_running_loop().create_task(self.inbox.run(), name=f"{self.name}:inbox")
         looping = asyncio.get_running_loop().create_task(self.loop.run(), name=f"{self.name}:loop")
         try:
@@ -386,13 +386,13 @@ class AgentCore:
         self.loop.wake()
         self.delegation.wake()
 
-    def _settled_place(self) -> int:
+    def _settled_offset(self) -> int:
         """Up to here in the journal everything is in the record."""
-        places = (self.loop.unrecorded_place(), self.delegation.unrecorded_place())
-        oldest = min((place for place in places if place is not None), default=None)
+        offsets = (self.loop.unrecorded_offset(), self.delegation.unrecorded_offset())
+        oldest = min((offset for offset in offsets if offset is not None), default=None)
         if oldest is not None:
             return oldest - 1
-        return self.inbox.place if self.inbox else 0
+        return self.inbox.offset if self.inbox else 0
 
     async def _on_given_up(self, calls: Sequence[OpenCall]) -> str:
         """Hold the robot if calls may still move it that were to end and have not; what to say of that."""

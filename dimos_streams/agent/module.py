@@ -19,12 +19,12 @@ from dimos_streams.agent.control.dialogue import Dialogue
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.loop.reviews import Asked
 from dimos_streams.agent.missions.end_reasons import completed, explained
-from dimos_streams.agent.missions.message_queue import OperatorWords
+from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.operator_skills import OperatorSkills
 from dimos_streams.agent.record.mission_record import FOLDER
-from dimos_streams.agent.recovery import let_go, take_up, tidy_up
+from dimos_streams.agent.recovery import let_go, recover, tidy_up
 from dimos_streams.agent.stop_order import stop_all
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
@@ -135,10 +135,10 @@ class Agent(OperatorSkills):
     async def run(self) -> None:
         """See ``Module``."""
         self.spawn(self.core.robot_hold.run(self.hold.publish), name="hold")
-        place = await take_up(self.core, self.random, self._wait_for_bridge)
+        offset = await recover(self.core, self.random, self._wait_for_bridge)
         self.health = "ok"
         self.spawn(tidy_up(self.core), name="tidy-up")
-        await self.core.run(place)
+        await self.core.run(offset)
 
     async def stop(self) -> None:
         """See ``Module``."""
@@ -177,7 +177,7 @@ class Agent(OperatorSkills):
             core.control.typed()
             if waits:
                 await call.update(waits, entry={"role": "note", "text": waits})
-            await core.hear(OperatorWords(text, (mission,), now=now))
+            await core.hear(OperatorInput(text, (mission,), now=now))
             await self._relay(call, mission, seen)
         except asyncio.CancelledError:
             mission.end("cancelled")

@@ -11,7 +11,7 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.loop.intake import close
-from dimos_streams.agent.missions.message_queue import Notice, OperatorWords
+from dimos_streams.agent.missions.message_queue import Notice, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.recovery_reader import Resumption, Unanswered
@@ -22,7 +22,7 @@ from dimos_streams.errors import SkillError, SkillUnavailableError
 _INTRODUCTION_S = 3.0
 
 
-async def take_up(core: AgentCore, rng: random.Random, waiting: Callable[[str], None]) -> int:
+async def recover(core: AgentCore, rng: random.Random, waiting: Callable[[str], None]) -> int:
     """The place in the journal to read on from. ``waiting`` hears why the bridge can't be used yet."""
     _keep_wishes(core)
     backoff = Backoff(rng)
@@ -31,7 +31,7 @@ async def take_up(core: AgentCore, rng: random.Random, waiting: Callable[[str], 
     core.calls.remember_closed(core.resumption.closed if core.resumption else ())
     while True:
         try:
-            place = await core.gateway.place()
+            offset = await core.gateway.offset()
             adopted = await core.calls.adopt_open(known)
             break
         except SkillUnavailableError as error:
@@ -43,11 +43,11 @@ async def take_up(core: AgentCore, rng: random.Random, waiting: Callable[[str], 
         text = f"{call.skill} (call {call.call_id}) runs from before this agent was started"
         core.events.emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)
     if core.resumption is None:
-        return place
+        return offset
     _keep_counts(core, core.resumption, missions)
     _go_on(core, core.resumption, missions)
     # A journal that begins anew has places that mean something else.
-    return min(core.resumption.place, place)
+    return min(core.resumption.offset, offset)
 
 
 async def tidy_up(core: AgentCore) -> None:
@@ -148,7 +148,7 @@ def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]
             continue
         core.events.emit(EventKind.NOTE, (mission.id,), text="the agent was restarted and goes on with this mission")
         if not unfinished.heard:
-            core.queue.put_nowait(OperatorWords(unfinished.words, (mission,)))
+            core.queue.put_nowait(OperatorInput(unfinished.words, (mission,)))
         elif unfinished.in_turn:
             core.queue.put_nowait(Notice("", (mission,)))
         else:

@@ -98,7 +98,7 @@ class Resumption:
 
     events: list[AgentEvent]
     """Of the newest missions and of those that were not over, in order."""
-    place: int
+    offset: int
     """In the journal: all up to it is recorded."""
     missions: list[UnfinishedMission]
     calls: list[RecordedCall]
@@ -126,7 +126,7 @@ def read_resumption(directory: Path, agent: str) -> Resumption | None:
     open_missions = [_unfinished(mission) for mission in missions if mission.done is None]
     return Resumption(
         events=events,
-        place=lines[-1].place,
+        offset=lines[-1].offset,
         missions=open_missions,
         calls=open_calls,
         closed=closed[-_CLOSED:],
@@ -158,12 +158,12 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
             found.ended = event.data["reason"]
         elif event.kind == EventKind.MISSION_START:
             found.words = event.data["text"]
-        elif event.kind in (EventKind.WORDS, EventKind.NEWS, EventKind.ITERATION_START):
-            if event.kind == EventKind.NEWS:
+        elif event.kind in (EventKind.INPUT, EventKind.UPDATE, EventKind.ITERATION_START):
+            if event.kind == EventKind.UPDATE:
                 found.failed_call = found.failed_call or _failed_call(event, mission.id)
-            heard = heard or event.kind == EventKind.WORDS
-            found.heard = found.heard or event.kind == EventKind.WORDS
-            if event.kind == EventKind.WORDS and event.data.get("speaker", "operator") == "operator":
+            heard = heard or event.kind == EventKind.INPUT
+            found.heard = found.heard or event.kind == EventKind.INPUT
+            if event.kind == EventKind.INPUT and event.data.get("speaker", "operator") == "operator":
                 found.asked = []
             found.in_turn = True
         elif event.kind == EventKind.RESULT:
@@ -181,7 +181,7 @@ def _failed_call(event: AgentEvent, mission: str) -> str:
     data = event.data
     told = data.get("event") or {}
     outcome = told["data"].get("outcome") if told.get("type") == "close" else None
-    if event.kind == EventKind.NEWS:
+    if event.kind == EventKind.UPDATE:
         failed, text = outcome not in (None, Outcome.COMPLETED), told.get("text", "")
     else:
         failed, text = bool(data.get("is_error")) and data["text"] != STALE, data.get("text", "")
@@ -247,7 +247,7 @@ def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], list[str]]
             found[data["call_id"]] = RecordedCall(
                 call_id=data["call_id"], skill=data["skill"], missions=event.missions, arguments=data["arguments"]
             )
-        elif event.kind in (EventKind.RESULT, EventKind.NEWS) and data.get("call_id") and data.get("event"):
+        elif event.kind in (EventKind.RESULT, EventKind.UPDATE) and data.get("call_id") and data.get("event"):
             told, call_id = data["event"], data["call_id"]
             call = found.setdefault(
                 call_id, RecordedCall(call_id=call_id, skill=data["skill"], missions=event.missions)

@@ -76,7 +76,7 @@ def _record(core: AgentCore, id: str, words: str, text: str) -> None:
     """As a mission that is over: a stop is not to be taken up again by a successor."""
     mission = core.begin(id, words)
     mission.hold()
-    core.events.emit(EventKind.WORDS, (id,), text=words)
+    core.events.emit(EventKind.INPUT, (id,), text=words)
     core.events.emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
     mission.text, mission.reason = text, "completed"
     mission.release()

@@ -121,11 +121,11 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
             "unwell": {view.name: view.health for view in broker.directory.modules() if view.health != "ok"},
             "journal": {
                 "state": journal.state,
-                "first_place": journal.first_place,
-                "last_place": journal.last_place,
+                "first_offset": journal.first_offset,
+                "last_offset": journal.last_offset,
                 "bytes": journal.size(),
             },
-            "place": hub.last_place,
+            "offset": hub.last_offset,
             "counts": {
                 "modules": len(broker.directory.modules()),
                 "open_calls": len(broker.ledger.calls.open),
@@ -223,10 +223,10 @@ def _mount_streams(app: FastAPI, hub: Hub, options: StreamOptions, abort: Callab
         )
 
 
-def _after(last_event_id: str | None, from_place: int | None) -> int | None:
+def _after(last_event_id: str | None, from_offset: int | None) -> int | None:
     """The place behind which a stream begins; what the client has read counts more than what it once asked for."""
     if last_event_id:
         if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 17):
             raise HTTPException(400, f"Last-Event-ID {last_event_id[:50]!r} is not a place")
         return int(last_event_id)
-    return None if from_place is None else max(0, from_place - 1)
+    return None if from_offset is None else max(0, from_offset - 1)

@@ -113,7 +113,7 @@ class Bridge(Module):
         self._to_undo.callback(self.journal.close)
         self.hub = Hub(self.journal)
         # A bridge that starts again must not make the ids of calls that it made before.
-        seed = f"{self.random.random()}/{self.journal.last_place}/{clock.utime()}"
+        seed = f"{self.random.random()}/{self.journal.last_offset}/{clock.utime()}"
         self.broker = Broker(bus, self.journal, self.hub, random=random.Random(seed), name=self.name)
         await self.broker.start()
         self._tell()

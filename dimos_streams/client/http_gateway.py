@@ -28,7 +28,7 @@ from dimos_streams.secrets import checked, know
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.text import parse_json
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
+from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
 
 if TYPE_CHECKING:
     import requests
@@ -106,13 +106,13 @@ class HttpGateway:
         """See ``SkillGateway``."""
         return await asyncio.to_thread(self._all_calls, "?limit=1000&state=open" if open_only else "?limit=1000")
 
-    async def place(self) -> int:
+    async def offset(self) -> int:
         """See ``SkillGateway``."""
-        return int(self._field(await self._request("GET", "/healthz"), "place", int))
+        return int(self._field(await self._request("GET", "/healthz"), "offset", int))
 
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
-    ) -> AsyncGenerator[PlacedEvent, None]:
+    ) -> AsyncGenerator[JournalEntry, None]:
         """See ``SkillGateway``. Raises ``SseError`` if the bridge refuses (wrong token, not a bridge)."""
         filters = {name: value for name, value in {"caller": caller, "call": call_id}.items() if value is not None}
         query = f"?{urlencode(filters)}" if filters else ""
@@ -125,9 +125,9 @@ class HttpGateway:
         )
         async with contextlib.aclosing(client.events()) as events:
             async for event in events:
-                placed = self._placed(event)
-                if placed is not None:
-                    yield placed
+                entry = self._entry(event)
+                if entry is not None:
+                    yield entry
 
     def close(self) -> None:
         """Cut what is under way and refuse new requests. Twice is fine."""
@@ -136,7 +136,7 @@ class HttpGateway:
             for session in self._sessions:
                 session.cut()
 
-    def _placed(self, event: SseEvent) -> PlacedEvent | None:
+    def _entry(self, event: SseEvent) -> JournalEntry | None:
         if event.type != _EVENT_TYPE:
             return None
         try:
@@ -145,7 +145,7 @@ class HttpGateway:
                 raise ValueError(f"JSON of type {type(fields).__name__}, not an object")
             if not (event.id.isascii() and event.id.isdigit() and len(event.id) < 20):
                 raise ValueError(f"the id {event.id[:50]!r} is no place")
-            return PlacedEvent(int(event.id), ToolEvent.from_dict(fields))
+            return JournalEntry(int(event.id), ToolEvent.from_dict(fields))
         except ValueError as error:
             self.malformed += 1
             _log.warning("%s: bad event %s: %s", self.url, event.data[:100], error)

@@ -10,7 +10,7 @@ from dimos_streams.client.iterators import closing
 from dimos_streams.errors import SkillUnavailableError
 from dimos_streams.module import Services
 from dimos_streams.skill import OnDuplicate, OnLoss
-from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent, SkillGateway
+from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill, SkillGateway
 
 _LOOK_S = 0.05
 
@@ -57,21 +57,21 @@ class LocalGateway:
         """See ``SkillGateway``."""
         return await self._gateway().calls(open_only=open_only)
 
-    async def place(self) -> int:
+    async def offset(self) -> int:
         """See ``SkillGateway``."""
-        return await self._gateway().place()
+        return await self._gateway().offset()
 
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
-    ) -> AsyncGenerator[PlacedEvent, None]:
+    ) -> AsyncGenerator[JournalEntry, None]:
         """See ``SkillGateway``."""
         while True:
             gateway = self._offered()
             if gateway is not None:
                 async with closing(gateway.events(after=after, caller=caller, call_id=call_id)) as events:
-                    async for placed in events:
-                        after = placed.place
-                        yield placed
+                    async for entry in events:
+                        after = entry.offset
+                        yield entry
             await asyncio.sleep(_LOOK_S)
 
     def _offered(self) -> SkillGateway | None:

@@ -213,7 +213,7 @@ class CallLine(Message):
     state: Literal["requested", "open"]
     text: str
     """Of its newest event."""
-    uses: tuple[str, ...]
+    resources: tuple[str, ...]
     requested_utime: int
 
 

@@ -111,8 +111,8 @@ def _of_texts(channel: str, path: str, first: str, second: str, allow: Tolerance
     if first == second:
         return
     numbers = [list(map(float, _NUMBER.findall(text))) for text in (first, second)]
-    same_words = _NUMBER.split(first) == _NUMBER.split(second) and len(numbers[0]) == len(numbers[1])
-    close = same_words and all(abs(a - b) <= allow.allowed(channel, path, a) for a, b in zip(*numbers, strict=True))
+    same_input = _NUMBER.split(first) == _NUMBER.split(second) and len(numbers[0]) == len(numbers[1])
+    close = same_input and all(abs(a - b) <= allow.allowed(channel, path, a) for a, b in zip(*numbers, strict=True))
     if not close:
         yield FieldDifference(path, _shown(first), _shown(second))
 

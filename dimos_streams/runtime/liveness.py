@@ -64,7 +64,7 @@ class _Witness(threading.Thread):
             seen = self.beats
 
 
-class Spokesman:
+class HangReporter:
     """Speaks on the bus for modules that can't; opens it when there is something to say."""
 
     def __init__(self, bus_url: str) -> None:

@@ -14,7 +14,7 @@ from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
-from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, Spokesman
+from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan, plan_modules, plan_processes
@@ -69,7 +69,7 @@ class Supervisor:
         self._changed = asyncio.Event()
         self._stopping = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._spokesman = Spokesman(options.bus_url)
+        self._hang_reporter = HangReporter(options.bus_url)
         self._neighbours = Neighbours(create_bus(options.bus_url), list(blueprint.modules))
 
     async def start(self) -> None:
@@ -122,7 +122,7 @@ class Supervisor:
                 await slot.process.end(_HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S)
                 self._tell("stopped", slot)
             slot.state = "stopped"
-        await self._spokesman.close()
+        await self._hang_reporter.close()
         await self._neighbours.close()
         if self._failed is not None and self._failed.done() and not self._failed.cancelled():
             self._failed.exception()  # it has been told, or nobody waits for it any more
@@ -190,7 +190,7 @@ class Supervisor:
                 self._tell("hung", slot, text="its loop does not run")
             names = [plan.spec.name for plan in slot.plan.modules]
             health = f"hung: the loop has not run for {silent_s:.1f} s"
-            await self._spokesman.tell(names, slot.process.pid or 0, health)
+            await self._hang_reporter.tell(names, slot.process.pid or 0, health)
 
     def _on_report(self, slot: _Slot, report: Report) -> None:
         silent_s, slot.heard = clock.monotonic() - slot.heard, clock.monotonic()

@@ -16,7 +16,7 @@ from dimos_streams.errors import SkillUnavailableError
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.testing.part import CrashablePart, PartDownError
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
+from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
 
 T = TypeVar("T")
 
@@ -72,13 +72,13 @@ class PartGateway:
         """See ``SkillGateway``."""
         return await self._ask(self._broker().calls(open_only=open_only))
 
-    async def place(self) -> int:
+    async def offset(self) -> int:
         """See ``SkillGateway``."""
-        return await self._ask(self._broker().place())
+        return await self._ask(self._broker().offset())
 
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
-    ) -> AsyncGenerator[PlacedEvent, None]:
+    ) -> AsyncGenerator[JournalEntry, None]:
         """See ``SkillGateway``."""
         while True:
             parser = SseParser(last_event_id=str(after))
@@ -89,7 +89,7 @@ class PartGateway:
                 while chunk := await connection.chunk(serving):
                     for event in parser.feed(chunk):
                         after = int(event.id)
-                        yield PlacedEvent(after, ToolEvent.from_dict(from_json(event.data)))
+                        yield JournalEntry(after, ToolEvent.from_dict(from_json(event.data)))
             finally:
                 del self._connections[connection]
                 connection.end()

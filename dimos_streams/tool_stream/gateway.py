@@ -13,10 +13,10 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedEvent:
+class JournalEntry:
     """An event and its place in the journal. Places grow; the SSE id is the place."""
 
-    place: int
+    offset: int
     event: ToolEvent
 
 
@@ -48,7 +48,7 @@ class CallView(BaseModel):
     """The newest event's text."""
     result: Any = None
     last_seq: int = 0
-    uses: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
     on_loss: OnLoss = "stop"
     """What becomes of it when a link is cut."""
     requested_utime: int = 0
@@ -87,12 +87,12 @@ class SkillGateway(Protocol):
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """The calls that the broker remembers, oldest first."""
 
-    async def place(self) -> int:
+    async def offset(self) -> int:
         """The journal's newest place, 0 if it is empty."""
 
     def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
-    ) -> AsyncIterator[PlacedEvent]:
+    ) -> AsyncIterator[JournalEntry]:
         """Each event once, in order, from the first behind place ``after``, for ever.
 
         ``gap`` events stand for what can't be had any more. Close the iterator to stop.

@@ -323,7 +323,7 @@ class SkillHost:
         on_loss: OnLoss | None,
     ) -> CallWriter:
         prefix = hosted.module.context.namespace
-        uses = sorted(f"{prefix}{resource}" for resource in spec.policy.uses) if spec else []
+        resources = sorted(f"{prefix}{resource}" for resource in spec.policy.resources) if spec else []
         lasting = {"on_loss": on_loss} if on_loss == "continue" else {}
         return self.publisher.begin(
             message.call_id,
@@ -331,7 +331,7 @@ class SkillHost:
             skill=message.skill,
             caller=message.caller,
             text=f"{message.skill}({_listed(arguments)})"[:_MAX_TEXT],
-            data={"arguments": arguments, "parent": message.parent, "uses": uses, **lasting},
+            data={"arguments": arguments, "parent": message.parent, "resources": resources, **lasting},
         )
 
     def _on_cancel(self, channel: str, data: bytes) -> None:

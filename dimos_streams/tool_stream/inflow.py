@@ -52,7 +52,7 @@ class Inflow:
     bytes: int = 0
     acked: int = 0
     attempts: int = 0
-    repair_at: float | None = None
+    nack_at: float | None = None
     module: str = ""
     names: Names | None = None
     """As its events tell; the events themselves are not kept, they are large."""
@@ -185,4 +185,4 @@ class Inflows:
         while len(table) > limit:
             _, oldest = table.popitem(last=False)
             self.empty(oldest)
-            oldest.repair_at = None
+            oldest.nack_at = None

@@ -28,9 +28,9 @@ RECEIVER_ANSWERS_S = 0.3
 """A call that has filled its window waits once for so long, for a receiver that was not heard of lately."""
 _TURN = 32
 """Events of one call after which the rest of the loop has its turn."""
-_REPAIR_RATE = 32 * 1024 * 1024
+_NACK_RATE = 32 * 1024 * 1024
 """Bytes a second that are sent again."""
-_REPAIR_SLICE = 64
+_NACK_SLICE = 64
 """Events sent again for one request; the receiver asks for the rest."""
 
 
@@ -66,8 +66,8 @@ class CallWriter:
         self._safe = 0
         self._history = History(max_events=publisher.limits.history, max_bytes=publisher.limits.history_bytes)
         self._space = asyncio.Event()
-        self._thinned: tuple[str, Mapping[str, Any]] | None = None
-        self._stands_for = 0
+        self._coalesced: tuple[str, Mapping[str, Any]] | None = None
+        self._coalesced_count = 0
         self._called_out = False
 
     @property
@@ -96,8 +96,8 @@ class CallWriter:
         self._check_open("progress")
         if self._full():
             json_text(data)
-            self._thinned = (text, data)
-            self._stands_for += 1
+            self._coalesced = (text, data)
+            self._coalesced_count += 1
         else:
             self._flush_progress()
             self._emit("progress", text, data)
@@ -145,7 +145,7 @@ class CallWriter:
 
     def repair(self, from_seq: int, to_seq: int) -> tuple[list[bytes], tuple[int, int] | None]:
         """Events of a range, and the part of it that is not kept any more. The ``open`` is always kept."""
-        return self._history.range(from_seq, to_seq, _REPAIR_SLICE)
+        return self._history.range(from_seq, to_seq, _NACK_SLICE)
 
     def newest(self) -> bytes:
         """The newest event that is kept."""
@@ -180,10 +180,10 @@ class CallWriter:
                 await self._space.wait()
 
     def _flush_progress(self) -> None:
-        if self._thinned is not None:
-            text, data = self._thinned
-            self._thinned, count, self._stands_for = None, self._stands_for, 0
-            self._emit("progress", text, {**data, "stands_for": count} if count > 1 else data)
+        if self._coalesced is not None:
+            text, data = self._coalesced
+            self._coalesced, count, self._coalesced_count = None, self._coalesced_count, 0
+            self._emit("progress", text, {**data, "coalesced": count} if count > 1 else data)
 
     def _emit(self, type: EventType, text: str, data: Mapping[str, Any]) -> None:
         encoded = self._packer.pack(clock.utime(), self.last_seq + 1, type, text, data)
@@ -209,7 +209,7 @@ class ToolStreamPublisher:
         """Goes with each event; receivers name it in their requests. Set it before the first call."""
         self._bound = float("-inf")
         """When a receiver named it last."""
-        self._repairs = Allowance(_REPAIR_RATE, _REPAIR_RATE)
+        self._nacks = Allowance(_NACK_RATE, _NACK_RATE)
         self._bus = bus
         self._open: dict[str, CallWriter] = {}
         self._ended: OrderedDict[str, CallWriter] = OrderedDict()
@@ -300,7 +300,7 @@ class ToolStreamPublisher:
             if writer.closed:
                 self._let_go()
         elif request.kind == "repair":
-            self._repair(writer, request)
+            self._nack(writer, request)
 
     def _is_meant(self, instance: str) -> bool:
         """Whether a request is of somebody who has read this instance's events. Of one who does not tell, only while
@@ -323,10 +323,10 @@ class ToolStreamPublisher:
     def _of(self, module: str) -> list[CallWriter]:
         return [writer for writer in (*self._open.values(), *self._ended.values()) if writer.module == module]
 
-    def _repair(self, writer: CallWriter, request: ToolStreamRequest) -> None:
+    def _nack(self, writer: CallWriter, request: ToolStreamRequest) -> None:
         found, gone = writer.repair(request.from_seq, request.to_seq)
         for encoded in found:
-            if self._repairs.take(len(encoded)):  # what is too much is asked for again
+            if self._nacks.take(len(encoded)):  # what is too much is asked for again
                 self.publish(encoded)
         if gone:
             answer = ToolStreamRequest(

@@ -28,7 +28,7 @@ ACK_EVERY = 64
 ACK_DELAY_S = 0.01
 SETTLE_S = 0.003
 """How long an event may be overtaken by later ones before it is asked for."""
-REPAIR_DELAYS_S = (0.005, 0.01, 0.02, 0.04, 0.08, *(0.16,) * 17)
+NACK_DELAYS_S = (0.005, 0.01, 0.02, 0.04, 0.08, *(0.16,) * 17)
 """Pauses after each request without an answer; then the events count as gone. 2.9 s in all, and so many requests
 that at 30 % loss in both directions one of three million ranges is given up."""
 _MAX_BATCH = 256
@@ -65,7 +65,7 @@ class ReceiverStatistics:
     delivered: int
     duplicates: int
     malformed: int
-    repair_requests: int
+    nacks: int
     gaps: int
     """Events that were given up, each told to the readers."""
     foreign: int
@@ -102,7 +102,7 @@ class ToolStreamReceiver:
         self._retry: asyncio.TimerHandle | None = None
         self._to_ack: set[str] = set()
         self._ack_timer: asyncio.TimerHandle | None = None
-        self._repair_timer: asyncio.TimerHandle | None = None
+        self._nack_timer: asyncio.TimerHandle | None = None
         self._subscriptions: list[Subscription] = []
         self._delivered = self._duplicates = self._malformed = self._requests = self._gaps = self._foreign = 0
         self._foreign_note, self._noted_until = "", 0.0
@@ -123,7 +123,7 @@ class ToolStreamReceiver:
         for subscription in self._subscriptions:
             subscription.close()
         self._subscriptions = []
-        for timer in (self._ack_timer, self._repair_timer, self._retry):
+        for timer in (self._ack_timer, self._nack_timer, self._retry):
             if timer is not None:
                 timer.cancel()
         self._flush()
@@ -150,7 +150,7 @@ class ToolStreamReceiver:
             stream.module, stream.claimed_by = status.module, status.instance
             if not stream.closed and stream.highest < last_seq <= MAX_SEQ:
                 stream.highest = last_seq
-                self._arm_repair(call_id, stream)
+                self._arm_nack(call_id, stream)
             self._ack_soon(call_id, at_once=False)
 
     def finish(self, call_id: str) -> int:
@@ -159,7 +159,7 @@ class ToolStreamReceiver:
         stream.closed = True
         self._inflows.empty(stream)
         self._inflows.heard(call_id, stream)
-        stream.repair_at = None
+        stream.nack_at = None
         return stream.delivered
 
     def statistics(self) -> ReceiverStatistics:
@@ -210,7 +210,7 @@ class ToolStreamReceiver:
             self._inflows.keep(stream, event, len(data))
         self._inflows.heard(event.call_id, stream)
         if stream.highest > stream.delivered and not stream.closed:
-            self._arm_repair(event.call_id, stream)
+            self._arm_nack(event.call_id, stream)
 
     def foreign_note(self) -> str:
         """For operators: whose call somebody else has written on in the last ``NOTED_S``, empty for none."""
@@ -241,7 +241,7 @@ class ToolStreamReceiver:
                 stream.names = Names.of(following)
             stream.closed = following.type == "close"
             following = None if stream.closed else self._inflows.take(stream, stream.delivered + 1)
-        stream.attempts, stream.repair_at = 0, None
+        stream.attempts, stream.nack_at = 0, None
         if stream.closed:
             self._inflows.empty(stream)
 
@@ -257,7 +257,7 @@ class ToolStreamReceiver:
             _log.exception("%d events could not be delivered and will be again", len(batch))
             if self._retry is not None:
                 self._retry.cancel()
-            self._retry = self._loop.call_later(REPAIR_DELAYS_S[0], self._flush)
+            self._retry = self._loop.call_later(NACK_DELAYS_S[0], self._flush)
             return
         self._batch = []
         self._delivered += len(batch)
@@ -285,47 +285,47 @@ class ToolStreamReceiver:
                 self._request("ack", call_id, stream, 1, _EVERYTHING if stream.closed else stream.delivered)
         self._to_ack &= undelivered
 
-    def _arm_repair(self, call_id: str, stream: Inflow) -> None:
-        if stream.repair_at is None:
+    def _arm_nack(self, call_id: str, stream: Inflow) -> None:
+        if stream.nack_at is None:
             self._look_at(call_id, stream, self._loop.time() + SETTLE_S)
-        self._schedule_repair()
+        self._schedule_nack()
 
     def _look_at(self, call_id: str, stream: Inflow, when: float) -> None:
-        stream.repair_at = when
+        stream.nack_at = when
         heapq.heappush(self._due, (when, next(self._numbers), call_id))
 
-    def _schedule_repair(self) -> None:
+    def _schedule_nack(self) -> None:
         if not self._due or not self._subscriptions:
             return
         when = self._due[0][0]
-        if self._repair_timer is not None:
-            if self._repair_timer.when() <= when and not self._repair_timer.cancelled():
+        if self._nack_timer is not None:
+            if self._nack_timer.when() <= when and not self._nack_timer.cancelled():
                 return
-            self._repair_timer.cancel()
-        self._repair_timer = self._loop.call_at(when, self._repair_due)
+            self._nack_timer.cancel()
+        self._nack_timer = self._loop.call_at(when, self._nack_due)
 
-    def _repair_due(self) -> None:
-        self._repair_timer = None
+    def _nack_due(self) -> None:
+        self._nack_timer = None
         now = self._loop.time()
         for _ in range(_MAX_DUE):
             if not self._due or self._due[0][0] > now:
                 break
             when, _, call_id = heapq.heappop(self._due)
             stream = self._inflows.get(call_id)
-            if stream is not None and stream.repair_at == when:
-                self._repair(call_id, stream, now)
-        self._schedule_repair()
+            if stream is not None and stream.nack_at == when:
+                self._nack(call_id, stream, now)
+        self._schedule_nack()
 
-    def _repair(self, call_id: str, stream: Inflow, now: float) -> None:
+    def _nack(self, call_id: str, stream: Inflow, now: float) -> None:
         missing = stream.missing(_MAX_RANGES)
         if not missing:
-            stream.repair_at = None
-        elif stream.attempts < len(REPAIR_DELAYS_S):
+            stream.nack_at = None
+        elif stream.attempts < len(NACK_DELAYS_S):
             for first, last in missing:
                 if not self._may_ask(stream):
                     break  # the next time
                 self._request("repair", call_id, stream, first, last)
-            self._look_at(call_id, stream, now + REPAIR_DELAYS_S[stream.attempts])
+            self._look_at(call_id, stream, now + NACK_DELAYS_S[stream.attempts])
             stream.attempts += 1
         elif not self._inflows.forget_claim(call_id):
             self._give_up(call_id, stream, missing[0][1])
@@ -352,7 +352,7 @@ class ToolStreamReceiver:
         self._advance(stream, gap)
         self._inflows.heard(call_id, stream)
         if stream.highest > stream.delivered and not stream.closed:
-            self._arm_repair(call_id, stream)
+            self._arm_nack(call_id, stream)
         self._flush()
 
     def _on_request(self, channel: str, data: bytes) -> None:

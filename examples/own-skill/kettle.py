@@ -20,7 +20,7 @@ class Kettle(Module):
 
     config: KettleConfig
 
-    @skill(uses={"kettle"})
+    @skill(resources={"kettle"})
     async def boil(self, call: Call, litres: Annotated[float, Field(gt=0)] = 1.0, until_c: float = 100.0) -> str:
         """Boil water.
 

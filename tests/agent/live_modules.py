@@ -11,7 +11,7 @@ from dimos_streams.skill import Call, skill
 
 
 class Line(Module):
-    """A robot on a line. ``deeds`` are what it did, in order."""
+    """A robot on a line. ``entries`` are what it did, in order."""
 
     async def start(self) -> None:
         self.x = 0.0
@@ -32,7 +32,7 @@ class Line(Module):
         self.x -= arguments["by"]
         return f"back at {self.x:g}"
 
-    @skill(parallel_safe=True)
+    @skill(concurrent=True)
     async def look(self) -> str:
         """Look."""
         seen = self.x
@@ -81,7 +81,7 @@ class Line(Module):
         raise ZeroDivisionError("secret detail")
 
     @skill(audience="operator")
-    async def deeds(self) -> list[str]:
+    async def entries(self) -> list[str]:
         """Tell what was done, and forget it."""
         done, self.done = self.done, []
         return done

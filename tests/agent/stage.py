@@ -53,7 +53,7 @@ class ToySkills(Module):
             await call.skills.start(then["skill"], given)
         return {"label": label}
 
-    @skill(uses={"base"})
+    @skill(resources={"base"})
     async def follow_person(self, call: Call, description: str, timeout_s: float = 120.0) -> str:
         """Follow somebody."""
         await call.update(f"Following {description}")

@@ -12,11 +12,13 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 
-def test_the_map_of_the_agent_has_every_file_once() -> None:
+def test_the_map_of_the_agent_has_every_room_and_every_file_beside_them() -> None:
     section = (DOCS / "agent-loop.md").read_text().split("## Where it is\n")[1].split("\n## ")[0]
-    named = re.findall(r"`(\w+\.py)`", section)
-    files = {path.name for path in (ROOT / "dimos_streams" / "agent").glob("*.py")} - {"__init__.py"}
-    assert sorted(named) == sorted(files)
+    agent = ROOT / "dimos_streams" / "agent"
+    rooms = {path.parent.name for path in agent.glob("*/__init__.py")}
+    assert sorted(re.findall(r"^\| `(\w+)/`", section, re.MULTILINE)) == sorted(rooms)
+    files = {path.name for path in agent.glob("*.py")} - {"__init__.py"}
+    assert sorted(re.findall(r"`(\w+\.py)`", section)) == sorted(files)
 
 
 def test_the_declarations_of_skills() -> None:
@@ -25,7 +27,7 @@ def test_the_declarations_of_skills() -> None:
     fields = {field.name: field.default for field in dataclasses.fields(SkillPolicy)}
     assert list(rows) == list(fields)
     for name, default in fields.items():
-        if name == "uses" or default in ("", None):
+        if name == "resources" or default in ("", None):
             assert "`" not in rows[name], name
         else:
             assert rows[name] == f"`{default}`", name

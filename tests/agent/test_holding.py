@@ -14,7 +14,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.control.robot_hold import RobotHold
-from dimos_streams.agent.control.undo import Deed, Undoing
+from dimos_streams.agent.control.undo import UndoEntry, Undoing
 from dimos_streams.agent.missions.stop_conditions import Progress
 from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.module import Bridge
@@ -214,7 +214,7 @@ class Robot(Module):
                 await asyncio.sleep(0.05)
         return "arrived"
 
-    @skill(parallel_safe=True)
+    @skill(concurrent=True)
     async def stare(self, call: Call) -> str:
         """Sense until the test ends it, and not when it is cancelled."""
         await call.update("staring")
@@ -385,8 +385,8 @@ def battery_empty(progress: Progress) -> str | None:
 async def undone(made: Stage) -> str:
     (call,) = made.agent.core.calls.open
     (mission,) = made.agent.core.loop.missions.values()
-    deed = Deed(call_id=call.call_id, skill="drive", arguments={})
-    await Undoing(made.agent.core.calls, made.agent.core.events.emit, settle_s=1.0, timeout_s=1.0).end([deed])
+    entry = UndoEntry(call_id=call.call_id, skill="drive", arguments={})
+    await Undoing(made.agent.core.calls, made.agent.core.events.emit, settle_s=1.0, timeout_s=1.0).end([entry])
     mission.end("cancelled")
     return "it is undone"
 

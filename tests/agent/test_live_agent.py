@@ -41,12 +41,12 @@ class World:
         self.requests.append(request)
         if self.failures:
             return self.failures.pop(0)
-        words, since = self._newest_words(request)
+        words, since = self._newest_input(request)
         done = sum(message["role"] == "assistant" for message in since)
         script = self.scripts[words]
         return script[done] if done < len(script) else Reply.say("Done.")
 
-    def _newest_words(self, request: RecordedRequest) -> tuple[str, list[dict[str, Any]]]:
+    def _newest_input(self, request: RecordedRequest) -> tuple[str, list[dict[str, Any]]]:
         """The operator's, and the messages since then."""
         messages = request.body["messages"]
         for at in reversed(range(len(messages))):
@@ -72,7 +72,7 @@ class World:
 
     def results(self, words: str) -> list[str]:
         """What the model was told of its calls since those words; nothing while it was not asked about them."""
-        said, since = self._newest_words(self.requests[-1]) if self.requests else ("", [])
+        said, since = self._newest_input(self.requests[-1]) if self.requests else ("", [])
         results = [message["content"] for message in since if message["role"] == "tool" and said == words]
         return [one.text for result in results for one in parse_blocks(result)]
 
@@ -81,9 +81,9 @@ class World:
         heard = [m["content"] for m in self.requests[-1].body["messages"] if m["role"] in ("user", "tool")]
         return "\n".join(one.text for content in heard for one in parse_blocks(content))
 
-    async def deeds(self) -> list[str]:
+    async def entries(self) -> list[str]:
         """What the robot did since the last question."""
-        return list((await self.operator("deeds")).result)
+        return list((await self.operator("entries")).result)
 
     async def operator(self, skill: str, /, **arguments: Any) -> CallView:
         view = await self.mission.call(skill, **arguments)
@@ -145,12 +145,12 @@ async def pieces_become_calls(world: World) -> None:
 
 async def damaged_calls_never_act(world: World) -> None:
     """B2"""
-    await world.deeds()
+    await world.entries()
     malformed, cut = Reply.calls(("move", "{by: 1}")), Reply.calls(call("move", by=1)).but(cut_after=3)
     results = await world.do("damaged", malformed, cut)
     assert "its arguments are malformed" in results[0]
     assert "its arguments are truncated" in results[1]
-    assert await world.deeds() == []
+    assert await world.entries() == []
 
 
 async def a_paused_agent_begins_nothing(world: World) -> None:
@@ -162,7 +162,7 @@ async def a_paused_agent_begins_nothing(world: World) -> None:
     assert len(world.requests) == asked
     await world.operator("resume")
     assert await world.over(said) == "completed"
-    assert await world.deeds() == ["move 1"]
+    assert await world.entries() == ["move 1"]
 
 
 async def steps_let_one_call_go(world: World) -> None:
@@ -172,7 +172,7 @@ async def steps_let_one_call_go(world: World) -> None:
     for number, skill in enumerate(("move 1", "move -2"), 1):
         while (await world.operator("step")).text != "move goes":  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.02)
-        while not (done := await world.deeds()):
+        while not (done := await world.entries()):
             pass
         assert done == [skill], number
     await world.operator("step", mode="off")
@@ -187,7 +187,7 @@ async def an_abort_ends_and_takes_back(world: World) -> None:
     await until(lambda: any(e.text == "following her" for e in world.mission.events))
     await world.operator("abort", rollback=True)
     assert await world.over(said) == "aborted"
-    assert await world.deeds() == ["move 1", "move 2", "let her go", "back 2", "back 1"]
+    assert await world.entries() == ["move 1", "move 2", "let her go", "back 2", "back 1"]
 
 
 async def looking_waits_for_moving(world: World) -> None:
@@ -200,7 +200,7 @@ async def looking_waits_for_moving(world: World) -> None:
 
 async def a_call_is_approved_with_other_arguments(world: World) -> None:
     """C5, D5"""
-    await world.deeds()
+    await world.entries()
     said = await world.say("jump", Reply.calls(call("jump", height_m=3)))
     await world.operator("decide", approval=await world.approval(), decision="approve", arguments={"height_m": 1})
     assert await world.over(said) == "completed"
@@ -208,7 +208,7 @@ async def a_call_is_approved_with_other_arguments(world: World) -> None:
     await world.operator("decide", approval=await world.approval(), decision="reject", reason="Mind the lamp.")
     assert await world.over(said) == "completed"
     assert "Mind the lamp." in world.results("jump again")[0]
-    assert await world.deeds() == ["jump 1"]
+    assert await world.entries() == ["jump 1"]
 
 
 async def large_results_are_kept_by_reference(world: World) -> None:
@@ -228,7 +228,7 @@ async def a_server_that_fails_is_asked_again(world: World) -> None:
     assert len(world.requests) == asked + 4 + 2
 
 
-async def news_come_after_the_answer(world: World) -> None:
+async def updates_come_after_the_answer(world: World) -> None:
     """E1, E5"""
     (answer,) = await world.do("watch", Reply.calls(call("watch", count=3)))
     assert answer.startswith("saw <0>\n")
@@ -237,9 +237,9 @@ async def news_come_after_the_answer(world: World) -> None:
     assert told.count("nothing more to see") == 1
 
 
-async def a_twin_replaces_the_first(world: World) -> None:
+async def a_duplicate_replaces_the_first(world: World) -> None:
     """E2, E3"""
-    await world.deeds()
+    await world.entries()
     both = [Reply.calls(call("follow", whom="one")), Reply.calls(call("follow", whom="two"))]
     said = await world.say("follow", *both, Reply.calls(call("list_calls")))
     await until(lambda: len(world.results("follow")) == 3)
@@ -248,12 +248,12 @@ async def a_twin_replaces_the_first(world: World) -> None:
     assert "one" not in listed
     tools = {tool["function"]["name"] for tool in world.requests[-1].body["tools"]}
     assert {"list_calls", "cancel_call"} <= tools
-    assert await world.deeds() == ["let one go"]
+    assert await world.entries() == ["let one go"]
     await world.mission.gateway.cancel(said, "enough")
     await until(lambda: world.close(said) is not None)
     done: list[str] = []
     while not done:
-        done = await world.deeds()
+        done = await world.entries()
     assert done == ["let two go"]
 
 
@@ -269,7 +269,7 @@ async def errors_arrive_as_they_are_meant_to(world: World) -> None:
 
 async def what_a_skill_begins_passes_the_gates(world: World) -> None:
     """A9, B3, C5, D5"""
-    await world.deeds()
+    await world.entries()
     await world.operator("set_skill", skill="move", enabled=False)
     for skill, arguments, why in (
         ("move", {"by": 1}, "The operator has disabled 'move'"),
@@ -278,15 +278,15 @@ async def what_a_skill_begins_passes_the_gates(world: World) -> None:
         (told,) = await world.do(f"relay {skill}", Reply.calls(call("relay", skill=skill, arguments=arguments)))
         assert why in told
     await world.operator("set_skill", skill="move", enabled=True)
-    assert await world.deeds() == []
+    assert await world.entries() == []
     said = await world.say("relay jump", Reply.calls(call("relay", skill="jump", arguments={"height_m": 3})))
     approval = await world.approval()
     await world.operator("pause")
     await world.operator("decide", approval=approval, decision="approve", arguments={"height_m": 1})
-    assert await world.deeds() == []
+    assert await world.entries() == []
     await world.operator("resume")
     assert await world.over(said) == "completed"
-    assert await world.deeds() == ["jump 1"]
+    assert await world.entries() == ["jump 1"]
     with pytest.raises(SkillError, match="is the name of an agent"):
         await world.mission.gateway.call("move", {"by": 1}, caller="agent")
 
@@ -301,8 +301,8 @@ SCENARIOS: list[Callable[[World], Awaitable[None]]] = [
     a_call_is_approved_with_other_arguments,
     large_results_are_kept_by_reference,
     a_server_that_fails_is_asked_again,
-    news_come_after_the_answer,
-    a_twin_replaces_the_first,
+    updates_come_after_the_answer,
+    a_duplicate_replaces_the_first,
     errors_arrive_as_they_are_meant_to,
     what_a_skill_begins_passes_the_gates,
 ]
@@ -342,7 +342,7 @@ def test_a_killed_agent_goes_on_and_tells_nothing_twice(bus_url: str, free_port:
             told = world.told()
             assert [told.count(f"saw <{number}>") for number in range(count)] == [1] * count
             assert told.count("nothing more to see") == 1
-            assert await world.deeds() == ["move 1"]
+            assert await world.entries() == ["move 1"]
 
     asyncio.run(main())
 

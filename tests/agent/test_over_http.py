@@ -31,7 +31,7 @@ from dimos_streams.module import RunContext
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.gateway import PlacedEvent, SkillGateway
+from dimos_streams.tool_stream.gateway import JournalEntry, SkillGateway
 from tests.agent.stage import ToySkills, stage
 from tests.client.event_server import HEAD, Peer, event_server
 
@@ -40,12 +40,12 @@ def gateway_at(url: str, **options: Any) -> HttpGateway:
     return HttpGateway(url, rng=random.Random(1), **options)
 
 
-async def until_close(gateway: SkillGateway, call_id: str, *, after: int = 0) -> list[PlacedEvent]:
+async def until_close(gateway: SkillGateway, call_id: str, *, after: int = 0) -> list[JournalEntry]:
     """The events of a call."""
     seen = []
-    async for placed in gateway.events(after=after, call_id=call_id):
-        seen.append(placed)
-        if placed.event.type == "close":
+    async for journalled in gateway.events(after=after, call_id=call_id):
+        seen.append(journalled)
+        if journalled.event.type == "close":
             break
     return seen
 
@@ -73,11 +73,11 @@ def test_both_gateways_say_the_same() -> None:
             call_id = await over_http.call("chatter", {"count": 3}, caller="me")
             events = await until_close(over_http, call_id)
             assert events == await until_close(broker, call_id)
-            assert [placed.event.type for placed in events] == ["open", "update", "update", "update", "close"]
-            assert await until_close(over_http, call_id, after=events[2].place) == events[3:]
+            assert [journalled.event.type for journalled in events] == ["open", "update", "update", "update", "close"]
+            assert await until_close(over_http, call_id, after=events[2].offset) == events[3:]
             assert await over_http.calls() == await broker.calls()
             assert await over_http.calls(open_only=True) == []
-            assert await over_http.place() == await broker.place() == events[-1].place
+            assert await over_http.offset() == await broker.offset() == events[-1].offset
             await over_http.cancel(call_id, "closed calls are fine")
 
     asyncio.run(main())
@@ -153,7 +153,7 @@ def test_closing_cuts_a_request_that_hangs() -> None:
 
 def test_a_server_that_is_no_bridge() -> None:
     async def main(url: str) -> None:
-        for attempt in (gateway_at(url).skills, gateway_at(url).place):
+        for attempt in (gateway_at(url).skills, gateway_at(url).offset):
             with pytest.raises(SkillError, match="not a bridge"):
                 await attempt()
 
@@ -191,8 +191,8 @@ def test_malformed_events_are_counted_and_skipped() -> None:
 
     async def main(url: str) -> None:
         gateway = gateway_at(url)
-        async for placed in gateway.events(after=0):
-            if placed.place == 9999:
+        async for journalled in gateway.events(after=0):
+            if journalled.offset == 9999:
                 break
         assert gateway.malformed > 2000
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from dimos_streams.agent.context.conversation import SILENT, Conversation
-from dimos_streams.agent.missions.message_queue import CallNews, MessageQueue, OperatorWords, QueueItem
+from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue, OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
 from dimos_streams.tool_stream.event import EventType, ToolEvent
@@ -22,20 +22,20 @@ def event(call_id: str, seq: int, type: EventType, text: str = "", **data: Any) 
 def test_newer_progress_replaces_older_and_nothing_else_is_dropped() -> None:
     async def main() -> None:
         queue = MessageQueue()
-        news: list[QueueItem] = [
-            CallNews(event("a", 2, "progress")),
-            CallNews(event("b", 2, "progress")),
-            OperatorWords("hello"),
-            CallNews(event("a", 3, "update")),
-            CallNews(event("a", 4, "progress")),
-            CallNews(event("a", 5, "close", outcome="completed")),
+        update: list[QueueItem] = [
+            CallUpdate(event("a", 2, "progress")),
+            CallUpdate(event("b", 2, "progress")),
+            OperatorInput("hello"),
+            CallUpdate(event("a", 3, "update")),
+            CallUpdate(event("a", 4, "progress")),
+            CallUpdate(event("a", 5, "close", outcome="completed")),
         ]
-        for item in news:
+        for item in update:
             await queue.put(item)
-        assert await queue.take() == news[1:]
+        assert await queue.take() == update[1:]
         assert queue.statistics() == (0, 5, 1)
-        await queue.put(news[0])
-        assert await queue.take() == news[:1]
+        await queue.put(update[0])
+        assert await queue.take() == update[:1]
 
     run_virtual(main())
 
@@ -46,14 +46,14 @@ def test_a_full_queue_makes_wait_in_order() -> None:
 
         async def produce() -> None:
             for number in range(20):
-                await queue.put(OperatorWords(str(number)))
+                await queue.put(OperatorInput(str(number)))
 
         producer = asyncio.create_task(produce())
         taken: list[str] = []
         while len(taken) < 20:
             items = await queue.take()
             assert len(items) <= 3
-            taken += [item.text for item in items if isinstance(item, OperatorWords)]
+            taken += [item.text for item in items if isinstance(item, OperatorInput)]
             await asyncio.sleep(0.1)
         await producer
         assert taken == [str(number) for number in range(20)]
@@ -65,8 +65,8 @@ def test_a_put_that_is_cancelled_lets_go_of_its_mission() -> None:
     async def main() -> None:
         queue = MessageQueue(capacity=1)
         mission = Mission("m", lambda: None)
-        await queue.put(OperatorWords("first"))
-        waiting = asyncio.create_task(queue.put(OperatorWords("second", (mission,))))
+        await queue.put(OperatorInput("first"))
+        waiting = asyncio.create_task(queue.put(OperatorInput("second", (mission,))))
         await asyncio.sleep(1)
         assert not mission.over
         waiting.cancel()
@@ -81,7 +81,7 @@ def test_what_a_model_sees() -> None:
     async def main() -> None:
         conversation = Conversation("orders")
         call = ToolCall("t1", "s", "{}")
-        told = event("c", 3, "update", "news")
+        told = event("c", 3, "update", "update")
         conversation.add("operator", "go")
         conversation.add("assistant", "", tool_calls=(call,))
         conversation.add("tool", "gone", tool_call_id="t1", skill="s", is_error=True)
@@ -89,13 +89,13 @@ def test_what_a_model_sees() -> None:
         conversation.add("note", "n")
         conversation.add("error", "e")
         conversation.add("assistant", "")
-        conversation.add("event", "news", event=told)
+        conversation.add("event", "update", event=told)
         assert conversation.messages()[1:] == (
             UserMessage("go"),
             AssistantMessage("", (call,)),
             ToolResultMessage("t1", "s", "gone", True),
             AssistantMessage(SILENT),
-            UserMessage("news", told),
+            UserMessage("update", told),
         )
 
     run_virtual(main())

@@ -13,7 +13,7 @@ from typing import Any, cast
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import Inbox
 from dimos_streams.agent.context.conversation import Entry
-from dimos_streams.agent.missions.message_queue import CallNews, MessageQueue
+from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue
 from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
@@ -178,10 +178,10 @@ def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
             await w.start(w.bridge())
             while not await w.gateway.skills():  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
-            news: list[ToolEvent] = []
+            update: list[ToolEvent] = []
 
-            async def deliver(item: CallNews) -> None:
-                news.append(item.event)
+            async def deliver(item: CallUpdate) -> None:
+                update.append(item.event)
 
             calls = CallManager(w.gateway, "agent", deliver, key_prefix="test")
             over = await calls.start("move", {"distance_m": 1})
@@ -194,7 +194,7 @@ def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
             answer = await waiting
             assert answer is not None
             assert (answer.outcome, answer.data["result"]) == (Outcome.COMPLETED, "moved 1 m")
-            assert [(event.type, event.call_id, event.outcome) for event in news] == [
+            assert [(event.type, event.call_id, event.outcome) for event in update] == [
                 ("gap", "", None),
                 ("close", "gone", Outcome.LOST),
             ]
@@ -202,7 +202,7 @@ def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
             # What comes late of a call that was told to be over is not told again.
             late = dataclasses.replace(unknown, seq=5, type="close", data={"outcome": "completed"})
             await calls.observe(late)
-            assert len(news) == 2
+            assert len(update) == 2
 
     run_virtual(main())
 
@@ -232,12 +232,12 @@ def test_events_that_overtake_the_answer_to_the_call_itself() -> None:
             queue = MessageQueue()
             gateway = cast("SkillGateway", Late(w.gateway))
             calls = CallManager(gateway, "agent", queue.put, key_prefix="test")
-            reading = asyncio.create_task(Inbox(gateway, "agent", calls, place=0).run())
+            reading = asyncio.create_task(Inbox(gateway, "agent", calls, offset=0).run())
             call = await calls.start("chatter", {"count": 3})
             answer = await calls.answer(call, 5)
             assert answer is not None
             assert (answer.seq, answer.type) == (2, "update")
-            assert [item.event.seq for item in await queue.take() if isinstance(item, CallNews)] == [3, 4, 5]
+            assert [item.event.seq for item in await queue.take() if isinstance(item, CallUpdate)] == [3, 4, 5]
             reading.cancel()
             await asyncio.wait([reading])
 

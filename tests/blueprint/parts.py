@@ -52,7 +52,7 @@ class Walk(Module):
     scan: In[LaserScan] = In(required=False)
     cmd_vel: Out[Twist]
 
-    @skill(uses={"base"})
+    @skill(resources={"base"})
     async def walk(self, label: str) -> str:
         """Walk to somebody."""
         return f"walked to {label}"

@@ -35,7 +35,7 @@ class Worker(Module):
         self.running: list[str] = []
         self.most = 0
 
-    @skill(uses={"base"})
+    @skill(resources={"base"})
     async def follow(self, call: Call, description: str, steps: int = 1000) -> str:
         """Follow somebody."""
         self.running.append(call.id)
@@ -50,19 +50,19 @@ class Worker(Module):
         finally:
             self.running.remove(call.id)
 
-    @skill(uses={"base"})
+    @skill(resources={"base"})
     async def at_once(self, value: int) -> int:
         """Return before any update."""
         return value
 
-    @skill(uses={"base"})
+    @skill(resources={"base"})
     async def fail(self, call: Call, answer_first: bool = False) -> None:
         """Fail."""
         if answer_first:
             await call.update("trying")
         raise SkillError("the floor is wet")
 
-    @skill(uses={"base"}, time_limit_s=0.5)
+    @skill(resources={"base"}, time_limit_s=0.5)
     async def hang(self) -> None:
         """Run into the time limit."""
         await asyncio.sleep(1000)
@@ -75,7 +75,7 @@ class Worker(Module):
             await asyncio.sleep(0.01)
         return label
 
-    @skill(parallel_safe=True, read_only=True)
+    @skill(concurrent=True, read_only=True)
     async def search(self, call: Call) -> None:
         """Look into every room; it has much to say and no answer."""
         room = 0
@@ -111,13 +111,13 @@ class Scene:
         self.faults = faults or Faults()
         self.inner: Bus = create_bus("memq://")
         self.bridge_config = bridge_config
-        self.places: list[Place] = []
-        self._bridge_place: Place | None = None
+        self.offsets: list[Place] = []
+        self._bridge_offset: Place | None = None
 
     @property
     def bridge(self) -> Bridge:
-        assert self._bridge_place is not None
-        bridge = self._bridge_place.modules["bridge"]
+        assert self._bridge_offset is not None
+        bridge = self._bridge_offset.modules["bridge"]
         assert isinstance(bridge, Bridge)
         return bridge
 
@@ -127,35 +127,35 @@ class Scene:
 
     async def add(self, *modules: Module) -> Place:
         """A new place with modules."""
-        bus = FaultBus(self.inner, self.faults, seed=len(self.places))
+        bus = FaultBus(self.inner, self.faults, seed=len(self.offsets))
         await bus.open()
-        place = Place(bus, ModuleHost(bus))
-        self.places.append(place)
+        offset = Place(bus, ModuleHost(bus))
+        self.offsets.append(offset)
         for module in modules:
-            await place.host.start(module, {})
-            place.modules[module.name] = module
-        return place
+            await offset.host.start(module, {})
+            offset.modules[module.name] = module
+        return offset
 
     async def start_bridge(self) -> Bridge:
         bridge = Bridge(self.bridge_config, name="bridge", context=RunContext(services=Services()))
-        self._bridge_place = await self.add(bridge)
+        self._bridge_offset = await self.add(bridge)
         return bridge
 
     async def kill_bridge(self) -> None:
         """End the bridge without letting it say anything more."""
-        assert self._bridge_place is not None
-        self._bridge_place.bus.partitioned = True
-        await self._bridge_place.host.stop()
+        assert self._bridge_offset is not None
+        self._bridge_offset.bus.partitioned = True
+        await self._bridge_offset.host.stop()
 
     async def offered(self, skill: str) -> None:
         """Wait until the bridge knows a skill."""
         await until(lambda: any(info.name == skill for _, info in self.broker.directory.skills()))
 
     async def close(self) -> None:
-        for place in reversed(self.places):
-            place.bus.partitioned = False
-            await place.host.stop()
-            await place.bus.close()
+        for offset in reversed(self.offsets):
+            offset.bus.partitioned = False
+            await offset.host.stop()
+            await offset.bus.close()
         await self.inner.close()
 
 
@@ -198,7 +198,7 @@ async def collect(
     broker: Broker, *, after: int = 0, call_id: str | None = None, caller: str | None = None
 ) -> list[ToolEvent]:
     """Events as a reader gets them, up to the newest place of now."""
-    last = await broker.place()
+    last = await broker.offset()
     if last <= after:
         return []
     found = []

@@ -127,11 +127,11 @@ def test_who_is_overtaken_by_another_waits_no_longer_than_it_wanted_to() -> None
 def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
     async def check() -> None:
         async with scene() as world:
-            broker, place = world.broker, world.places[1]
+            broker, offset = world.broker, world.offsets[1]
             call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
             await answered(broker, call_id)
             before = clock.monotonic()
-            place.bus.partitioned = True
+            offset.bus.partitioned = True
             view = await closed(broker, call_id)
             assert view.outcome is Outcome.LOST
             assert clock.monotonic() - before <= 2.0
@@ -145,10 +145,10 @@ def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
             assert [event.seq for event in events] == list(range(1, len(events) + 1))
             assert [event.type for event in events].count("close") == 1
 
-            worker = place.modules["worker"]
+            worker = offset.modules["worker"]
             assert isinstance(worker, Worker)
             assert worker.running == [call_id], "it does not know yet that it is given up"
-            place.bus.partitioned = False
+            offset.bus.partitioned = False
             await until(lambda: not worker.running)
             assert await free_base(broker)
             assert await collect(broker, call_id=call_id) == events, "nothing follows a close"
@@ -163,7 +163,7 @@ def test_a_call_whose_module_starts_again_is_lost() -> None:
             call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
             await answered(broker, call_id)
             await asyncio.sleep(0.5)
-            world.places[1].bus.partitioned = True
+            world.offsets[1].bus.partitioned = True
             await world.add(Worker(name="worker"))
             view = await closed(broker, call_id, 1.0)
             assert (view.outcome, view.text) == (
@@ -180,14 +180,14 @@ def test_a_call_that_its_module_does_not_know_is_lost() -> None:
         async with scene() as world:
             broker = world.broker
             # The request is lost on the way, and every repetition.
-            world.places[0].bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CALLS)
+            world.offsets[0].bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CALLS)
             begun = clock.monotonic()
             call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
             view = await closed(broker, call_id)
             assert (view.outcome, view.last_seq) == (Outcome.LOST, 2)
             assert 2.0 <= clock.monotonic() - begun <= 2.3
             assert [event.type for event in await collect(broker, call_id=call_id)] == ["open", "close"]
-            world.places[0].bus.faults = Faults()
+            world.offsets[0].bus.faults = Faults()
             assert await free_base(broker)
 
     run_virtual(check())
@@ -197,7 +197,7 @@ def test_calls_and_cancels_get_through_a_lossy_bus_once() -> None:
     async def check() -> None:
         async with scene(faults=Faults(loss=0.3, duplication=0.2, delay_s=(0.0, 0.02))) as world:
             broker = world.broker
-            worker = world.places[1].modules["worker"]
+            worker = world.offsets[1].modules["worker"]
             assert isinstance(worker, Worker)
             for number in range(20):
                 call_id = await broker.call("follow", {"description": f"p{number}"}, caller="agent")
@@ -228,7 +228,7 @@ def test_the_form_of_calls_is_checked_before_anything_happens() -> None:
             with pytest.raises(SkillError):
                 await broker.call("follow", {"description": "x" * MAX_ARGUMENTS}, caller="agent")
             assert await broker.calls() == []
-            assert await broker.place() == 0
+            assert await broker.offset() == 0
             repaired = await broker.call("follow", {"description": "\ud800"}, caller="agent")
             assert (await broker.view(repaired)).arguments == {"description": "\ufffd"}
 
@@ -261,7 +261,7 @@ def test_duplicates() -> None:
                 for name in ("bob", "cid")
             ]
             ids = [await task for task in both]
-            worker = world.places[1].modules["worker"]
+            worker = world.offsets[1].modules["worker"]
             assert isinstance(worker, Worker)
             await until(lambda: len(worker.running) == 1 and worker.running[0] in ids)
             assert worker.most == 1
@@ -276,7 +276,7 @@ def test_a_call_that_will_not_end_is_not_replaced() -> None:
             broker = world.broker
             first = await broker.call("patrol", {}, caller="agent")
             await until(lambda: broker.ledger.calls.open[0].state == "open")
-            world.places[0].bus.faults = Faults(loss=1.0, affects=lambda channel: "cancel" in channel)
+            world.offsets[0].bus.faults = Faults(loss=1.0, affects=lambda channel: "cancel" in channel)
             with pytest.raises(CallRejectedError, match="did not end within 10 s") as refused:
                 await broker.call("patrol", {}, caller="agent", on_duplicate="replace")
             assert refused.value.holder == first
@@ -321,7 +321,7 @@ def test_the_view_of_a_call_follows_its_life() -> None:
             broker = world.broker
             call_id = await broker.call("follow", {"description": "ann", "steps": 2}, caller="agent")
             view = await broker.view(call_id)
-            assert (view.state, view.module, view.uses, view.last_seq) == ("requested", "worker", ("base",), 0)
+            assert (view.state, view.module, view.resources, view.last_seq) == ("requested", "worker", ("base",), 0)
             view = await answered(broker, call_id)
             assert (view.state, view.answer, view.outcome) == ("open", "following ann", None)
             view = await closed(broker, call_id)
@@ -431,7 +431,7 @@ def test_garbage_on_the_bus_stops_nothing() -> None:
                     await asyncio.sleep(0.01)
             assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
             assert len(await collect(broker, call_id=call_id)) == 202
-            assert world.places[0].bus.statistics().errors == 0
+            assert world.offsets[0].bus.statistics().errors == 0
             assert broker.receiver.statistics().malformed > 1000
             assert broker.directory.malformed > 1000
 
@@ -470,14 +470,14 @@ def test_a_bridge_that_starts_again_knows_its_calls(tmp_path: Path) -> None:
             counted = await world.broker.call("count", {"label": "a", "to": 3}, caller="agent")
             await closed(world.broker, counted)
             await asyncio.sleep(1)
-            place = await world.broker.place()
+            offset = await world.broker.offset()
             await world.kill_bridge()
             await asyncio.sleep(1)
 
             await world.start_bridge()
             await world.offered("follow")
             broker = world.broker
-            assert await broker.place() >= place
+            assert await broker.offset() >= offset
             assert broker.ledger.leases.holders() == {"base": call_id}
             assert (await broker.view(counted)).result == "a"
             again = await broker.call(
@@ -509,7 +509,7 @@ def test_a_call_that_ended_while_the_bridge_was_away_ends_when_it_is_back(tmp_pa
             dead = await world.broker.call("follow", {"description": "bob"}, caller="agent")
             await answered(world.broker, dead)
             await world.kill_bridge()
-            world.places[1].bus.partitioned = True
+            world.offsets[1].bus.partitioned = True
             await world.add(Worker(name="worker"))
             await world.start_bridge()
             await world.offered("follow")
@@ -577,8 +577,8 @@ def test_the_gateways_events_go_on_for_ever_and_can_be_stopped() -> None:
             seen = []
 
             async def listen() -> None:
-                async for placed in world.broker.events(after=0, caller="agent"):
-                    seen.append((placed.place, placed.event.type))
+                async for entry in world.broker.events(after=0, caller="agent"):
+                    seen.append((entry.offset, entry.event.type))
 
             task = asyncio.create_task(listen())
             await closed(world.broker, await world.broker.call("count", {"label": "a", "to": 2}, caller="agent"))

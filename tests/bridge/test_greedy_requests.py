@@ -205,7 +205,7 @@ def test_what_waits_for_clients_that_do_not_read_is_bounded_in_all(monkeypatch: 
         with unread(bridge, 20) as streams:
             until(lambda: shared(bridge).cut >= 5)
             assert bridge.run(unsent(bridge)) <= 200_000
-            assert [place for place, _ in bridge.stream("?from=1").events(202)] == list(range(1, 203))
+            assert [offset for offset, _ in bridge.stream("?from=1").events(202)] == list(range(1, 203))
             assert len(streams) == 20
 
 

@@ -43,15 +43,15 @@ def put(hub: Hub, seq: int, text: str = "") -> None:
     hub.publish(hub.journal.append([event(seq, call_id=f"c{seq % 2}", text=text)]))
 
 
-async def read_up_to(reader: Reader, place: int) -> list[Entry]:
+async def read_up_to(reader: Reader, offset: int) -> list[Entry]:
     found: list[Entry] = []
-    while not found or found[-1].place < place:
+    while not found or found[-1].offset < offset:
         found += await reader.page()
     return found
 
 
-def places(entries: list[Entry]) -> list[int]:
-    return [entry.place for entry in entries]
+def offsets(entries: list[Entry]) -> list[int]:
+    return [entry.offset for entry in entries]
 
 
 class Held:
@@ -77,10 +77,10 @@ def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
         async with made(tmp_path, events=100) as hub:
             read = await hub.history.page(Query(0))
             assert sum(len(entry.body) for entry in read.entries) <= PAGE_BYTES
-            assert places(read.entries) == list(range(1, read.upto + 1))
+            assert offsets(read.entries) == list(range(1, read.upto + 1))
         async with made(tmp_path / "large", events=20, size=100_000) as hub:
             read = await hub.history.page(Query(0))
-            assert (places(read.entries), read.upto) == ([1], 1), "one that is larger comes alone"
+            assert (offsets(read.entries), read.upto) == ([1], 1), "one that is larger comes alone"
 
     asyncio.run(check())
 
@@ -92,7 +92,7 @@ def test_ten_readers_share_what_one_has_read(tmp_path: Path) -> None:
             starts = [0, 0, 0, 0, 0, 0, 0, 3, 50, 51]
             readers = [hub.reader(after=after) for after in starts]
             found = await asyncio.gather(*(read_up_to(reader, EVENTS) for reader in readers))
-            assert [places(each) for each in found] == [list(range(after + 1, EVENTS + 1)) for after in starts]
+            assert [offsets(each) for each in found] == [list(range(after + 1, EVENTS + 1)) for after in starts]
             alone = EVENTS * SIZE / PAGE_BYTES
             assert hub.history.reads <= 2 * alone, "not ten times as many"
 
@@ -140,10 +140,10 @@ def test_a_slow_disk_holds_up_only_who_reads_from_it(tmp_path: Path, monkeypatch
             await until(held.begun.is_set)
             for seq in range(101, 111):
                 put(hub, seq)
-                assert places(await live.page()) == [seq]
+                assert offsets(await live.page()) == [seq]
             assert not reading.done()
             held.go.set()
-            assert places(await reading) == list(range(1, 111))
+            assert offsets(await reading) == list(range(1, 111))
             assert held.threads == {"journal_0"}
 
     asyncio.run(check())
@@ -156,7 +156,7 @@ def test_what_is_trimmed_while_it_is_read_is_a_gap_or_whole(
     async def check() -> None:
         async with made(tmp_path, events=1_000, size=10, keep=600) as hub:
             hub.journal.trim()
-            first = hub.journal.first_place
+            first = hub.journal.first_offset
             held = Held(monkeypatch, after=after)
             reader = hub.reader(after=first - 1)
             reading = asyncio.create_task(reader.page())
@@ -164,17 +164,17 @@ def test_what_is_trimmed_while_it_is_read_is_a_gap_or_whole(
             for seq in range(1_001, 1_301):
                 put(hub, seq)
             hub.journal.trim()
-            assert hub.journal.first_place > first + PAGE
+            assert hub.journal.first_offset > first + PAGE
             held.go.set()
             page = await reading
             asked = first
             if after:
-                asked = page[-1].place + 1
-                assert places(page) == list(range(first, asked))
+                asked = page[-1].offset + 1
+                assert offsets(page) == list(range(first, asked))
                 page = await reader.page()
-            assert [(entry.type, entry.place) for entry in page] == [("gap", hub.journal.first_place - 1)]
-            assert page[0].event.data["from_place"] == asked
-            assert places(await read_up_to(reader, 1_300)) == list(range(hub.journal.first_place, 1_301))
+            assert [(entry.type, entry.offset) for entry in page] == [("gap", hub.journal.first_offset - 1)]
+            assert page[0].event.data["from_offset"] == asked
+            assert offsets(await read_up_to(reader, 1_300)) == list(range(hub.journal.first_offset, 1_301))
 
     asyncio.run(check())
 
@@ -188,7 +188,7 @@ def test_who_gives_up_in_the_middle_of_a_read_loses_nothing(tmp_path: Path, monk
                 async with asyncio.timeout(0.05):
                     await reader.page()
             held.go.set()
-            assert places(await read_up_to(reader, EVENTS)) == list(range(1, EVENTS + 1))
+            assert offsets(await read_up_to(reader, EVENTS)) == list(range(1, EVENTS + 1))
 
     asyncio.run(check())
 
@@ -221,13 +221,13 @@ def test_a_read_that_fails_is_tried_by_the_journal_which_knows_what_to_do(
         async with made(tmp_path) as hub:
             monkeypatch.setattr(history._File, "read", fails)
             reader = hub.reader(after=0)
-            assert (await reader.page())[0].place == 1
+            assert (await reader.page())[0].offset == 1
             hub.journal._close_db()
             found = await read_up_to(reader, EVENTS)
             assert [entry.type for entry in found].count("gap") == 1
             assert hub.journal.state.startswith("memory")
             put(hub, EVENTS + 1)
-            assert places(await reader.page()) == [EVENTS + 1]
+            assert offsets(await reader.page()) == [EVENTS + 1]
 
     asyncio.run(check())
 
@@ -250,6 +250,6 @@ def test_filtered_readers_share_with_those_of_the_same_filter(tmp_path: Path) ->
             found = await asyncio.gather(*(read_up_to(reader, EVENTS - 1) for reader in readers))
             for number, each in enumerate(found):
                 assert {entry.call_id for entry in each} == {f"c{number % 2}"}
-                assert places(each)[:3] == [[2, 4, 6], [1, 3, 5]][number % 2]
+                assert offsets(each)[:3] == [[2, 4, 6], [1, 3, 5]][number % 2]
 
     asyncio.run(check())

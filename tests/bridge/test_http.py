@@ -36,12 +36,12 @@ def test_skills_modules_and_health() -> None:
     with served() as bridge:
         skills = [OfferedSkill.model_validate(skill) for skill in bridge.get("/skills").json()]
         follow = next(skill for skill in skills if skill.name == "follow")
-        assert (follow.module, follow.available, follow.uses) == ("worker", True, ("base",))
+        assert (follow.module, follow.available, follow.resources) == ("worker", True, ("base",))
         assert follow.parameters["required"] == ["description"]
         modules = {module["name"]: module for module in bridge.get("/modules").json()}
         assert modules["worker"]["alive"]
         health = bridge.get("/healthz").json()
-        assert (health["status"], health["place"], health["journal"]["state"]) == ("ok", 0, "ok")
+        assert (health["status"], health["offset"], health["journal"]["state"]) == ("ok", 0, "ok")
         assert (health["disk"], health["lost"], health["unwell"]) == ("ok", [], {})
 
 
@@ -107,7 +107,7 @@ def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
         holder = bridge.call("follow", wait="answer", description="ann")["call_id"]
         busy = problem(bridge.post("/calls", {"skill": "at_once", "arguments": {"value": 1}}), 409, "call-rejected")
         assert busy["holder"] == holder
-        bridge.scene.places[1].bus.partitioned = True
+        bridge.scene.offsets[1].bus.partitioned = True
         until_closed(bridge, holder)
         body = {"skill": "at_once", "arguments": {"value": 1}}
         gone = problem(bridge.post("/calls", body), 503, "skill-unavailable")
@@ -171,7 +171,7 @@ def test_the_stream_on_the_wire() -> None:
         fields = json.loads(first[2].removeprefix(b"data: "))
         assert list(fields) == ["utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data"]
         assert fields["data"]["arguments"] == {"label": "grün\n", "to": 1}
-        assert [place for place, _ in stream.events(2)] == [2, 3]
+        assert [offset for offset, _ in stream.events(2)] == [2, 3]
         assert stream.block() == b": ping"
         assert stream.block() == b": ping"
         stream.close()
@@ -190,15 +190,15 @@ def until(condition: Any, timeout_s: float = 10.0) -> None:
 def test_streams_begin_where_they_are_asked_to_and_are_filtered() -> None:
     with served() as bridge:
         one, two = (bridge.call("count", label=label, to=2)["call_id"] for label in "ab")
-        assert [place for place, _ in bridge.stream("?from=3").events(6)] == [3, 4, 5, 6, 7, 8]
+        assert [offset for offset, _ in bridge.stream("?from=3").events(6)] == [3, 4, 5, 6, 7, 8]
         of_two = bridge.stream(f"?from=0&call={two}").events(4)
         assert {event["call_id"] for _, event in of_two} == {two}
         both = bridge.stream(f"?from=1&call={one}", "Last-Event-ID: 2\r\n")
-        assert [place for place, _ in both.events(2)] == [3, 4], "what was read counts more than from"
+        assert [offset for offset, _ in both.events(2)] == [3, 4], "what was read counts more than from"
         now, mine = bridge.stream(), bridge.stream("?caller=nobody&from=1")
         bridge.post("/calls", {"skill": "count", "arguments": {"label": "c", "to": 1}, "caller": "nobody"})
-        assert [place for place, _ in now.events(3)] == [9, 10, 11]
-        assert [place for place, _ in mine.events(3)] == [9, 10, 11]
+        assert [offset for offset, _ in now.events(3)] == [9, 10, 11]
+        assert [offset for offset, _ in mine.events(3)] == [9, 10, 11]
 
 
 @pytest.mark.slow
@@ -213,7 +213,7 @@ def test_a_stream_goes_on_after_the_bridge_was_restarted(tmp_path: Path) -> None
         after = bridge.stream(headers=f"Last-Event-ID: {seen[-1][0]}\r\n")
         while seen[-1][1]["type"] != "close":
             seen.append(after.event())
-        assert [place for place, _ in seen] == list(range(1, len(seen) + 1))
+        assert [offset for offset, _ in seen] == list(range(1, len(seen) + 1))
         assert [event["seq"] for _, event in seen] == list(range(1, len(seen) + 1))
         assert {event["call_id"] for _, event in seen} == {call["call_id"]}
         assert seen[-1][1]["data"]["outcome"] == "completed"
@@ -232,7 +232,7 @@ def test_fifty_clients_get_all_and_stalled_ones_delay_nobody_and_are_cut() -> No
             assert view["outcome"] == "completed"
             for reader in readers:
                 events = reader.result(30)
-                assert [place for place, _ in events] == list(range(1, updates + 3))
+                assert [offset for offset, _ in events] == list(range(1, updates + 3))
         until(lambda: bridge.scene.bridge.hub.statistics().cut == len(stalled))
         statistics = bridge.get("/healthz").json()["counts"]["hub"]
         assert statistics["readers"] == len(clients)
@@ -259,8 +259,8 @@ def test_stopping_ends_open_streams_within_a_second(caplog: pytest.LogCaptureFix
         assert taken <= 1.0
         assert not tasks & {"http", "broker"}
         for stream in streams:
-            places = [place for place, _ in stream.rest()]
-            assert places == list(range(1, len(places) + 1))
+            offsets = [offset for offset, _ in stream.rest()]
+            assert offsets == list(range(1, len(offsets) + 1))
         for stream in stalled:
             stream.close()
     assert "Exception in ASGI" not in caplog.text

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pytest
 
-from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, Reader, thin
+from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, Reader, coalesce
 from dimos_streams.bridge.journal.entry import Entry
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.bridge.journals import OpenJournal
@@ -31,9 +31,9 @@ def put(hub: Hub, *events: ToolEvent) -> None:
     hub.publish(hub.journal.append(events))
 
 
-async def read_up_to(reader: Reader, place: int) -> list[Entry]:
+async def read_up_to(reader: Reader, offset: int) -> list[Entry]:
     found: list[Entry] = []
-    while not found or found[-1].place < place:
+    while not found or found[-1].offset < offset:
         found += await reader.page()
     return found
 
@@ -47,8 +47,8 @@ def test_readers_get_each_event_once_in_order_from_where_they_ask(made: MakeHub)
         put(hub, event(1001))
         for reader, after in zip(readers, (0, 500, 990), strict=True):
             found = await read_up_to(reader, 1001)
-            assert [entry.place for entry in found] == list(range(after + 1, 1002))
-        assert [entry.place for entry in await now.page()] == [1001]
+            assert [entry.offset for entry in found] == list(range(after + 1, 1002))
+        assert [entry.offset for entry in await now.page()] == [1001]
 
     run_virtual(check())
 
@@ -60,13 +60,13 @@ def test_filters_by_call_and_caller(made: MakeHub) -> None:
         mine = hub.reader(after=0, caller="me")
         for seq in range(1, 101):
             put(hub, event(seq, call_id=f"c{seq % 3}", caller="me" if seq % 5 == 0 else "you"))
-        assert [entry.place for entry in await read_up_to(one, 100)] == list(range(1, 101, 3))
-        assert [entry.place for entry in await read_up_to(mine, 100)] == list(range(5, 101, 5))
+        assert [entry.offset for entry in await read_up_to(one, 100)] == list(range(1, 101, 3))
+        assert [entry.offset for entry in await read_up_to(mine, 100)] == list(range(5, 101, 5))
 
     run_virtual(check())
 
 
-def test_who_wants_nothing_of_the_news_is_not_woken(made: MakeHub) -> None:
+def test_who_wants_no_updates_is_not_woken(made: MakeHub) -> None:
     async def check() -> None:
         hub = made()
         reader = hub.reader(caller="me")
@@ -76,7 +76,7 @@ def test_who_wants_nothing_of_the_news_is_not_woken(made: MakeHub) -> None:
             put(hub, event(seq, caller="you"))
         assert reader.lag == 0
         put(hub, event(1, caller="me"))
-        assert [entry.place for entry in await page] == [20_001]
+        assert [entry.offset for entry in await page] == [20_001]
 
     run_virtual(check())
 
@@ -86,27 +86,27 @@ def test_a_trimmed_range_is_a_gap(made: MakeHub) -> None:
         hub = made(events=1000, ring_events=16)
         for start in range(0, 5000, 100):
             put(hub, *(event(start + index + 1) for index in range(100)))
-        first = hub.journal.first_place
+        first = hub.journal.first_offset
         assert first > 1000
         reader = hub.reader(after=10)
         page = await reader.page()
-        assert [(entry.place, entry.type) for entry in page] == [(first - 1, "gap")]
-        assert page[0].event.data == {"from_place": 11, "to_place": first - 1}
+        assert [(entry.offset, entry.type) for entry in page] == [(first - 1, "gap")]
+        assert page[0].event.data == {"from_offset": 11, "to_offset": first - 1}
         assert hub.statistics().gaps == 1
-        assert (await reader.page())[0].place == first
+        assert (await reader.page())[0].offset == first
 
     run_virtual(check())
 
 
-def test_a_place_of_another_journal_is_a_gap_and_all_that_there_is_follows(made: MakeHub) -> None:
+def test_an_offset_of_another_journal_is_a_gap_and_all_that_there_is_follows(made: MakeHub) -> None:
     async def check() -> None:
         hub = made()
         put(hub, event(1, "open"), event(2))
         reader = hub.reader(after=500)
         gap = (await reader.page())[0]
-        assert (gap.type, gap.place) == ("gap", 0)
+        assert (gap.type, gap.offset) == ("gap", 0)
         assert "another journal" in gap.event.text
-        assert [entry.place for entry in await reader.page()] == [1, 2]
+        assert [entry.offset for entry in await reader.page()] == [1, 2]
 
     run_virtual(check())
 
@@ -127,16 +127,16 @@ def test_closing_the_hub_ends_all_readers(made: MakeHub) -> None:
 
 def test_a_reader_that_does_not_catch_up_is_thinned_and_one_that_does_is_not(made: MakeHub) -> None:
     async def check() -> None:
-        hub = made(thin_behind=500)
+        hub = made(coalesce_behind=500)
         slow = hub.reader()
         put(hub, event(1, "open"))
         await slow.page()
         for seq in range(2, 1002):
             put(hub, event(seq))
         page = await slow.page()
-        assert [entry.place for entry in page] == [257]
-        assert page[0].event.data == {"stands_for": 256}
-        assert hub.statistics().thinned == 255
+        assert [entry.offset for entry in page] == [257]
+        assert page[0].event.data == {"coalesced": 256}
+        assert hub.statistics().coalesced == 255
         late = hub.reader(after=0)
         assert len(await read_up_to(late, 1001)) == 1001
 
@@ -152,24 +152,24 @@ def test_thinning_keeps_what_is_not_progress_and_the_order() -> None:
             call_id = source.choice("abc")
             seqs[call_id] += 1
             type = source.choices(["progress", "update"], [5, 1])[0]
-            data = {"stands_for": 3} if type == "progress" and source.random() < 0.1 else {}
+            data = {"coalesced": 3} if type == "progress" and source.random() < 0.1 else {}
             events.append(event(seqs[call_id], type, call_id=call_id, data=data))  # type: ignore[arg-type]
-        entries = [Entry.of(place, each) for place, each in enumerate(events, 1)]
-        thinned = thin(entries)
-        assert [e.place for e in thinned] == sorted(e.place for e in thinned)
-        assert [e.place for e in thinned if e.type != "progress"] == [
-            e.place for e in entries if e.type != "progress"
+        entries = [Entry.of(offset, each) for offset, each in enumerate(events, 1)]
+        coalesced = coalesce(entries)
+        assert [e.offset for e in coalesced] == sorted(e.offset for e in coalesced)
+        assert [e.offset for e in coalesced if e.type != "progress"] == [
+            e.offset for e in entries if e.type != "progress"
         ]
-        assert sum(stands_for(e) for e in thinned) == sum(stands_for(e) for e in entries)
+        assert sum(events_in(e) for e in coalesced) == sum(events_in(e) for e in entries)
         for call_id in "abc":
-            own = [e for e in thinned if e.call_id == call_id]
+            own = [e for e in coalesced if e.call_id == call_id]
             assert not any(a.type == b.type == "progress" for a, b in itertools.pairwise(own))
-            newest = [e.place for e in entries if e.call_id == call_id]
-            assert [e.place for e in own][-1:] == newest[-1:]
+            newest = [e.offset for e in entries if e.call_id == call_id]
+            assert [e.offset for e in own][-1:] == newest[-1:]
 
 
-def stands_for(entry: Entry) -> int:
-    count = entry.event.data.get("stands_for", 1)
+def events_in(entry: Entry) -> int:
+    count = entry.event.data.get("coalesced", 1)
     assert isinstance(count, int)
     return count
 
@@ -199,7 +199,7 @@ def test_memory_does_not_depend_on_the_readers(size: int, made: MakeHub) -> None
         assert statistics.lag == 1000
         assert got == [1000] * len(busy), "the stalled ones delay nobody"
         found = await read_up_to(stalled[0], 1000)
-        assert [entry.place for entry in found] == list(range(1, 1001)), "and have lost nothing"
+        assert [entry.offset for entry in found] == list(range(1, 1001)), "and have lost nothing"
         hub.close()
         await asyncio.gather(*tasks)
 

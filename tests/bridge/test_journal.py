@@ -14,23 +14,23 @@ ALL = 1 << 30
 """Bytes; more than there are."""
 
 
-def places(entries: list[Entry]) -> list[int]:
-    return [entry.place for entry in entries]
+def offsets(entries: list[Entry]) -> list[int]:
+    return [entry.offset for entry in entries]
 
 
-def test_places_grow_and_survive_a_restart(tmp_path: Path, opened: OpenJournal) -> None:
+def test_offsets_grow_and_survive_a_restart(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "run" / "journal.sqlite"
     journal = opened(path)
-    assert (journal.first_place, journal.last_place) == (1, 0)
-    assert places(journal.append([event(1, "open"), event(2)])) == [1, 2]
+    assert (journal.first_offset, journal.last_offset) == (1, 0)
+    assert offsets(journal.append([event(1, "open"), event(2)])) == [1, 2]
     journal.close()
     journal.close()
 
     again = opened(path)
-    assert (again.first_place, again.last_place, again.state) == (1, 2, "ok")
-    assert places(again.append([event(3, "update", text="Grüße\n\u2028")])) == [3]
+    assert (again.first_offset, again.last_offset, again.state) == (1, 2, "ok")
+    assert offsets(again.append([event(3, "update", text="Grüße\n\u2028")])) == [3]
     read = again.read(Query(0), 10, ALL).entries
-    assert [(entry.place, entry.event.seq) for entry in read] == [(1, 1), (2, 2), (3, 3)]
+    assert [(entry.offset, entry.event.seq) for entry in read] == [(1, 1), (2, 2), (3, 3)]
     assert read[2].event.text == "Grüße\n\u2028"
     assert b"\n" not in read[2].body
     again.close()
@@ -41,16 +41,16 @@ def test_a_process_that_is_killed_loses_nothing_that_was_appended(tmp_path: Path
     journal = opened(path)
     journal.append([event(1, "open"), event(2)])
     # Not closed: what the operating system has is what a killed process leaves.
-    assert opened(path).last_place == 2
+    assert opened(path).last_offset == 2
 
 
 def test_read_filters_and_pages(opened: OpenJournal) -> None:
     journal = opened()
     for number in range(1, 101):
         journal.append([event(number, call_id=f"c{number % 4}", caller="a" if number % 2 else "b")])
-    assert places(journal.read(Query(0), 5, ALL).entries) == [1, 2, 3, 4, 5]
-    assert places(journal.read(Query(90, caller="b"), 100, ALL).entries) == [92, 94, 96, 98, 100]
-    assert places(journal.read(Query(0, call_id="c3"), 2, ALL).entries) == [3, 7]
+    assert offsets(journal.read(Query(0), 5, ALL).entries) == [1, 2, 3, 4, 5]
+    assert offsets(journal.read(Query(90, caller="b"), 100, ALL).entries) == [92, 94, 96, 98, 100]
+    assert offsets(journal.read(Query(0, call_id="c3"), 2, ALL).entries) == [3, 7]
     assert journal.read(Query(0, call_id="c3"), 2, ALL).upto == 7
     assert journal.read(Query(0, call_id="nobody"), 10, ALL).upto == 100
 
@@ -64,21 +64,21 @@ def test_a_rare_event_is_found_in_bounded_steps(opened: OpenJournal) -> None:
     while not found:
         found, after, _ = journal.read(Query(after, call_id="rare"), 10, ALL)
         steps += 1
-    assert places(found) == [20_001]
+    assert offsets(found) == [20_001]
     assert steps == 5
 
 
-def test_count_and_size_are_bounded_and_places_go_on(tmp_path: Path, opened: OpenJournal) -> None:
+def test_count_and_size_are_bounded_and_offsets_go_on(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
     journal = opened(path, events=1000)
     for start in range(0, 10_000, 100):
         journal.append([event(start + index + 1) for index in range(100)])
-    kept = journal.last_place - journal.first_place + 1
+    kept = journal.last_offset - journal.first_offset + 1
     assert 1000 <= kept <= 1000 + 512 + 100
-    assert places(journal.read(Query(0), 1, ALL).entries) == [journal.first_place]
+    assert offsets(journal.read(Query(0), 1, ALL).entries) == [journal.first_offset]
     journal.close()
     again = opened(path)
-    assert (again.first_place, again.last_place) == (journal.first_place, 10_000)
+    assert (again.first_offset, again.last_offset) == (journal.first_offset, 10_000)
     again.close()
 
     small = opened(bytes=1024 * 1024)
@@ -86,7 +86,7 @@ def test_count_and_size_are_bounded_and_places_go_on(tmp_path: Path, opened: Ope
         small.append([event(number + 1, text="x" * 40_000)] * 10)
         small.trim()
     assert small.size() < 3 * 1024 * 1024
-    assert small.last_place == 2000
+    assert small.last_offset == 2000
 
 
 def test_age_is_bounded(monkeypatch: pytest.MonkeyPatch, opened: OpenJournal) -> None:
@@ -97,13 +97,13 @@ def test_age_is_bounded(monkeypatch: pytest.MonkeyPatch, opened: OpenJournal) ->
     now += 50_000_000
     journal.append([event(3)])
     journal.trim()
-    assert journal.first_place == 1
+    assert journal.first_offset == 1
     now += 20_000_000
     journal.trim()
-    assert journal.first_place == 3
+    assert journal.first_offset == 3
     now += 3_600_000_000
     journal.trim()
-    assert journal.first_place == 3, "the newest event stays, so that places go on behind it"
+    assert journal.first_offset == 3, "the newest event stays, so that places go on behind it"
 
 
 def test_calls_are_kept_with_their_newest_seq(tmp_path: Path, opened: OpenJournal) -> None:
@@ -116,7 +116,7 @@ def test_calls_are_kept_with_their_newest_seq(tmp_path: Path, opened: OpenJourna
     journal.append([event(seq, call_id="other") for seq in range(1, 5001)])
     for _ in range(10):
         journal.trim()
-    assert journal.first_place > 2
+    assert journal.first_offset > 2
     journal.close()
 
     again = opened(path)
@@ -135,13 +135,13 @@ def test_a_damaged_file_is_moved_aside(tmp_path: Path, opened: OpenJournal) -> N
     assert journal.state == "ok"
     assert len(list(tmp_path.glob("journal.sqlite.damaged-*"))) == 1
     # No place can be one that a reader of the damaged journal stands at.
-    (place,) = places(journal.append([event(1)]))
-    assert 10**15 < place < 2**53
-    assert journal.first_place == place
+    (offset,) = offsets(journal.append([event(1)]))
+    assert 10**15 < offset < 2**53
+    assert journal.first_offset == offset
     journal.close()
 
 
-def test_damage_that_shows_in_mid_run_goes_on_in_memory_in_the_next_place(
+def test_damage_that_shows_in_mid_run_goes_on_in_memory_at_the_next_offset(
     tmp_path: Path, opened: OpenJournal
 ) -> None:
     path = tmp_path / "journal.sqlite"
@@ -153,13 +153,13 @@ def test_damage_that_shows_in_mid_run_goes_on_in_memory_in_the_next_place(
         file.seek(third)
         file.write(b"\xff" * 8 * 4096)
     journal = opened(path)
-    assert (journal.state, journal.last_place) == ("ok", 2000)
+    assert (journal.state, journal.last_offset) == ("ok", 2000)
     after = 0
     while journal.state == "ok":
         after = journal.read(Query(after), 100, ALL).upto
     assert journal.state == "memory: database disk image is malformed"
-    assert places(journal.append([event(2001)])) == [2001]
-    assert (journal.first_place, journal.last_place) == (2001, 2001)
+    assert offsets(journal.append([event(2001)])) == [2001]
+    assert (journal.first_offset, journal.last_offset) == (2001, 2001)
     assert len(list(tmp_path.glob("journal.sqlite.damaged-*"))) == 1
     journal.close()
 
@@ -173,9 +173,9 @@ def test_a_full_disk_goes_on_in_memory(tmp_path: Path, opened: OpenJournal) -> N
     for seq in range(2, 200):
         journal.append([event(seq, text="x" * 1000)])
     assert journal.state == "memory: database or disk is full"
-    assert journal.last_place == 199
-    assert journal.first_place > 1
-    assert places(journal.read(Query(198), 5, ALL).entries) == [199]
+    assert journal.last_offset == 199
+    assert journal.first_offset > 1
+    assert offsets(journal.read(Query(198), 5, ALL).entries) == [199]
     journal.close()
 
 
@@ -183,7 +183,7 @@ def test_a_path_that_cannot_be_written_is_memory(tmp_path: Path, opened: OpenJou
     (tmp_path / "file").write_text("")
     journal = opened(tmp_path / "file" / "journal.sqlite")
     assert journal.state.startswith("memory: ")
-    assert places(journal.append([event(1)])) == [1]
+    assert offsets(journal.append([event(1)])) == [1]
 
 
 def test_another_programs_database_is_left_alone(tmp_path: Path, opened: OpenJournal) -> None:

@@ -40,7 +40,7 @@ async def connect(port: int, receive_buffer: int | None = None) -> tuple[asyncio
     return reader, writer
 
 
-async def read_places(reader: asyncio.StreamReader, found: list[int], last: int | None = None) -> None:
+async def read_offsets(reader: asyncio.StreamReader, found: list[int], last: int | None = None) -> None:
     """The ids of all events up to a place, or to the end of the stream."""
     parser = SseParser()
     while last is None or not found or found[-1] < last:
@@ -68,7 +68,7 @@ def test_of_200_clients_20_stall_and_the_others_notice_nothing() -> None:
             calling = asyncio.to_thread(bridge.call, "count", label="x" * SIZE, to=UPDATES)
             found: list[list[int]] = [[] for _ in reading]
             following = [
-                read_places(reader, ids, UPDATES + 2) for (reader, _), ids in zip(reading, found, strict=True)
+                read_offsets(reader, ids, UPDATES + 2) for (reader, _), ids in zip(reading, found, strict=True)
             ]
             view, *_ = await asyncio.gather(calling, *following)
             assert view["outcome"] == "completed"
@@ -109,7 +109,7 @@ def test_sigterm_with_50_open_streams_ends_a_bridge_within_a_second(
             streams = [await connect(free_port) for _ in range(50)]
             found: list[list[int]] = [[] for _ in streams]
             pairs = zip(streams, found, strict=True)
-            reading = [asyncio.create_task(read_places(reader, ids)) for (reader, _), ids in pairs]
+            reading = [asyncio.create_task(read_offsets(reader, ids)) for (reader, _), ids in pairs]
             await until(lambda: all(len(ids) > 20 for ids in found))
             pid = next(view.pid for view in supervisor.processes() if view.label == "bridge")
             assert pid is not None
@@ -138,5 +138,5 @@ def check_journal(path: Path, at_least: int) -> None:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         rows = db.execute("SELECT place, seq, body FROM events ORDER BY place").fetchall()
     assert len(rows) >= at_least
-    assert [place for place, _, _ in rows] == list(range(1, len(rows) + 1))
+    assert [offset for offset, _, _ in rows] == list(range(1, len(rows) + 1))
     assert [json.loads(body)["seq"] for _, _, body in rows] == [seq for _, seq, _ in rows]

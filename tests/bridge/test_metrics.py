@@ -61,10 +61,10 @@ def test_the_page_shows_what_happened() -> None:
         assert values["dimos_streams_journal_ok", ""] == 1
         assert values["dimos_streams_malformed_total", "events"] == 1
         assert values["dimos_streams_bus_published_total", ""] > 0
-        place, received = (
-            values[f"dimos_streams_{name}", ""] for name in ("journal_last_place", "events_received_total")
+        offset, received = (
+            values[f"dimos_streams_{name}", ""] for name in ("journal_last_offset", "events_received_total")
         )
-        assert place == received >= 5 + 2 + 2
+        assert offset == received >= 5 + 2 + 2
 
         bridge.post(f"/calls/{running}/cancel")
         until_closed(bridge, running)

@@ -14,7 +14,7 @@ USAGE = {"input_tokens": 100, "output_tokens": 20, "cached_tokens": 0, "cost": 0
 def events(mission: str, words: str, *, over: bool) -> list[AgentEvent]:
     kinds: list[tuple[str, dict[str, Any]]] = [
         ("mission_start", {"id": mission, "text": words}),
-        ("words", {"text": words}),
+        ("input", {"text": words}),
         ("usage", USAGE),
         ("answer", {"text": "I am there", "finish": "stop", "tool_calls": []}),
         ("usage", USAGE),

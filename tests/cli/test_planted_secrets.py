@@ -26,7 +26,7 @@ TOKEN = "t0ken&0f'the\"bridge"
 PASSWORD = "pa55%w0rd-of"
 USER = "nobody"
 SECRETS = (KEY, TOKEN, PASSWORD)
-WORDS = ("refuse it", "refuse it at length", "say it", "call it", "spoil it", "end with it", "break off in it")
+INPUT = ("refuse it", "refuse it at length", "say it", "call it", "spoil it", "end with it", "break off in it")
 
 
 def forms() -> dict[str, str]:
@@ -124,7 +124,7 @@ def test_planted_secrets_stay_out_of_every_file_and_output(machine: Machine, tmp
         assert "--set bridge.token shows a secret in the list of processes" in shown[1].err
         commands = machine.processes()
         with stream(f"http://127.0.0.1:{machine.port}", {"Authorization": f"Bearer {TOKEN}"}) as events:
-            said = [machine("chat", stdin="\n".join(WORDS)), machine("say", WORDS[0], "--wait", "close", "--json")]
+            said = [machine("chat", stdin="\n".join(INPUT)), machine("say", INPUT[0], "--wait", "close", "--json")]
             served = [*pages(machine), watched(machine)]
         asked = ("status --json", "calls --json", "logs", "missions --json", "doctor")
         shown += [*said, *(machine(*command.split()) for command in asked)]

@@ -11,7 +11,7 @@ from tests.delivery.readers import AgentLife
 from tests.delivery.skills import Body
 from tests.delivery.world import SETTLED_WITHIN_S, Outcome
 
-USES = {"drive": {"base"}, "patrol": {"base", "head"}, "look": {"head"}, "hold": {"arm"}}
+RESOURCES = {"drive": {"base"}, "patrol": {"base", "head"}, "look": {"head"}, "hold": {"arm"}}
 
 
 def broken(run: Outcome) -> list[str]:
@@ -30,8 +30,8 @@ def broken(run: Outcome) -> list[str]:
 
 def _by_call(run: Outcome) -> dict[str, list[ToolEvent]]:
     found = defaultdict(list)
-    for placed in run.journal:
-        found[placed.event.call_id].append(placed.event)
+    for entry in run.journal:
+        found[entry.event.call_id].append(entry.event)
     return found
 
 
@@ -72,10 +72,10 @@ def _leases(run: Outcome) -> Iterator[str]:
     if run.holders:
         yield f"still held at the end: {run.holders}"
     held: dict[str, str] = {}
-    for placed in run.journal:
-        event = placed.event
+    for entry in run.journal:
+        event = entry.event
         if event.type == "open":
-            for resource in event.data.get("uses", ()):
+            for resource in event.data.get("resources", ()):
                 if resource in held and not (run.journal_lost and _modules_unheard(run)):
                     yield f"{event.call_id} opens with {resource}, which {held[resource]} has not given back"
                 held[resource] = event.call_id
@@ -102,21 +102,21 @@ def _views(run: Outcome) -> Iterator[str]:
 
 def _readers(run: Outcome) -> Iterator[str]:
     for reader in run.readers:
-        got = [(p.place, p.event) for p in reader.record]
-        true = [(p.place, p.event) for p in run.journal if reader.caller in (None, p.event.caller)]
+        got = [(p.offset, p.event) for p in reader.record]
+        true = [(p.offset, p.event) for p in run.journal if reader.caller in (None, p.event.caller)]
         if run.journal_lost:
             # Of what came after, all is read, behind a gap that says so.
-            news = next((i for i, placed in reversed([*enumerate(reader.record)]) if _is_loss(placed.event)), None)
-            if news is None:
+            update = next((i for i, entry in reversed([*enumerate(reader.record)]) if _is_loss(entry.event)), None)
+            if update is None:
                 yield f"reader of {reader.caller} was not told that the journal was lost"
-            got = got[(news or 0) + 1 :]
+            got = got[(update or 0) + 1 :]
         if got != true:
-            places = [place for place, _ in got]
-            yield f"reader of {reader.caller} got places {places}, the journal has {[place for place, _ in true]}"
+            offsets = [offset for offset, _ in got]
+            yield f"reader of {reader.caller} got places {offsets}, the journal has {[offset for offset, _ in true]}"
 
 
 def _is_loss(event: ToolEvent) -> bool:
-    return event.type == "gap" and "from_place" in event.data
+    return event.type == "gap" and "from_offset" in event.data
 
 
 def _accepted(run: Outcome) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _agent(run: Outcome) -> Iterator[str]:
     by_call = _by_call(run)
     if run.journal_lost:
         return
-    places = {(p.event.call_id, p.event.seq): p.place for p in run.journal}
+    offsets = {(p.event.call_id, p.event.seq): p.offset for p in run.journal}
     for number, life in enumerate(run.agent.lives):
         last_life = number == len(run.agent.lives) - 1
         told = defaultdict(list)
@@ -144,19 +144,19 @@ def _agent(run: Outcome) -> Iterator[str]:
         for call_id, events in by_call.items():
             if events[0].caller != run.agent.name:
                 continue
-            due = _due(life, call_id, events, places)
+            due = _due(life, call_id, events, offsets)
             got = [event.seq for event in sorted(told[call_id], key=lambda e: e.seq) if event.type != "progress"]
             if got != due[: len(got)] or (last_life and got != due):
                 yield f"life {number} of the agent was told {got} of call {call_id}, due were {due}"
 
 
-def _due(life: AgentLife, call_id: str, events: list[ToolEvent], places: dict[tuple[str, int], int]) -> list[int]:
+def _due(life: AgentLife, call_id: str, events: list[ToolEvent], offsets: dict[tuple[str, int], int]) -> list[int]:
     """Seqs of the updates and the close of a call that a life of the agent must be told, in order."""
     after = life.adopted.get(call_id, 0)
     return [
         event.seq
         for event in events
-        if event.type in ("update", "close") and event.seq > after and places[call_id, event.seq] > life.place
+        if event.type in ("update", "close") and event.seq > after and offsets[call_id, event.seq] > life.offset
     ]
 
 
@@ -181,5 +181,5 @@ def _bodies(run: Outcome) -> Iterator[str]:
 
 
 def _clash(body: Body, other: Body) -> bool:
-    shared = USES.get(body.skill, set()) & USES.get(other.skill, set())
+    shared = RESOURCES.get(body.skill, set()) & RESOURCES.get(other.skill, set())
     return bool(shared) and other.begun <= body.begun < (other.ended or float("inf"))

@@ -11,12 +11,12 @@ from typing import Any
 
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import Inbox
-from dimos_streams.agent.missions.message_queue import CallNews, MessageQueue
+from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import SkillError, SkillUnavailableError
 from dimos_streams.testing import PartGateway
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.gateway import PlacedEvent
+from dimos_streams.tool_stream.gateway import JournalEntry
 from tests.delivery.schedule import PlannedCall
 
 
@@ -25,14 +25,14 @@ class KeepingReader:
 
     def __init__(self, gateway: PartGateway, caller: str | None) -> None:
         self.caller = caller
-        self.record: list[PlacedEvent] = []
+        self.record: list[JournalEntry] = []
         self._gateway = gateway
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def place(self) -> int:
+    def offset(self) -> int:
         """Where it stands."""
-        return self.record[-1].place if self.record else 0
+        return self.record[-1].offset if self.record else 0
 
     def start(self) -> None:
         if self._task is None:
@@ -45,9 +45,9 @@ class KeepingReader:
             await asyncio.wait([task])
 
     async def _read(self) -> None:
-        async with closing(self._gateway.events(after=self.place, caller=self.caller)) as events:
-            async for placed in events:
-                self.record.append(placed)
+        async with closing(self._gateway.events(after=self.offset, caller=self.caller)) as events:
+            async for entry in events:
+                self.record.append(entry)
 
 
 @dataclass
@@ -60,7 +60,7 @@ class AgentLife:
     """Calls that it took over, with the seq that it took them over at."""
     told: list[ToolEvent] = field(default_factory=list)
     """Answers and news, in the order in which they came."""
-    place: int = 0
+    offset: int = 0
 
 
 class SimulatedAgent:
@@ -101,13 +101,13 @@ class SimulatedAgent:
         self._manager = manager
         while True:
             with contextlib.suppress(SkillUnavailableError):
-                life.place = await self._gateway.place()
+                life.offset = await self._gateway.offset()
                 life.adopted = {call.call_id: call.last_seq for call in await manager.adopt_open()}
                 break
             await asyncio.sleep(0.05)
-        self._spawn(Inbox(self._gateway, self.name, manager, place=life.place).run())
+        self._spawn(Inbox(self._gateway, self.name, manager, offset=life.offset).run())
         while True:
-            life.told += [item.event for item in await queue.take() if isinstance(item, CallNews)]
+            life.told += [item.event for item in await queue.take() if isinstance(item, CallUpdate)]
 
     async def _make(self, planned: PlannedCall, manager: CallManager, life: AgentLife) -> None:
         arguments = {"to": planned.to, "pause_ms": planned.pause_ms, "fail": planned.fail}

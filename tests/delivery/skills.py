@@ -56,12 +56,12 @@ class Talker(Module):
 class Walker(Talker):
     """Moves the base."""
 
-    @skill(uses={"base"})
+    @skill(resources={"base"})
     async def drive(self, call: Call, to: int, pause_ms: int, fail: bool = False) -> int:
         """Drive."""
         return await self._count(call, to, pause_ms, fail)
 
-    @skill(uses={"base", "head"}, on_duplicate="replace")
+    @skill(resources={"base", "head"}, on_duplicate="replace")
     async def patrol(self, call: Call, to: int, pause_ms: int, fail: bool = False) -> int:
         """Patrol."""
         return await self._count(call, to, pause_ms, fail)
@@ -70,7 +70,7 @@ class Walker(Talker):
 class Watcher(Talker):
     """Moves the head, and begins what others do."""
 
-    @skill(uses={"head"})
+    @skill(resources={"head"})
     async def look(self, call: Call, to: int, pause_ms: int, fail: bool = False) -> int:
         """Look."""
         return await self._count(call, to, pause_ms, fail)
@@ -80,7 +80,7 @@ class Watcher(Talker):
         """Talk."""
         return await self._count(call, to, pause_ms, fail)
 
-    @skill(uses={"arm"})
+    @skill(resources={"arm"})
     async def hold(self, call: Call, to: int, pause_ms: int, fail: bool = False) -> int:
         """Hold something until told to let go."""
         return await self._count(call, to, pause_ms, fail)

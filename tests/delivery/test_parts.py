@@ -13,7 +13,7 @@ from dimos_streams.bus import create_bus
 from dimos_streams.errors import CallRejectedError, SkillUnavailableError
 from dimos_streams.testing import CrashablePart, PartDownError, PartGateway
 from dimos_streams.tool_stream.event import STATUS, Outcome
-from dimos_streams.tool_stream.gateway import PlacedEvent
+from dimos_streams.tool_stream.gateway import JournalEntry
 from tests.delivery.skills import Body, Walker
 from tests.helpers import run_virtual, until
 
@@ -76,11 +76,11 @@ def test_a_crashed_part_says_nothing_more(tmp_path: Path) -> None:
 def test_a_bridge_comes_back_with_what_was_committed(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with World(tmp_path / "journal") as world:
-            record: list[PlacedEvent] = []
+            record: list[JournalEntry] = []
 
             async def read() -> None:
-                async for placed in world.gateway.events(after=0):
-                    record.append(placed)
+                async for entry in world.gateway.events(after=0):
+                    record.append(entry)
 
             reading = asyncio.create_task(read())
             call_id = await world.drive(to=30)
@@ -96,9 +96,9 @@ def test_a_bridge_comes_back_with_what_was_committed(tmp_path: Path) -> None:
             await world.bridge.start()
             world.gateway.cut()
             await until(lambda: record and record[-1].event.type == "close")
-            assert {placed.event.call_id for placed in record} == {call_id}
-            assert [placed.place for placed in record] == list(range(1, 63))
-            assert [placed.event.seq for placed in record] == list(range(1, 63))
+            assert {entry.event.call_id for entry in record} == {call_id}
+            assert [entry.offset for entry in record] == list(range(1, 63))
+            assert [entry.event.seq for entry in record] == list(range(1, 63))
             reading.cancel()
 
     run_virtual(scenario())
@@ -110,20 +110,20 @@ def test_a_damaged_journal_is_a_gap_for_every_reader(tmp_path: Path) -> None:
         async with World(path) as world:
             await world.drive(to=1)
             await asyncio.sleep(1)
-            read_up_to = await world.gateway.place()
+            read_up_to = await world.gateway.offset()
             world.bridge.crash()
             path.write_bytes(b"no journal" * 1000)
             await world.bridge.start()
             await world.drive(to=10)  # more than there was
             await asyncio.sleep(2)
-            events: list[PlacedEvent] = []
-            async for placed in world.gateway.events(after=read_up_to):
-                events.append(placed)
-                if placed.event.type == "close":
+            events: list[JournalEntry] = []
+            async for entry in world.gateway.events(after=read_up_to):
+                events.append(entry)
+                if entry.event.type == "close":
                     break
-            assert [placed.event.type for placed in events[:3]] == ["gap", "open", "update"]
-            assert events[0].event.data["from_place"] == read_up_to + 1
-            assert [placed.event.seq for placed in events[1:]] == list(range(1, len(events)))
+            assert [entry.event.type for entry in events[:3]] == ["gap", "open", "update"]
+            assert events[0].event.data["from_offset"] == read_up_to + 1
+            assert [entry.event.seq for entry in events[1:]] == list(range(1, len(events)))
 
     run_virtual(scenario())
 

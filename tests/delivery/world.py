@@ -20,7 +20,7 @@ from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import SkillError, SkillUnavailableError
 from dimos_streams.testing import CrashablePart, Faults, PartGateway
-from dimos_streams.tool_stream.gateway import PlacedEvent
+from dimos_streams.tool_stream.gateway import JournalEntry
 from tests.delivery.readers import KeepingReader, SimulatedAgent
 from tests.delivery.schedule import FAULTS_END_S, PARTS, Incident, PlannedCall, Schedule
 from tests.delivery.skills import Body, Walker, Watcher
@@ -36,7 +36,7 @@ class Outcome:
     """What can be judged when a run is over."""
 
     schedule: Schedule
-    journal: list[PlacedEvent]
+    journal: list[JournalEntry]
     calls: list[CallState]
     rows: dict[str, bool]
     """Calls in the journal, and whether each is closed."""
@@ -204,13 +204,13 @@ class Simulation:
                     moment = f"{clock.monotonic():.3f}"
                     self._moments.append(f"{moment}: {resource} is held by {holder}, which is not open")
             for call in calls.values():
-                if all(holders.get(resource) == call.call_id for resource in call.uses):
+                if all(holders.get(resource) == call.call_id for resource in call.resources):
                     continue
                 lacking[call.call_id] += 1
                 # A journal that is lost takes the leases with it; a call that ran on is found out and cancelled.
                 found_out = call.cancel is not None or lacking[call.call_id] <= 4
                 if not (self._plan.journal_lost and found_out):
-                    text = f"{call.call_id} is open, needs {call.uses} and does not hold that"
+                    text = f"{call.call_id} is open, needs {call.resources} and does not hold that"
                     self._moments.append(f"{clock.monotonic():.3f}: {text}")
 
     async def _settle(self) -> bool:
@@ -234,12 +234,12 @@ class Simulation:
             return False
         if bridge.broker._requests._pending:  # a skill has asked for another one, which may begin yet
             return False
-        return all(reader.place >= self._newest(reader.caller) for reader in self.readers)
+        return all(reader.offset >= self._newest(reader.caller) for reader in self.readers)
 
     def _newest(self, caller: str | None) -> int:
         """The newest place that a reader should have reached."""
-        places = [p.place for p in self._journal() if caller is None or p.event.caller == caller]
-        return places[-1] if places else 0
+        offsets = [p.offset for p in self._journal() if caller is None or p.event.caller == caller]
+        return offsets[-1] if offsets else 0
 
     def _unacknowledged(self) -> list[tuple[str, int]]:
         found = []
@@ -254,8 +254,8 @@ class Simulation:
         assert isinstance(bridge, Bridge)
         return bridge
 
-    def _journal(self) -> list[PlacedEvent]:
-        return [entry.placed for entry in self._bridge().journal.read(Query(0), 100_000, 1 << 30).entries]
+    def _journal(self) -> list[JournalEntry]:
+        return [entry.journalled for entry in self._bridge().journal.read(Query(0), 100_000, 1 << 30).entries]
 
     def _outcome(self, settled: bool) -> Outcome:
         ledger = self._bridge().broker.ledger
@@ -275,14 +275,14 @@ class Simulation:
             trace=self._trace,
             settled=settled,
         )
-        for placed in outcome.journal:
-            event = placed.event
+        for journalled in outcome.journal:
+            event = journalled.event
             self._trace.append(
-                f"{placed.place} {event.utime} {event.call_id} {event.seq} {event.type} {event.skill}"
+                f"{journalled.offset} {event.utime} {event.call_id} {event.seq} {event.type} {event.skill}"
                 f" {event.caller} {event.text!r} {event.data}"
             )
         for reader in self.readers:
-            self._trace.append(f"{reader.caller} read {[p.place for p in reader.record]}")
+            self._trace.append(f"{reader.caller} read {[p.offset for p in reader.record]}")
         for life in self.agent.lives:
             self._trace.append(f"agent was told {[(e.call_id, e.seq, e.type) for e in life.told]}")
         return outcome

@@ -38,11 +38,11 @@ def event(call_id: str, seq: int, type: str = "update", text: str = "forged", da
 
 async def journal_of(broker: Broker, call_id: str) -> list[ToolEvent]:
     found = []
-    place = await broker.place()
-    async for placed in broker.events(after=0):
-        if placed.event.call_id == call_id:
-            found.append(placed.event)
-        if placed.place == place:
+    offset = await broker.offset()
+    async for entry in broker.events(after=0):
+        if entry.event.call_id == call_id:
+            found.append(entry.event)
+        if entry.offset == offset:
             break
     return found
 
@@ -63,7 +63,7 @@ def test_nobody_else_writes_on_in_a_call(seq: int, data: str) -> None:
         assert [(each.seq, each.type) for each in told] == [(1, "open"), (2, "update"), (3, "close")]
         assert all("_instance" not in each.data for each in told)
         assert broker.contradictions() == 20
-        assert broker.receiver.statistics().repair_requests == 0
+        assert broker.receiver.statistics().nacks == 0
 
     with_two(scenario)
 

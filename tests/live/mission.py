@@ -31,7 +31,7 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 from tests.helpers import until
 
-WORDS = "look out for a person in a red shirt and follow them"
+INPUT = "look out for a person in a red shirt and follow them"
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Mission:
     async def follow(self) -> str:
         """Tell the agent to look out and follow; the id of the follow call, once the robot drives."""
         await self.until_offered("say", "look_out_for", "follow_person")
-        await self.gateway.call("say", {"text": WORDS}, caller="operator")
+        await self.gateway.call("say", {"text": INPUT}, caller="operator")
         await until(lambda: any(e.skill == "follow_person" and e.type == "update" for e in self.events))
         await until(lambda: self.speeds and self.speeds[-1][1] > 0.3)
         return next(event.call_id for event in self.events if event.skill == "follow_person")
@@ -162,8 +162,8 @@ async def running(
         mission.speeds.append((loop_time(utime_of(odometry.header)), speed))
 
     async def listen() -> None:
-        async for placed in gateway.events(after=0):
-            mission.events.append(placed.event)
+        async for entry in gateway.events(after=0):
+            mission.events.append(entry.event)
 
     bus.subscribe("/odom#nav_msgs.Odometry", on_odometry)
     await supervisor.start()

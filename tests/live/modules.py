@@ -17,7 +17,7 @@ class Sleeper(Module):
         super().__init__(*args, **kwargs)
         self.cancelled: list[str] = []
 
-    @skill(uses={"base"})
+    @skill(resources={"base"})
     async def block(self, call: Call, seconds: float) -> None:
         """Block the loop, then go on as if nothing had been."""
         await call.update("blocks")
@@ -38,6 +38,6 @@ class Sleeper(Module):
 class Mover(Module):
     """Needs what the sleeper holds."""
 
-    @skill(uses={"base"})
+    @skill(resources={"base"})
     async def move(self) -> None:
         """Do nothing."""

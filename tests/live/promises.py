@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dimos_streams.agent.context.render import answer_text, news_body, news_head
+from dimos_streams.agent.context.render import answer_text, update_body, update_head
 from dimos_streams.client.iterators import closing
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
@@ -14,12 +14,12 @@ _SHOWN_TEXT = 4000
 
 async def read_journal(gateway: SkillGateway) -> list[ToolEvent]:
     """All events up to now, as a reader gets them that was not there before."""
-    place = await gateway.place()
+    offset = await gateway.offset()
     journal: list[ToolEvent] = []
     async with closing(gateway.events(after=0)) as events:
-        async for placed in events:
-            journal.append(placed.event)
-            if placed.place == place:
+        async for journalled in events:
+            journal.append(journalled.event)
+            if journalled.offset == offset:
                 break
     return journal
 
@@ -61,11 +61,11 @@ def check_conversation(journal: Sequence[ToolEvent], agent: str = "agent") -> in
                 continue
             said = [event for event in calls[call_id] if event.type in ("update", "close")]
             if lines[0].startswith("No answer within"):
-                expected = [lines[0], *map(news_text, said)]
+                expected = [lines[0], *map(update_text, said)]
             elif calls[call_id][0].data.get("parent"):  # a skill began it on the agent's behalf
-                expected = [*map(news_text, said)]
+                expected = [*map(update_text, said)]
             else:
-                expected = [answer_text(said[0]), *map(news_text, said[1:])]
+                expected = [answer_text(said[0]), *map(update_text, said[1:])]
             expected = [text[:_SHOWN_TEXT] for text in expected]
             complete = of_say[-1].outcome is Outcome.COMPLETED
             assert lines == (expected if complete else expected[: len(lines)]), call_id
@@ -83,5 +83,5 @@ def _told(say: Iterable[ToolEvent]) -> dict[str, list[str]]:
     return told
 
 
-def news_text(event: ToolEvent) -> str:
-    return f"{news_head(event)}{news_body(event)}"
+def update_text(event: ToolEvent) -> str:
+    return f"{update_head(event)}{update_body(event)}"

@@ -22,7 +22,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.testing import FaultInjection, Faults
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.helpers import until
-from tests.live.mission import WORDS, Mission, running
+from tests.live.mission import INPUT, Mission, running
 from tests.live.promises import by_call, check_conversation, check_journal, check_reader, read_journal
 
 SECONDS = float(os.environ.get("DIMOS_STREAMS_CHAOS_SECONDS", "8"))
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(SECONDS + 80)]
 _logger = logging.getLogger(__name__)
 
 _VICTIMS = ("skills", "bridge", "agent", "gate", "perception", "robot")
-_COMMANDS = (WORDS, "stop", "turn left 40 degrees", "look out for a person in a green shirt", "observe")
+_COMMANDS = (INPUT, "stop", "turn left 40 degrees", "look out for a person in a green shirt", "observe")
 
 
 class Chaos:

@@ -14,7 +14,7 @@ import pytest
 
 from dimos_streams.tool_stream.event import Outcome
 from tests.helpers import until
-from tests.live.mission import WORDS, Mission, running
+from tests.live.mission import INPUT, Mission, running
 from tests.live.promises import check_conversation, check_journal, check_reader, read_journal
 
 ROUNDS = int(os.environ.get("DIMOS_STREAMS_KILL_ROUNDS", "0"))
@@ -35,7 +35,7 @@ async def follow(mission: Mission) -> str:
         while not all(skill.available for skill in await mission.gateway.skills()):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     seen = {event.call_id for event in mission.events}
-    await mission.gateway.call("say", {"text": WORDS}, caller="operator")
+    await mission.gateway.call("say", {"text": INPUT}, caller="operator")
 
     def followed() -> list[str]:
         new = (e for e in mission.events if e.call_id not in seen and e.skill == "follow_person")

@@ -97,25 +97,25 @@ def test_a_journal_that_went_on_in_memory_is_not_taken_for_the_whole_later(small
         seq += 1
         journal.append([event(seq)])
     journal.append([event(seq + 1)])
-    told = journal.last_place
+    told = journal.last_offset
     assert (told, journal.state) == (seq + 1, "memory: database or disk is full")
 
     while_full = opened()  # after a kill -9
     assert while_full.state.startswith("memory: ")
-    assert while_full.append([event(seq + 2)])[0].place > told
-    newest = while_full.last_place
+    assert while_full.append([event(seq + 2)])[0].offset > told
+    newest = while_full.last_offset
     while_full.close()
     journal.close()
 
     ballast.unlink()
     clock_went_on = opened()
     assert clock_went_on.state == "ok"
-    assert clock_went_on.append([event(seq + 3)])[0].place > newest
+    assert clock_went_on.append([event(seq + 3)])[0].offset > newest
     clock_went_on.close()
     (left,) = small_disk.glob("journal.sqlite.left-*[0-9]")
     old = Journal(left)
     old.open()
-    assert [entry.place for entry in old.read(Query(0), 10, 10**6).entries] == list(range(1, 11))
+    assert [entry.offset for entry in old.read(Query(0), 10, 10**6).entries] == list(range(1, 11))
     old.close()
 
 
@@ -132,25 +132,25 @@ def test_a_journal_returns_to_its_disk_with_all_that_memory_has(small_disk: Path
     while journal.state == "ok":
         seq += 1
         journal.append([event(seq)])
-    first = journal.first_place
+    first = journal.first_offset
     assert not journal.come_back(), "the disk is still full"
     call = CallRow("c", seq, False, "{}")
     journal.append([event(seq + 1)], [call])
-    told = journal.last_place
+    told = journal.last_offset
 
     ballast.unlink()
     assert journal.come_back()
-    assert (journal.state, journal.path, journal.first_place, journal.last_place) == ("ok", path, first, told)
-    assert journal.append([event(seq + 2)])[0].place == told + 1
+    assert (journal.state, journal.path, journal.first_offset, journal.last_offset) == ("ok", path, first, told)
+    assert journal.append([event(seq + 2)])[0].offset == told + 1
     journal.checkpoint()
     found = asyncio.run(history.page(Query(first - 1)))
-    assert [entry.place for entry in found.entries] == list(range(first, told + 2)), "of the new file"
+    assert [entry.offset for entry in found.entries] == list(range(first, told + 2)), "of the new file"
     history.close()
     journal.close()
 
     later = Journal(path)
     later.open()
-    assert (later.state, later.first_place, later.last_place) == ("ok", first, told + 1)
+    assert (later.state, later.first_offset, later.last_offset) == ("ok", first, told + 1)
     assert later.call("c") == call
     later.close()
     assert not path.with_name("journal.sqlite.new").exists()

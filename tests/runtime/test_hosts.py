@@ -22,7 +22,7 @@ from dimos_streams.messages.std_msgs import String
 from dimos_streams.runtime import liveness
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
-from dimos_streams.runtime.liveness import Spokesman, beat
+from dimos_streams.runtime.liveness import HangReporter, beat
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
@@ -300,7 +300,7 @@ def test_whoever_can_not_speak_is_spoken_for(monkeypatch: pytest.MonkeyPatch) ->
             return bus
 
         monkeypatch.setattr(liveness, "create_bus", create)
-        spokesman = Spokesman("memq://")
+        spokesman = HangReporter("memq://")
         await spokesman.close()
         for _ in range(2):
             await spokesman.tell(["a", "b"], 7, "hung: for 1.2 s")

@@ -26,7 +26,7 @@ from tests.helpers import until
 
 pytestmark = pytest.mark.slow
 
-WORDS = "look out for a person in a red shirt and follow them"
+INPUT = "look out for a person in a red shirt and follow them"
 
 
 def virtual_run(described: Blueprint, seed: int = 0) -> InProcessRun:
@@ -68,7 +68,7 @@ def test_two_robots_are_followed_through_names_of_their_own() -> None:
         await asyncio.sleep(12)
         for call_id, module in ((first, "robot1/follow"), (second, "robot2/follow")):
             followed = await view(gateway, call_id)
-            assert (followed.state, followed.module, followed.uses) == (
+            assert (followed.state, followed.module, followed.resources) == (
                 "open",
                 module,
                 (f"{module.partition('/')[0]}/base",),
@@ -115,7 +115,7 @@ def test_the_same_seed_gives_the_same_bytes_on_every_channel() -> None:
             digest.update(data)
 
         run.bus.subscribe_all(on_message)
-        await gateway_of(run).call("say", {"text": WORDS}, caller="operator")
+        await gateway_of(run).call("say", {"text": INPUT}, caller="operator")
         await asyncio.sleep(5)
         await run.stop()
         return digest.hexdigest()
@@ -130,12 +130,12 @@ def test_the_conversation_has_every_step_of_the_mission() -> None:
         run = virtual_run(resolve("follow-person"), seed=7)
         await run.start()
         gateway = gateway_of(run)
-        said = await gateway.call("say", {"text": WORDS}, caller="operator")
+        said = await gateway.call("say", {"text": INPUT}, caller="operator")
         told: list[ToolEvent] = []
 
         async def listen() -> None:
-            async for placed in gateway.events(after=0, call_id=said):
-                told.append(placed.event)
+            async for journalled in gateway.events(after=0, call_id=said):
+                told.append(journalled.event)
 
         listening = asyncio.create_task(listen())
         await asyncio.sleep(20)

@@ -67,6 +67,6 @@ def test_a_supervisor_that_was_stopped_takes_nobody_for_hung(tmp_path: Path) -> 
         assert process.killed
         tasks[0].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await supervisor._spokesman.close()
+        await supervisor._hang_reporter.close()
 
     run_virtual(scenario())

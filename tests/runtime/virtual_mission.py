@@ -21,7 +21,7 @@ from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
 
-WORDS = "look out for a person in a red shirt and follow them"
+INPUT = "look out for a person in a red shirt and follow them"
 PICTURE = {"robot.camera_width": 160, "robot.camera_height": 120}
 
 
@@ -54,7 +54,7 @@ async def mission(seed: int, duration_s: float, settings: Mapping[str, Any] = Ma
     run = InProcessRun(blueprint, RunOptions(bus_url="memq://", seed=seed), attach=[written.attach])
     await run.start()
     assert run.gateway is not None
-    await run.gateway.call("say", {"text": WORDS}, caller="operator")
+    await run.gateway.call("say", {"text": INPUT}, caller="operator")
     await asyncio.sleep(duration_s)
     await run.stop()
     return written

@@ -137,7 +137,7 @@ def test_who_closed_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(inflows, "MAX_CLOSED", 2)
     monkeypatch.setattr(inflows, "MAX_CLAIMED", 1)
     calls = Inflows()
-    made = {name: Inflow(0, closed=False, repair_at=1.0) for name in "abcd"}
+    made = {name: Inflow(0, closed=False, nack_at=1.0) for name in "abcd"}
     assert calls.room_for_claims
     calls.claim("a", made["a"])
     assert (calls.room_for_claims, len(calls), calls.get("a")) == (False, 1, made["a"])
@@ -149,7 +149,7 @@ def test_who_closed_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPat
     calls.keep(made["c"], event(3), 10)
     for name in "ad":
         calls.heard(name, made[name])
-    assert (calls.get("c"), calls.bytes, made["c"].repair_at) == (None, 0, None)
+    assert (calls.get("c"), calls.bytes, made["c"].nack_at) == (None, 0, None)
     for name in "da":
         made[name].closed = True
         calls.heard(name, made[name])

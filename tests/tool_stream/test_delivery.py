@@ -174,7 +174,7 @@ def test_progress_thins_out_and_updates_wait_while_the_receiver_is_behind() -> N
             events = await ends.until_closed("call")
             progress = [event for event in events if event.type == "progress"]
             assert progress[-1].text == "9999"
-            assert sum(event.data.get("stands_for", 1) for event in progress) == 10_000
+            assert sum(event.data.get("coalesced", 1) for event in progress) == 10_000
 
     run_virtual(scenario())
 
@@ -192,7 +192,7 @@ def test_a_close_comes_behind_the_progress_that_was_kept_back() -> None:
             ends.receiver_bus.partitioned = False
             events = await ends.until_closed("call")
             assert [event.text for event in events[-2:]] == ["99", "the end"]
-            assert events[-2].data["stands_for"] == 100 - (len(events) - 3)
+            assert events[-2].data["coalesced"] == 100 - (len(events) - 3)
 
     run_virtual(scenario())
 

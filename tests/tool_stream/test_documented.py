@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from dimos_streams import module
-from dimos_streams.bridge.calls.watchdog import Patience
+from dimos_streams.bridge.calls.watchdog import Timeouts
 from dimos_streams.runtime import neighbours
 from dimos_streams.tool_stream import directory, host, inflow, instances, loss, publisher, receiver, receivers
 from dimos_streams.tool_stream.publisher import PublisherLimits
@@ -15,7 +15,7 @@ _PAGE = Path(__file__).parents[2] / "docs" / "tool-streams.md"
 
 
 def test_timers_and_bounds() -> None:
-    limits, delays = PublisherLimits(), receiver.REPAIR_DELAYS_S
+    limits, delays = PublisherLimits(), receiver.NACK_DELAYS_S
     short = ", ".join(f"{delay * 1000:g}" for delay in delays[:5])
     assert set(delays[5:]) == {delays[-1]}
     expected = {
@@ -37,7 +37,7 @@ def test_timers_and_bounds() -> None:
         "instances.SUPERSEDED_S": f"{instances.SUPERSEDED_S:g} s",
         "module.LOSS_BOUND_S": f"{module.LOSS_BOUND_S:g} s",
         "loss.ENDS_WITHIN_S": f"{loss.ENDS_WITHIN_S:g} s",
-        "Patience.continue_s": f"{Patience().continue_s:g} s",
+        "Patience.continue_s": f"{Timeouts().continue_s:g} s",
         "directory.ALIVE_S": f"{directory.ALIVE_S:g} s without",
     }
     rows = dict(re.findall(r"^\| [^|]+ \| ([^|]+) \| `([^`]+)`[^|]*\|$", _PAGE.read_text(), re.MULTILINE))

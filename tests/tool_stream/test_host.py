@@ -349,7 +349,7 @@ def test_what_is_read_only_begins_no_other_call() -> None:
     run_virtual(scenario())
 
 
-@pytest.mark.parametrize("more", [{"motion": True}, {"uses": {"base"}}, {"reversible": False}, {"undo": "back"}])
+@pytest.mark.parametrize("more", [{"motion": True}, {"resources": {"base"}}, {"reversible": False}, {"undo": "back"}])
 def test_a_skill_that_changes_something_is_not_read_only(more: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=f"read_only with {next(iter(more))}"):
         skill(read_only=True, **more)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.watchdog import Patience
+from dimos_streams.bridge.calls.watchdog import Timeouts
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.messages.codec import channel_name, decode, encode
@@ -52,7 +52,7 @@ class Walker(Module):
         """Drive."""
         return await self._drive(call, seconds)
 
-    @skill(uses={"base"})
+    @skill(resources={"base"})
     async def dance(self, call: Call, seconds: float = 60.0) -> str:
         """Hold the base, and say nothing of motion."""
         return await self._drive(call, seconds)
@@ -320,7 +320,7 @@ def test_that_a_call_is_lost_is_told_again_but_not_for_ever() -> None:
         world.robot.crash()
         await world.closed(call_id)
         await asyncio.sleep(30.0)
-        assert len(told) == Patience().cancels
+        assert len(told) == Timeouts().cancels
         assert 8.0 < told[-1] - told[0] < 10.0
 
     in_world(scenario)

@@ -103,7 +103,7 @@ def test_heartbeats_that_are_lost_come_again_before_a_call_is_given_up() -> None
         async with scene() as world:
             call_id = await world.broker.call("follow", {"description": "ann"}, caller="agent")
             await asyncio.sleep(1)
-            world.places[1].bus.faults = Faults(loss=0.4)
+            world.offsets[1].bus.faults = Faults(loss=0.4)
             await asyncio.sleep(60)
             assert (await world.broker.view(call_id)).state == "open"
 
@@ -118,7 +118,7 @@ def test_a_call_whose_lease_was_given_away_ends() -> None:
             await world.add(Worker(name="other"))
             old = await world.broker.call("follow", {"description": "ann"}, caller="agent")
             await asyncio.sleep(1)
-            held_by = next(place for place in world.places[1:] if runs(place, old))
+            held_by = next(offset for offset in world.offsets[1:] if runs(offset, old))
             await world.kill_bridge()
             held_by.bus.partitioned = True
             await world.start_bridge()
@@ -136,8 +136,8 @@ def test_a_call_whose_lease_was_given_away_ends() -> None:
     run_virtual(scenario())
 
 
-def runs(place: Place, call_id: str) -> bool:
-    return any(isinstance(module, Worker) and call_id in module.running for module in place.modules.values())
+def runs(offset: Place, call_id: str) -> bool:
+    return any(isinstance(module, Worker) and call_id in module.running for module in offset.modules.values())
 
 
 def test_history() -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall, listed, made_close
-from dimos_streams.agent.missions.message_queue import CallNews
+from dimos_streams.agent.missions.message_queue import CallUpdate
 from dimos_streams.agent.missions.mission import Mission, all_ended
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import OnDuplicate
@@ -152,7 +152,7 @@ class CallManager:
         """Its answer is in the record: a restarted agent need not read it again."""
         self._answers.pop(call.call_id, None)
 
-    def unrecorded_place(self) -> int | None:
+    def unrecorded_offset(self) -> int | None:
         """The place of the oldest answer that is not in the record yet."""
         return min(self._answers.values()) if self._answers else None
 
@@ -222,10 +222,10 @@ class CallManager:
         for call in calls:
             call.deliver = to
 
-    async def observe(self, event: ToolEvent, place: int = 0) -> None:
+    async def observe(self, event: ToolEvent, offset: int = 0) -> None:
         """Deal with the next event of this caller's calls; waits where ``deliver`` does."""
         if event.type == "gap":
-            await self._after_gap(event, place)
+            await self._after_gap(event, offset)
             return
         if event.call_id not in self._open and self._starting:
             await self._settled.wait()  # it may be of a call whose id is still on its way to us
@@ -244,11 +244,11 @@ class CallManager:
         if call.silent:
             pass
         elif call.answer is not None and not call.answer.done() and event.type != "progress":
-            self._answers[call.call_id] = place
+            self._answers[call.call_id] = offset
             call.answered = event
             call.answer.set_result(event)
         else:
-            await (call.deliver or self._deliver)(CallNews(event, call.missions, place))
+            await (call.deliver or self._deliver)(CallUpdate(event, call.missions, offset))
         if event.type == "close":
             self._forget(call, event)
 
@@ -298,9 +298,9 @@ class CallManager:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _after_gap(self, gap: ToolEvent, place: int) -> None:
+    async def _after_gap(self, gap: ToolEvent, offset: int) -> None:
         """Tell of the gap; calls whose close fell into it close now, by what the broker knows of them."""
-        await self._deliver(CallNews(gap, place=place))
+        await self._deliver(CallUpdate(gap, offset=offset))
         try:
             if await self.close_lost(unknown_too=False):
                 # A broker that has lost its journal hears of the calls that live from their modules.

@@ -8,20 +8,20 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 
 
 class Inbox:
-    """Reads one caller's events from a place on. ``place`` is the newest that was dealt with."""
+    """Reads one caller's events from a place on. ``offset`` is the newest that was dealt with."""
 
-    def __init__(self, gateway: SkillGateway, caller: str, calls: CallManager, *, place: int) -> None:
-        self.place = place
+    def __init__(self, gateway: SkillGateway, caller: str, calls: CallManager, *, offset: int) -> None:
+        self.offset = offset
         self._gateway = gateway
         self._caller = caller
         self._calls = calls
 
     async def run(self) -> None:
         """Read until cancelled; returns if the gateway ends the stream. Waits while the agent's queue is full."""
-        async with closing(self._gateway.events(after=self.place, caller=self._caller)) as events:
-            async for placed in events:
+        async with closing(self._gateway.events(after=self.offset, caller=self._caller)) as events:
+            async for entry in events:
                 # A gap may lead back to an earlier place: the journal was lost and begins anew.
-                if placed.place <= self.place and placed.event.type != "gap":
+                if entry.offset <= self.offset and entry.event.type != "gap":
                     continue
-                await self._calls.observe(placed.event, placed.place)
-                self.place = placed.place
+                await self._calls.observe(entry.event, entry.offset)
+                self.offset = entry.offset

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from dimos_streams import clock
-from dimos_streams.agent.missions.message_queue import CallNews
+from dimos_streams.agent.missions.message_queue import CallUpdate
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 
-Deliver: TypeAlias = Callable[[CallNews], Awaitable[None]]
+Deliver: TypeAlias = Callable[[CallUpdate], Awaitable[None]]
 
 
 @dataclass(slots=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dimos_streams import clock
-from dimos_streams.agent.context.render import news_head, own_text
+from dimos_streams.agent.context.render import own_text, update_head
 from dimos_streams.agent.context.shortening import expendable, halved, is_final
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
@@ -32,8 +32,8 @@ SILENT = "(nothing to add)"
 LEFT_OUT = "What was said before is left out here."
 """What a model is told, besides its standing orders, of a conversation that was shortened."""
 _ROLES: dict[str, Role] = {
-    EventKind.WORDS: "operator",
-    EventKind.NEWS: "event",
+    EventKind.INPUT: "operator",
+    EventKind.UPDATE: "event",
     EventKind.ANSWER: "assistant",
     EventKind.RESULT: "tool",
     EventKind.NOTE: "note",
@@ -273,7 +273,7 @@ def _message(entry: Entry) -> Message | None:
     if entry.role == "operator":
         return UserMessage(entry.text, task=entry.speaker == "task")
     if entry.role == "event" and entry.event is not None:
-        return UserMessage(entry.text.removeprefix(news_head(entry.event)), entry.event)
+        return UserMessage(entry.text.removeprefix(update_head(entry.event)), entry.event)
     if entry.role == "assistant":
         return AssistantMessage(entry.text or ("" if entry.tool_calls else SILENT), entry.tool_calls)
     if entry.role == "tool":

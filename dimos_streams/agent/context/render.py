@@ -21,14 +21,14 @@ def answer_text(event: ToolEvent) -> str:
     return f"{_with_data(event)}\n(Call {event.call_id} goes on; what follows will be told.)"
 
 
-def news_head(event: ToolEvent) -> str:
+def update_head(event: ToolEvent) -> str:
     """What news begin with, for people; a model is told where a text is from by the block around it."""
     if event.type == "gap":
         return "[gap] "
     return f"[{event.skill}, call {event.call_id}, {event.outcome or event.type}] "
 
 
-def news_body(event: ToolEvent) -> str:
+def update_body(event: ToolEvent) -> str:
     """An event of a call that was answered before."""
     if event.type == "gap":
         return f"Some events are lost: {event.text}"

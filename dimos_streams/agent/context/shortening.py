@@ -25,7 +25,7 @@ def is_final(message: Message | None) -> bool:
     return isinstance(message, AssistantMessage) and not message.tool_calls
 
 
-def are_words(message: Message | None) -> bool:
+def is_input(message: Message | None) -> bool:
     """Whether somebody has ordered something with it."""
     return isinstance(message, UserMessage) and message.event is None
 
@@ -74,13 +74,13 @@ def _kept(messages: Messages, units: Sequence[range]) -> set[int]:
     last = len(units) - 1
     closed = (number for number in range(last - 1, -1, -1) if is_final(messages[units[number].start]))
     newest = range(next(closed, -1) + 1, len(units))
-    return {last, *_newest_words(messages, units), *(n for n in newest if are_words(messages[units[n].start]))}
+    return {last, *_newest_input(messages, units), *(n for n in newest if is_input(messages[units[n].start]))}
 
 
-def _newest_words(messages: Messages, units: Sequence[range]) -> Iterator[int]:
+def _newest_input(messages: Messages, units: Sequence[range]) -> Iterator[int]:
     """The operator's newest words, and the answer that closed them."""
     numbers = range(len(units))
-    words = max((number for number in numbers if are_words(messages[units[number].start])), default=None)
+    words = max((number for number in numbers if is_input(messages[units[number].start])), default=None)
     if words is None:
         return
     yield words

@@ -7,7 +7,7 @@ import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
-from dimos_streams.agent.missions.message_queue import OperatorWords
+from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.policies.gates.base import Emit
 
 _MAX_WORDS = 100
@@ -19,9 +19,9 @@ class Dialogue:
     def __init__(self, emit: Emit, missions: tuple[str, ...]) -> None:
         self._emit = emit
         self._missions = missions
-        self._words: deque[OperatorWords] = deque()
+        self._words: deque[OperatorInput] = deque()
         self._arrived = asyncio.Event()
-        self.heard: list[OperatorWords] = []
+        self.heard: list[OperatorInput] = []
 
     def say(self, text: str) -> None:
         """Tell the operator something."""
@@ -46,7 +46,7 @@ class Dialogue:
         self.say(question)
         return await self.listen(timeout_s)
 
-    def take(self, words: OperatorWords) -> bool:
+    def take(self, words: OperatorInput) -> bool:
         """Hear words; for ``Foreground``. False if too many wait."""
         if len(self._words) >= _MAX_WORDS:
             return False
@@ -56,7 +56,7 @@ class Dialogue:
         self._arrived.set()
         return True
 
-    def unheard(self) -> list[OperatorWords]:
+    def unheard(self) -> list[OperatorInput]:
         """What nobody has listened to."""
         return list(self._words)
 
@@ -71,7 +71,7 @@ class Foreground:
     def __init__(
         self,
         emit: Emit,
-        put_back: Callable[[OperatorWords], None],
+        put_back: Callable[[OperatorInput], None],
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         """``put_back`` gets words that a dialogue left; ``on_change`` hears when one begins or ends."""
@@ -86,7 +86,7 @@ class Foreground:
         """Whether a dialogue is held."""
         return self._current is not None
 
-    def take_words(self, words: OperatorWords) -> bool:
+    def take_input(self, words: OperatorInput) -> bool:
         """Give the operator's words to the dialogue that is held; False if there is none."""
         return self._current is not None and self._current.take(words)
 

@@ -25,7 +25,7 @@ _LOOK_S = 0.5
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
-class Deed:
+class UndoEntry:
     """A call that was begun, with what taking it back needs."""
 
     call_id: str
@@ -58,19 +58,19 @@ class UndoJournal:
     """The newest ``capacity`` calls that have changed the world; made of the agent's events, so it outlives it."""
 
     def __init__(self, capacity: int = 200) -> None:
-        self._deeds: deque[Deed] = deque(maxlen=capacity)
+        self._entries: deque[UndoEntry] = deque(maxlen=capacity)
 
     @property
-    def deeds(self) -> tuple[Deed, ...]:
+    def entries(self) -> tuple[UndoEntry, ...]:
         """Oldest first."""
-        return tuple(self._deeds)
+        return tuple(self._entries)
 
     def apply(self, event: AgentEvent) -> None:
         """Take in what an event says of calls."""
         data = event.data
         if event.kind == EventKind.CALL_OPEN and not data.get("senses"):
-            self._deeds.append(
-                Deed(
+            self._entries.append(
+                UndoEntry(
                     call_id=data["call_id"],
                     skill=data["skill"],
                     arguments=data["arguments"],
@@ -81,27 +81,27 @@ class UndoJournal:
             )
         elif event.kind == EventKind.UNDO and data.get("phase") == "end":
             self._remove(data["call_id"])
-        elif event.kind in (EventKind.NEWS, EventKind.RESULT):
+        elif event.kind in (EventKind.UPDATE, EventKind.RESULT):
             self._take_result(data.get("event"))
 
-    def newest(self, count: int | None, missions: Iterable[str] | None = None) -> list[Deed]:
+    def newest(self, count: int | None, missions: Iterable[str] | None = None) -> list[UndoEntry]:
         """The newest ``count``, or all; of some missions only, where they are given. Newest first."""
         wanted = None if missions is None else set(missions)
-        found = [deed for deed in reversed(self._deeds) if wanted is None or wanted & set(deed.missions)]
+        found = [entry for entry in reversed(self._entries) if wanted is None or wanted & set(entry.missions)]
         return found[:count]
 
     def _take_result(self, event: Mapping[str, Any] | None) -> None:
         if not event or event.get("type") != "close":
             return
-        for deed in reversed(self._deeds):
-            if deed.call_id == event["call_id"]:
-                deed.result = event["data"].get("result")
+        for entry in reversed(self._entries):
+            if entry.call_id == event["call_id"]:
+                entry.result = event["data"].get("result")
                 return
 
     def _remove(self, call_id: str) -> None:
-        for deed in self._deeds:
-            if deed.call_id == call_id:
-                self._deeds.remove(deed)
+        for entry in self._entries:
+            if entry.call_id == call_id:
+                self._entries.remove(entry)
                 return
 
 
@@ -115,7 +115,7 @@ class Undoing:
         *,
         settle_s: float,
         timeout_s: float,
-        held: Callable[[Deed], bool] = lambda deed: False,
+        held: Callable[[UndoEntry], bool] = lambda entry: False,
     ) -> None:
         """``settle_s`` is for a call that still runs, ``timeout_s`` for each call that takes one back.
 
@@ -131,56 +131,56 @@ class Undoing:
         self.done: list[Undone] = []
         """So far."""
 
-    async def end(self, deeds: Iterable[Deed]) -> None:
+    async def end(self, entries: Iterable[UndoEntry]) -> None:
         """End those calls that still run, all at once: before the first of them is taken back."""
-        wanted = {deed.call_id for deed in deeds}
+        wanted = {entry.call_id for entry in entries}
         ending = [call for call in self._calls.open if call.call_id in wanted]
         left = await self._calls.end(ending, "it is undone", bound_s=self._settle_s)
         self._running = frozenset(call.call_id for call in left)
 
-    async def undo(self, deeds: Iterable[Deed], skills: Mapping[str, OfferedSkill]) -> None:
+    async def undo(self, entries: Iterable[UndoEntry], skills: Mapping[str, OfferedSkill]) -> None:
         """Take calls back in the order given, after ``end``. ``skills`` are those offered now."""
-        for deed in deeds:
-            self._emit(EventKind.UNDO, deed.missions, phase="start", call_id=deed.call_id, skill=deed.skill)
-            how, text = await self._undo_one(deed, skills)
+        for entry in entries:
+            self._emit(EventKind.UNDO, entry.missions, phase="start", call_id=entry.call_id, skill=entry.skill)
+            how, text = await self._undo_one(entry, skills)
             self._emit(
                 EventKind.UNDO,
-                deed.missions,
+                entry.missions,
                 phase="end",
-                call_id=deed.call_id,
-                skill=deed.skill,
-                arguments=dict(deed.arguments),
+                call_id=entry.call_id,
+                skill=entry.skill,
+                arguments=dict(entry.arguments),
                 how=how,
                 text=text,
             )
             self.done.append(
-                Undone(call_id=deed.call_id, skill=deed.skill, arguments=dict(deed.arguments), how=how, text=text)
+                Undone(call_id=entry.call_id, skill=entry.skill, arguments=dict(entry.arguments), how=how, text=text)
             )
 
     async def _undo_one(
-        self, deed: Deed, skills: Mapping[str, OfferedSkill]
+        self, entry: UndoEntry, skills: Mapping[str, OfferedSkill]
     ) -> tuple[Literal["undone", "failed", "impossible"], str]:
-        if deed.call_id in self._running:
+        if entry.call_id in self._running:
             return "failed", "it still runs"
-        if not deed.reversible:
+        if not entry.reversible:
             return "impossible", "what it did can't be taken back"
-        if not deed.undo:
+        if not entry.undo:
             return "impossible", "it declares no undo"
-        arguments = {"arguments": dict(deed.arguments), "result": deed.result}
-        offered = skills.get(deed.undo)
-        if self._held(deed):
+        arguments = {"arguments": dict(entry.arguments), "result": entry.result}
+        offered = skills.get(entry.undo)
+        if self._held(entry):
             return "failed", "it needs motion, and the robot is held still"
         if offered is not None and "call_id" in offered.parameters.get("properties", {}):
-            arguments["call_id"] = deed.call_id
+            arguments["call_id"] = entry.call_id
         try:
-            call = await self._calls.start(deed.undo, arguments, silent=True)
+            call = await self._calls.start(entry.undo, arguments, silent=True)
         except SkillError as error:
             return "failed", str(error)
-        return await self._ended(call, deed)
+        return await self._ended(call, entry)
 
-    async def _ended(self, call: OpenCall, deed: Deed) -> tuple[Literal["undone", "failed"], str]:
+    async def _ended(self, call: OpenCall, entry: UndoEntry) -> tuple[Literal["undone", "failed"], str]:
         try:
-            await self._closed(call, deed)
+            await self._closed(call, entry)
         except TimeoutError:
             await self._calls.end([call], "undoing took too long", bound_s=self._settle_s)
             return "failed", f"{call.skill} took longer than {self._timeout_s:g} s"
@@ -192,13 +192,13 @@ class Undoing:
             return "failed", close.text if close else "it vanished"
         return "undone", close.text
 
-    async def _closed(self, call: OpenCall, deed: Deed) -> None:
+    async def _closed(self, call: OpenCall, entry: UndoEntry) -> None:
         """Wait for its close. Raises ``TimeoutError``."""
         rest_s = self._timeout_s
         while not call.closed.is_set():
             if rest_s <= 0:
                 raise TimeoutError
-            began, held = clock.monotonic(), self._held(deed)
+            began, held = clock.monotonic(), self._held(entry)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(rest_s, _LOOK_S)):
                     await call.closed.wait()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from dimos_streams.agent.context.render import failed, news_body, news_head
+from dimos_streams.agent.context.render import failed, update_body, update_head
 from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.missions.message_queue import CallNews, Notice, OperatorWords, QueueItem
+from dimos_streams.agent.missions.message_queue import CallUpdate, Notice, OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission, ids, note_failure
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.tool_stream.event import Outcome
@@ -27,32 +27,32 @@ class Intake:
         self._agent = agent
         self._unrecorded: deque[QueueItem] = deque()
 
-    def oldest_place(self) -> int | None:
+    def oldest_offset(self) -> int | None:
         """The place of the oldest message that was taken and is not in the record yet."""
         if not self._unrecorded:
             return None
-        places = (item.place for item in self._unrecorded if isinstance(item, CallNews))
-        return min((place for place in places if place), default=None)
+        offsets = (item.offset for item in self._unrecorded if isinstance(item, CallUpdate))
+        return min((offset for offset in offsets if offset), default=None)
 
     def record(self, items: Sequence[QueueItem]) -> None:
         """Record messages. Progress goes into the conversation only: nothing but the newest of it matters."""
         self._unrecorded.extend(items)
         while self._unrecorded:
             item = self._unrecorded[0]
-            if isinstance(item, OperatorWords) and item.withdrawn:
+            if isinstance(item, OperatorInput) and item.withdrawn:
                 self._note_withdrawn(item)
-            elif isinstance(item, OperatorWords):
+            elif isinstance(item, OperatorInput):
                 whose = {} if item.speaker == "operator" else {"speaker": item.speaker}
-                self._parts.events.emit(EventKind.WORDS, ids(item.missions), text=item.text, **whose)
+                self._parts.events.emit(EventKind.INPUT, ids(item.missions), text=item.text, **whose)
             elif isinstance(item, Notice):
                 self._record_notice(item)
             elif item.event.type == "progress":
                 self._record_progress(item)
             else:
-                self._record_news(item)
+                self._record_update(item)
             self._unrecorded.popleft()
 
-    def _note_withdrawn(self, words: OperatorWords) -> None:
+    def _note_withdrawn(self, words: OperatorInput) -> None:
         """For people only: a model would carry out what it finds unanswered, whoever speaks to it next."""
         text = f"not heard any more ({words.missions[0].ended}): {words.text}"
         self._parts.events.emit(EventKind.NOTE, ids(words.missions), text=text)
@@ -60,9 +60,9 @@ class Intake:
     def _record_notice(self, item: Notice) -> None:
         if not item.text:
             return
-        self._parts.events.emit(EventKind.NEWS, ids(item.missions), text=item.text, skill="agent")
+        self._parts.events.emit(EventKind.UPDATE, ids(item.missions), text=item.text, skill="agent")
 
-    def _record_progress(self, item: CallNews) -> None:
+    def _record_progress(self, item: CallUpdate) -> None:
         event = item.event
         self._parts.conversation.add(
             "progress",
@@ -73,15 +73,15 @@ class Intake:
             missions=frozenset(ids(item.missions)),
         )
 
-    def _record_news(self, item: CallNews) -> None:
-        event, body = item.event, news_body(item.event)
+    def _record_update(self, item: CallUpdate) -> None:
+        event, body = item.event, update_body(item.event)
         if failed(event) and event.outcome is not Outcome.CANCELLED:
             note_failure(item.missions, event.skill, event.text)
         body = self._parts.results.shorten(body, skill=event.skill, call_id=event.call_id, is_error=failed(event))
         self._parts.events.emit(
-            EventKind.NEWS,
+            EventKind.UPDATE,
             ids(item.missions),
-            text=f"{news_head(event)}{body}",
+            text=f"{update_head(event)}{body}",
             skill=event.skill,
             call_id=event.call_id,
             event=event.to_dict(),

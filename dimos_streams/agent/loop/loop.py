@@ -13,12 +13,12 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.agent.calls.open_call import OpenCall, listed
 from dimos_streams.agent.control.commands import Abort, AbortReport, Undo
-from dimos_streams.agent.control.undo import Deed, Undoing, UndoJournal, Undone
+from dimos_streams.agent.control.undo import UndoEntry, Undoing, UndoJournal, Undone
 from dimos_streams.agent.loop.intake import Intake
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.loop.turn import INTERRUPTED, Ending, Turn
-from dimos_streams.agent.missions.message_queue import CallNews, OperatorWords, QueueItem
+from dimos_streams.agent.missions.message_queue import CallUpdate, OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids, with_parents
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError
@@ -103,11 +103,11 @@ class AgentLoop:
             self._turn.stale = True
         self.wake()
 
-    def unrecorded_place(self) -> int | None:
+    def unrecorded_offset(self) -> int | None:
         """The place of the oldest event that is dealt with, and not in the record yet."""
         parts = self.parts
-        places = (self._intake.oldest_place(), parts.queue.oldest_place(), parts.calls.unrecorded_place())
-        return min((place for place in places if place is not None), default=None)
+        offsets = (self._intake.oldest_offset(), parts.queue.oldest_offset(), parts.calls.unrecorded_offset())
+        return min((offset for offset in offsets if offset is not None), default=None)
 
     async def run(self) -> None:
         """Until cancelled. Runs once."""
@@ -171,8 +171,8 @@ class AgentLoop:
         self._check_open()
         if self.state is not LoopState.IDLE or self._commands:
             raise SkillError(f"the agent is {self.state.value}: abort first, or let it finish")
-        deeds = self._journal.newest(count)
-        if self.parts.control.paused and self._needs_motion(deeds) and (others := self._others(deeds)):
+        entries = self._journal.newest(count)
+        if self.parts.control.paused and self._needs_motion(entries) and (others := self._others(entries)):
             raise SkillError(
                 "the agent is paused: the robot has to move to go back, and then"
                 f" {listed(others)} would go on as well; `resume` first, or end all with `abort`"
@@ -187,7 +187,7 @@ class AgentLoop:
         missions = tuple({mission.id: mission for item in items for mission in item.missions}.values())
         heard = {item.missions[0] for item in items if _is_new(item)}
         wants_turn = any(item.wants_turn for item in items)
-        if any(isinstance(item, OperatorWords) and item.speaker == "operator" for item in items):
+        if any(isinstance(item, OperatorInput) and item.speaker == "operator" for item in items):
             for mission in with_parents(missions):
                 mission.guard = None
         try:
@@ -283,10 +283,10 @@ class AgentLoop:
         return await self._undo(self._journal.newest(None, ids(abort.missions)))
 
     @contextlib.contextmanager
-    def _pause_interrupted(self, deeds: Sequence[Deed]) -> Iterator[None]:
+    def _pause_interrupted(self, entries: Sequence[UndoEntry]) -> Iterator[None]:
         """A robot that is held can't go back. Not where anything else would go on with it."""
         control = self.parts.control
-        interrupts = control.paused and self._needs_motion(deeds) and not self._others(deeds)
+        interrupts = control.paused and self._needs_motion(entries) and not self._others(entries)
         if interrupts:
             control.resume()
         try:
@@ -295,15 +295,15 @@ class AgentLoop:
             if interrupts:
                 control.pause("as before calls were taken back")
 
-    def _needs_motion(self, deeds: Iterable[Deed]) -> bool:
+    def _needs_motion(self, entries: Iterable[UndoEntry]) -> bool:
         """Whether one of them moved the robot, or what takes it back does."""
         offers = self.parts.offers
-        undoable = [deed for deed in deeds if deed.reversible and deed.undo in offers.all]
-        return any(offers.may_move(name) for deed in undoable for name in (deed.skill, deed.undo))
+        undoable = [entry for entry in entries if entry.reversible and entry.undo in offers.all]
+        return any(offers.may_move(name) for entry in undoable for name in (entry.skill, entry.undo))
 
-    def _others(self, deeds: Iterable[Deed]) -> list[OpenCall]:
+    def _others(self, entries: Iterable[UndoEntry]) -> list[OpenCall]:
         """Calls besides these that may run."""
-        calls, own = self.parts.calls, {deed.call_id for deed in deeds}
+        calls, own = self.parts.calls, {entry.call_id for entry in entries}
         return [call for call in (*calls.open, *calls.given_up) if call.call_id not in own or call in calls.given_up]
 
     async def _settle(self, abort: Abort) -> None:
@@ -340,7 +340,7 @@ class AgentLoop:
         if self.parts.conversation.awaits_answer:
             self.parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
 
-    async def _undo(self, deeds: Sequence[Deed]) -> list[Undone]:
+    async def _undo(self, entries: Sequence[UndoEntry]) -> list[Undone]:
         """Take calls back; what could be done when that was aborted."""
         self.machine.go(LoopState.UNDOING)
         await self.parts.offers.refresh(at_once=True)
@@ -350,9 +350,9 @@ class AgentLoop:
             self.parts.events.emit,
             settle_s=settings.abort_bound_s,
             timeout_s=settings.undo_timeout_s,
-            held=lambda deed: control.paused and self._needs_motion([deed]),
+            held=lambda entry: control.paused and self._needs_motion([entry]),
         )
-        self._undoing = asyncio.get_running_loop().create_task(self._take_back(work, deeds))
+        self._undoing = asyncio.get_running_loop().create_task(self._take_back(work, entries))
         try:
             await asyncio.wait([self._undoing])
         finally:
@@ -360,10 +360,10 @@ class AgentLoop:
             self._undoing = None
         return work.done
 
-    async def _take_back(self, work: Undoing, deeds: Sequence[Deed]) -> None:
-        await work.end(deeds)
-        with self._pause_interrupted(deeds):
-            await work.undo(deeds, self.parts.offers.all)
+    async def _take_back(self, work: Undoing, entries: Sequence[UndoEntry]) -> None:
+        await work.end(entries)
+        with self._pause_interrupted(entries):
+            await work.undo(entries, self.parts.offers.all)
 
     def _check_open(self) -> None:
         if self.state is LoopState.CLOSED:
@@ -386,18 +386,18 @@ def _release(items: Sequence[QueueItem]) -> None:
 def _is_of(item: QueueItem, abort: Abort) -> bool:
     """Whether an item is done with when all is aborted; not what was said since."""
     if not item.missions:
-        return isinstance(item, CallNews)
+        return isinstance(item, CallUpdate)
     return all(mission in abort.missions for mission in item.missions)
 
 
 def _is_new(item: QueueItem) -> bool:
     """Whether an item has somebody's words that the model will hear."""
-    return isinstance(item, OperatorWords) and bool(item.missions) and not item.withdrawn
+    return isinstance(item, OperatorInput) and bool(item.missions) and not item.withdrawn
 
 
 def _is_left(item: QueueItem) -> bool:
     """Whether an item is only for the record, because its missions were ended: no pause keeps it waiting."""
-    return all_ended(item.missions) or (isinstance(item, OperatorWords) and item.withdrawn)
+    return all_ended(item.missions) or (isinstance(item, OperatorInput) and item.withdrawn)
 
 
 async def first_of(task: asyncio.Future[Any], event: asyncio.Event) -> None:

@@ -162,7 +162,7 @@ class Reviews:
             arguments=dict(verdict.arguments),
             undo=skill.undo,
             reversible=skill.reversible,
-            senses=skill.parallel_safe,
+            senses=skill.concurrent,
         )
         self._calls.limit(call, parts.settings.call_timeout_s)
         if verdict.note:

@@ -10,7 +10,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def groups(calls: Iterable[T], parallel_safe: Callable[[T], bool]) -> list[list[T]]:
+def groups(calls: Iterable[T], concurrent: Callable[[T], bool]) -> list[list[T]]:
     """Neighbours that may run at once, together; every other call alone; all in the order of the calls.
 
     So a sensing call never overtakes a motion that was asked for before it.
@@ -18,7 +18,7 @@ def groups(calls: Iterable[T], parallel_safe: Callable[[T], bool]) -> list[list[
     found: list[list[T]] = []
     joining = False
     for call in calls:
-        safe = parallel_safe(call)
+        safe = concurrent(call)
         if safe and joining:
             found[-1].append(call)
         else:

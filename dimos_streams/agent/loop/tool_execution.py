@@ -66,7 +66,7 @@ class Execution:
 
     async def run(self) -> list[CallResult]:
         """Run them; results in the order of the calls."""
-        runs = groups(self._calls, self._parallel_safe)
+        runs = groups(self._calls, self._concurrent)
         return await run_in_order(runs, self._run_one, self._record, cap=self._parts.settings.parallel_calls)
 
     def settle(self, why: str) -> None:
@@ -81,12 +81,12 @@ class Execution:
                 result = CallResult(f"call {call.call_id} was running: {why}", is_error=True, call=call)
             self._record(assembled, result)
 
-    def _parallel_safe(self, assembled: AssembledCall) -> bool:
+    def _concurrent(self, assembled: AssembledCall) -> bool:
         name = assembled.call.name
         if name in self._parts.tools:
-            return self._parts.tools.parallel_safe(name)
+            return self._parts.tools.concurrent(name)
         skill = self._parts.offers.offered.get(name)
-        return skill is not None and skill.parallel_safe
+        return skill is not None and skill.concurrent
 
     def _record(self, assembled: AssembledCall, result: CallResult) -> None:
         name, call_id = assembled.call.name, result.call.call_id if result.call else ""
@@ -219,7 +219,7 @@ class Execution:
             arguments=dict(allowed.arguments),
             undo=skill.undo,
             reversible=skill.reversible,
-            senses=skill.parallel_safe,
+            senses=skill.concurrent,
         )
         return call
 

@@ -295,7 +295,7 @@ class Turn:
         self._execution = None
         self._note_executed(answer, results)
         if hint:
-            self.emit(EventKind.NEWS, text=hint, skill="agent")
+            self.emit(EventKind.UPDATE, text=hint, skill="agent")
         return self._too_many_errors(results) or self._must_stop()
 
     def _look_for_repetition(self, answer: Answer) -> Ending | str:

@@ -15,7 +15,7 @@ from dimos_streams.tool_stream.event import ToolEvent
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorWords:
+class OperatorInput:
     """What an operator said, or an agent that delegates."""
 
     text: str
@@ -38,12 +38,12 @@ class OperatorWords:
 
 
 @dataclass(frozen=True, slots=True)
-class CallNews:
+class CallUpdate:
     """An event of a call that has been answered already, or of one that somebody else began for the agent."""
 
     event: ToolEvent
     missions: tuple[Mission, ...] = ()
-    place: int = 0
+    offset: int = 0
     """In the journal; 0 for an event that is not from there."""
 
     @property
@@ -61,7 +61,7 @@ class Notice:
     wants_turn: bool = True
 
 
-QueueItem: TypeAlias = OperatorWords | CallNews | Notice
+QueueItem: TypeAlias = OperatorInput | CallUpdate | Notice
 
 
 class QueueStatistics(NamedTuple):
@@ -125,7 +125,7 @@ class MessageQueue:
 
     def take_nowait(self) -> list[QueueItem]:
         """All that waits, in order; perhaps nothing. Words that can't wait come alone."""
-        if urgent := self.take_where(lambda item: isinstance(item, OperatorWords) and item.now):
+        if urgent := self.take_where(lambda item: isinstance(item, OperatorInput) and item.now):
             return urgent
         items = list(self._items.values())
         self._items.clear()
@@ -139,18 +139,18 @@ class MessageQueue:
         chosen = {number: item for number, item in self._items.items() if condition(item)}
         for number, item in chosen.items():
             del self._items[number]
-            if isinstance(item, CallNews) and self._progress.get(item.event.call_id) == number:
+            if isinstance(item, CallUpdate) and self._progress.get(item.event.call_id) == number:
                 del self._progress[item.event.call_id]
         self._taken += len(chosen)
         self._room.set()
         return list(chosen.values())
 
-    def oldest_place(self) -> int | None:
+    def oldest_offset(self) -> int | None:
         """The place of the oldest news that waits."""
         if not self._items:
             return None
-        places = (item.place for item in self._items.values() if isinstance(item, CallNews))
-        return next((place for place in places if place), None)
+        offsets = (item.offset for item in self._items.values() if isinstance(item, CallUpdate))
+        return next((offset for offset in offsets if offset), None)
 
     def statistics(self) -> QueueStatistics:
         """What goes on."""
@@ -159,13 +159,13 @@ class MessageQueue:
     def _append(self, item: QueueItem) -> None:
         number = next(self._numbers)
         self._items[number] = item
-        if isinstance(item, CallNews) and item.event.type == "progress":
+        if isinstance(item, CallUpdate) and item.event.type == "progress":
             self._progress[item.event.call_id] = number
         self._arrived.set()
         self.on_arrival()
 
     def _drop_stale_progress(self, item: QueueItem) -> None:
-        if not isinstance(item, CallNews) or item.event.type != "progress":
+        if not isinstance(item, CallUpdate) or item.event.type != "progress":
             return
         stale = self._progress.pop(item.event.call_id, None)
         if stale is None:

@@ -23,8 +23,8 @@ class EventKind(enum.StrEnum):
     """The loop's kinds of events; ``docs/agent-loop.md`` says what is in them. Policies have their own."""
 
     MISSION_START = "mission_start"
-    WORDS = "words"
-    NEWS = "news"
+    INPUT = "input"
+    UPDATE = "update"
     ITERATION_START = "iteration_start"
     CONTENT = "content"
     CALL_START = "call_start"

@@ -37,7 +37,7 @@ _logger = logging.getLogger(__name__)
 class RecordLine:
     """One line."""
 
-    place: int
+    offset: int
     event: AgentEvent
 
 
@@ -69,12 +69,12 @@ class MissionRecord:
     """
 
     def __init__(
-        self, directory: Path | None, agent: str, *, place: Callable[[], int] = lambda: 0, kept: int = 1000
+        self, directory: Path | None, agent: str, *, offset: Callable[[], int] = lambda: 0, kept: int = 1000
     ) -> None:
-        """``place`` says up to which place of the journal everything is recorded; ``kept`` missions stay on disk."""
+        """``offset`` says up to which place of the journal everything is recorded; ``kept`` missions stay on disk."""
         self._directory = directory
         self._agent = agent
-        self._place = place
+        self._offset = offset
         self._kept = kept
         self._files: OrderedDict[str, IO[bytes]] = OrderedDict()
         self._owed: OrderedDict[str, bytes] = OrderedDict()
@@ -102,7 +102,7 @@ class MissionRecord:
         """Append an event to the files that it belongs to."""
         if self._directory is None:
             return
-        line = b'{"place":%d,"event":%s}\n' % (self._place(), event.model_dump_json().encode())
+        line = b'{"offset":%d,"event":%s}\n' % (self._offset(), event.model_dump_json().encode())
         for mission in event.missions or (_GENERAL,):
             written = self._append(mission, line)
             if event.kind == EventKind.DONE:
@@ -229,7 +229,7 @@ def read_lines(path: Path) -> Iterator[RecordLine]:
             continue
         try:
             fields = parse_json(text)
-            yield RecordLine(place=int(fields["place"]), event=AgentEvent.model_validate(fields["event"]))
+            yield RecordLine(offset=int(fields["offset"]), event=AgentEvent.model_validate(fields["event"]))
         except (ValueError, KeyError, TypeError, ValidationError) as error:
             _logger.warning("%s: line %d is damaged and skipped: %s", path, number, str(error)[:200])
 

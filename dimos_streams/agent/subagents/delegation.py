@@ -14,7 +14,7 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.limits import check_depth
-from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorWords
+from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.policies.gates.base import ToolAnswer, ToolRequest
@@ -68,7 +68,7 @@ class Delegation:
         self._numbers = itertools.count(1)
         self._working: list[SubMission] = []
 
-    def hear(self, words: OperatorWords) -> bool:
+    def hear(self, words: OperatorInput) -> bool:
         """Give the operator's words to the innermost sub-agent at work; False if there is none."""
         if self._working:
             self._working[-1].hear(words)
@@ -92,12 +92,12 @@ class Delegation:
             if work.loop is not None:
                 work.loop.wake()
 
-    def unrecorded_place(self) -> int | None:
+    def unrecorded_offset(self) -> int | None:
         """See ``ChildLoop``; of all that are at work."""
         if not self._working:
             return None
-        places = [work.loop.unrecorded_place() for work in self._working if work.loop is not None]
-        return min((place for place in places if place is not None), default=None)
+        offsets = [work.loop.unrecorded_offset() for work in self._working if work.loop is not None]
+        return min((offset for offset in offsets if offset is not None), default=None)
 
     def tools(self, parts: Callable[[], LoopParts]) -> list[LocalTool]:
         """``delegate`` for the loop with these parts; nothing where there are no sub-agents."""
@@ -186,7 +186,7 @@ class Delegation:
     async def _work(self, work: SubMission, task: str) -> None:
         assert work.loop is not None
         self._working.append(work)
-        work.parts.queue.put_nowait(OperatorWords(task, (work.mission,), speaker="task"))
+        work.parts.queue.put_nowait(OperatorInput(task, (work.mission,), speaker="task"))
         loop = asyncio.get_running_loop().create_task(work.loop.run(), name=f"sub-mission {work.mission.id}")
         over = asyncio.ensure_future(work.over.wait())
         try:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.missions.message_queue import CallNews, OperatorWords
+from dimos_streams.agent.missions.message_queue import CallUpdate, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.base import CallRequest, Refuse, Reviewer, Verdict
@@ -46,7 +46,7 @@ class ChildLoop(Protocol):
     def cut(self) -> None:
         """End the present turn, for words that can't wait."""
 
-    def unrecorded_place(self) -> int | None:
+    def unrecorded_offset(self) -> int | None:
         """The place of the oldest event that is dealt with, and not in the record yet."""
 
 
@@ -117,17 +117,17 @@ class SubMission:
     """Calls that went on when they were given back."""
     closed: bool = False
 
-    async def deliver(self, news: CallNews) -> None:
+    async def deliver(self, update: CallUpdate) -> None:
         """The news of its calls; once it is closed they are its parent's."""
         if self.closed:
-            news = replace(news, missions=self._without_this(news.missions))
-            await (self.parent.deliver or self.parent.queue.put)(news)
+            update = replace(update, missions=self._without_this(update.missions))
+            await (self.parent.deliver or self.parent.queue.put)(update)
             return
-        await self.parts.queue.put(news)
+        await self.parts.queue.put(update)
         if self.closed:
             self._leave_unread()
 
-    def hear(self, words: OperatorWords) -> None:
+    def hear(self, words: OperatorInput) -> None:
         """The operator's words are for who works; they belong to the sub-mission, too."""
         if words.now and self.loop is not None:
             self.loop.cut()
@@ -157,7 +157,7 @@ class SubMission:
 
     def _leave_unread(self) -> None:
         for item in self.parts.queue.take_nowait():
-            if isinstance(item, CallNews) or item.missions != (self.mission,):
+            if isinstance(item, CallUpdate) or item.missions != (self.mission,):
                 self.parent.queue.put_nowait(replace(item, missions=self._without_this(item.missions)))
             for mission in item.missions:
                 mission.release()

@@ -36,7 +36,7 @@ class LocalTool:
     run: Run
     offered: Callable[[], bool] = lambda: True
     """Whether the model sees it now; called anyhow it works all the same."""
-    parallel_safe: bool = False
+    concurrent: bool = False
     polling: bool = False
 
     def schema(self) -> ToolSchema:
@@ -76,9 +76,9 @@ class LocalTools:
         """See ``Tools``."""
         return tuple(self._schemas[name] for name, tool in self._tools.items() if tool.offered())
 
-    def parallel_safe(self, name: str) -> bool:
+    def concurrent(self, name: str) -> bool:
         """See ``Tools``."""
-        return self._tools[name].parallel_safe
+        return self._tools[name].concurrent
 
     def polling(self) -> frozenset[str]:
         """See ``Tools``."""

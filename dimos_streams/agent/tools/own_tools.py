@@ -69,7 +69,7 @@ def call_tools(calls: Callable[[], Iterable[OpenCall]], cancel: Cancel, *, alway
             arguments=NoArguments,
             run=list_calls,
             offered=offered,
-            parallel_safe=True,
+            concurrent=True,
             polling=True,
         ),
         LocalTool(
@@ -107,7 +107,7 @@ def read_result_tool(store: ResultStore) -> LocalTool:
         description="Read a part of a result that was shown to you shortened, or not any more.",
         arguments=Part,
         run=read,
-        parallel_safe=True,
+        concurrent=True,
         polling=True,
     )
 
@@ -186,7 +186,7 @@ def plan_tools(plans: PlanBook, *, offered: Callable[[], bool] = lambda: True) -
             arguments=PlanId,
             run=check,
             offered=offered,
-            parallel_safe=True,
+            concurrent=True,
             polling=True,
         ),
     ]

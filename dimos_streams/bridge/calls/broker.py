@@ -17,7 +17,7 @@ from dimos_streams.bridge.calls.bus_requests import SkillRequests
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
 from dimos_streams.bridge.calls.reviews import Reviews
-from dimos_streams.bridge.calls.watchdog import Patience, Tending
+from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bus import Bus
@@ -27,7 +27,7 @@ from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.text import repaired
 from dimos_streams.tool_stream.directory import ModuleDirectory, ModuleView
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, is_name, json_text
-from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
+from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
 from dimos_streams.tool_stream.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.schemas import check_arguments
 
@@ -65,20 +65,20 @@ class Broker:
         *,
         random: random.Random,
         name: str = "bridge",
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
     ) -> None:
         """``random`` makes the ids of calls; ``journal`` must be open."""
-        self.patience = patience or Patience()
+        self.timeouts = timeouts or Timeouts()
         self.bus = bus
         self.ledger = Ledger(journal, hub)
         self.receiver = ToolStreamReceiver(bus, self.ledger.take, resume=self.ledger.resume, name=name)
         self.directory = ModuleDirectory(bus)
         self.directory.listen(self._on_status)
-        self._tending = Tending(bus, self.ledger, self.directory, self.receiver.finish, self.patience)
+        self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver.finish, self.timeouts)
         self._authority = Authority(self.directory, self.ledger.calls)
-        self._reviews = Reviews(self._authority, self.ledger, self._tending, self._new_id)
+        self._reviews = Reviews(self._authority, self.ledger, self._watchdog, self._new_id)
         self._requests = SkillRequests(
-            bus, self.ledger, self._tending, self._authority, self.receiver.finish, self._admit
+            bus, self.ledger, self._watchdog, self._authority, self.receiver.finish, self._admit
         )
         self._random = random
         self._keys: OrderedDict[tuple[str, str], _Keyed] = OrderedDict()
@@ -93,11 +93,11 @@ class Broker:
         self.receiver.start()
         self.directory.start()
         self._requests.start()
-        self._tending.start(all_known=all_known)
+        self._watchdog.start(all_known=all_known)
 
     async def stop(self) -> None:
         """Leave the bus; what has come in is entered first. Open calls run on. Twice is fine."""
-        await self._tending.stop()
+        await self._watchdog.stop()
         await self._requests.stop()
         self.directory.stop()
         self.receiver.stop()
@@ -169,7 +169,7 @@ class Broker:
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""
-        self._tending.cancel(self._known(call_id), reason)
+        self._watchdog.cancel(self._known(call_id), reason)
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""
@@ -189,18 +189,18 @@ class Broker:
             return False
         return True
 
-    async def place(self) -> int:
+    async def offset(self) -> int:
         """See ``SkillGateway``."""
-        return self.ledger.hub.last_place
+        return self.ledger.hub.last_offset
 
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
-    ) -> AsyncIterator[PlacedEvent]:
+    ) -> AsyncIterator[JournalEntry]:
         """See ``SkillGateway``. Ends when the hub is closed."""
         with contextlib.closing(self.ledger.hub.reader(after=after, caller=caller, call_id=call_id)) as reader:
             while page := await reader.page():
                 for entry in page:
-                    yield entry.placed
+                    yield entry.journalled
 
     async def _admit(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
         """Check a call, wait for what it needs as far as allowed, and begin it. Raises ``SkillError`` if it can't.
@@ -226,7 +226,7 @@ class Broker:
         call.requested_utime = clock.utime()
         call.since = clock.monotonic()
         self.ledger.begin(call)
-        self._tending.request(call)
+        self._watchdog.request(call)
 
     def _check_form(self, call: CallState) -> SkillInfo:
         """Find the skill, whether it may be called, and with these arguments; sets the module and what it uses."""
@@ -243,21 +243,21 @@ class Broker:
             raise SkillUnavailableError(
                 f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}"
             )
-        call.module, call.uses, call.on_loss = module.name, info.uses, call.wish or info.on_loss
+        call.module, call.resources, call.on_loss = module.name, info.resources, call.wish or info.on_loss
         return info
 
     async def _make_way(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
         """Wait until no duplicate and no lease is in the way; then nothing else has run in between."""
-        await self._tending.until_all_are_known()
+        await self._watchdog.until_all_are_known()
         deadline = clock.monotonic() + lease_wait_s
         while True:
             info = self._check_form(call)
-            twins = [other for other in self.ledger.calls.open if _are_twins(info, other, call)]
+            duplicates = [other for other in self.ledger.calls.open if _are_duplicates(info, other, call)]
             policy = on_duplicate or info.on_duplicate
-            if twins and policy != "allow":
-                await self._replace(twins, call, policy, protected=info.protected)
+            if duplicates and policy != "allow":
+                await self._replace(duplicates, call, policy, protected=info.protected)
                 continue
-            conflicts = self.ledger.leases.conflicts(call.uses)
+            conflicts = self.ledger.leases.conflicts(call.resources)
             if not conflicts:
                 return
             resource, holder = next(iter(conflicts.items()))
@@ -265,27 +265,26 @@ class Broker:
                 raise CallRejectedError(self._busy(call, resource, holder), holder=holder)
 
     async def _replace(
-        self, twins: list[CallState], call: CallState, policy: OnDuplicate, *, protected: bool
+        self, duplicates: list[CallState], call: CallState, policy: OnDuplicate, *, protected: bool
     ) -> None:
-        twin = twins[0]
-        running = f"{call.skill!r} runs already as call {twin.call_id!r} of {twin.caller!r}"
+        duplicate = duplicates[0]
+        running = f"{call.skill!r} runs already as call {duplicate.call_id!r} of {duplicate.caller!r}"
         if policy == "reject":
-            raise CallRejectedError(running, holder=twin.call_id)
+            raise CallRejectedError(running, holder=duplicate.call_id)
         if policy == "confirm":
-            text = (
-                f"{running} ({twin.text or 'not begun yet'}). Repeat the call with on_duplicate='allow' to run both"
-            )
+            said = duplicate.text or "not begun yet"
+            text = f"{running} ({said}). Repeat the call with on_duplicate='allow' to run both"
             instead = "" if protected else ", or 'replace' to end the running one first"
-            raise CallRejectedError(f"{text}{instead}", holder=twin.call_id)
+            raise CallRejectedError(f"{text}{instead}", holder=duplicate.call_id)
         if protected:
             text = f"{running}, and no other call takes the place of one of {call.skill!r}: wait for it, or cancel it"
-            raise CallRejectedError(text, holder=twin.call_id)
-        deadline = clock.monotonic() + self.patience.replace_s
-        for old in twins:
-            self._tending.cancel(old, f"replaced by another call of {call.skill!r}")
-        for old in twins:
+            raise CallRejectedError(text, holder=duplicate.call_id)
+        deadline = clock.monotonic() + self.timeouts.replace_s
+        for old in duplicates:
+            self._watchdog.cancel(old, f"replaced by another call of {call.skill!r}")
+        for old in duplicates:
             if not await self._ended(old.call_id, deadline - clock.monotonic()):
-                text = f"call {old.call_id!r} was to be replaced but did not end within {self.patience.replace_s:g} s"
+                text = f"call {old.call_id!r} was to be replaced but did not end within {self.timeouts.replace_s:g} s"
                 raise CallRejectedError(text, holder=old.call_id)
 
     async def _ended(self, call_id: str, within_s: float) -> bool:
@@ -304,7 +303,7 @@ class Broker:
         return call
 
     def _available(self, module: ModuleView) -> bool:
-        return module.age_s <= self.patience.silence_s
+        return module.age_s <= self.timeouts.silence_s
 
     def _new_id(self) -> str:
         return f"{self._random.getrandbits(64):016x}"
@@ -318,11 +317,11 @@ class Broker:
 
     def _on_status(self, status: ModuleStatus) -> None:
         self.receiver.on_status(status, bound=self.directory.is_bound(status.module, status.instance))
-        self._tending.on_status(status)
+        self._watchdog.on_status(status)
         self._reviews.on_status(status)
 
 
-def _are_twins(info: SkillInfo, one: CallState, other: CallState) -> bool:
+def _are_duplicates(info: SkillInfo, one: CallState, other: CallState) -> bool:
     """Whether calls count as duplicates of each other."""
     return one.skill == other.skill and (info.duplicate_scope == "name" or one.arguments == other.arguments)
 

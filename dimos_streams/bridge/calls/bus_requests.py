@@ -11,7 +11,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import UNKNOWN, Authority
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.calls.watchdog import Tending, close_for_module
+from dimos_streams.bridge.calls.watchdog import Watchdog, close_for_module
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageError
 from dimos_streams.limited_log import LimitedLog
@@ -63,14 +63,14 @@ class SkillRequests:
         self,
         bus: Bus,
         ledger: Ledger,
-        tending: Tending,
+        watchdog: Watchdog,
         authority: Authority,
         finish: Callable[[str], int],
         admit: Callable[[CallState, OnDuplicate | None, float], Awaitable[None]],
     ) -> None:
         self._bus = bus
         self._ledger = ledger
-        self._tending = tending
+        self._watchdog = watchdog
         self._authority = authority
         self._finish = finish
         self._admit = admit
@@ -143,7 +143,7 @@ class SkillRequests:
     def _tell_again(self, call: CallState) -> None:
         """Who asks a second time has not heard the first answer."""
         if call.state != CLOSED:
-            self._tending.request(call)
+            self._watchdog.request(call)
         elif call.last is not None:
             self._bus.publish(EVENTS, pack_event(call.last))
 
@@ -164,7 +164,7 @@ class SkillRequests:
 
     async def _until_known(self, call: CallState) -> None:
         """Wait a moment for what has to be known of who asks."""
-        await self._tending.until_all_are_known()
+        await self._watchdog.until_all_are_known()
         deadline = clock.monotonic() + _INTRODUCTION_S
         while not self._authority.knows(call) and clock.monotonic() < deadline:  # noqa: ASYNC110 - two tables
             await asyncio.sleep(_LOOK_S)
@@ -172,7 +172,7 @@ class SkillRequests:
     def _refuse(self, call: CallState, error: DimosStreamsError) -> None:
         """Refused calls have events too, so that their caller hears of them."""
         holder = error.holder if isinstance(error, CallRejectedError) else ""
-        call.uses, call.requested_utime = (), clock.utime()
+        call.resources, call.requested_utime = (), clock.utime()
         if len(json_text(call.arguments).encode()) > MAX_ARGUMENTS:
             call.arguments = {}
         self._finish(call.call_id)
@@ -190,7 +190,7 @@ class SkillRequests:
         pending = self._pending.get(message.call_id)
         if call is not None:
             if call.state != CLOSED or not message.outcome:  # or it is the bridge itself that says so
-                self._tending.cancel(call, message.reason)
+                self._watchdog.cancel(call, message.reason)
         elif pending is not None and pending.task is not None and pending.withdrawn is None:
             pending.withdrawn = message.reason
             pending.task.cancel()

@@ -60,7 +60,7 @@ class CallState:
     caller: str
     parent: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    uses: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
     requested_utime: int = 0
     key: str | None = None
     """The idempotency key with which it was begun."""
@@ -90,7 +90,7 @@ class CallState:
     cancel_reason: str = ""
     foreign: bool = False
     """It was begun without the broker, since that started."""
-    beheaded: bool = False
+    missing_open: bool = False
     """Its ``open`` is gone, and with it what it uses; that is looked up when its skill is known."""
     closing: bool = False
     """It is being given up as lost."""
@@ -152,7 +152,7 @@ class CallState:
             text=self.text,
             result=self.result,
             last_seq=self.last_seq,
-            uses=self.uses,
+            resources=self.resources,
             on_loss=self.on_loss,
             requested_utime=self.requested_utime,
             closed_utime=self.closed_utime,
@@ -183,7 +183,7 @@ class CallState:
             caller=view.caller,
             parent=view.parent,
             arguments=view.arguments,
-            uses=view.uses,
+            resources=view.resources,
             requested_utime=view.requested_utime,
             key=record.key,
             by_agent=record.by_agent,
@@ -207,7 +207,7 @@ class CallState:
     @classmethod
     def from_event(cls, event: ToolEvent) -> CallState:
         """A call that was begun without the broker, at its first event. What is not as it should be is left out."""
-        arguments, uses, parent = (event.data.get(name) for name in ("arguments", "uses", "parent"))
+        arguments, resources, parent = (event.data.get(name) for name in ("arguments", "resources", "parent"))
         on_loss: OnLoss = "continue" if event.data.get("on_loss") == "continue" else "stop"
         return cls(
             call_id=event.call_id,
@@ -216,10 +216,10 @@ class CallState:
             caller=event.caller,
             parent=parent if isinstance(parent, str) else "",
             arguments=arguments if isinstance(arguments, dict) else {},
-            uses=tuple(use for use in uses if isinstance(use, str)) if isinstance(uses, list) else (),
+            resources=tuple(use for use in resources if isinstance(use, str)) if isinstance(resources, list) else (),
             on_loss=on_loss,
             requested_utime=event.utime,
-            beheaded=event.type != "open",
+            missing_open=event.type != "open",
         )
 
 

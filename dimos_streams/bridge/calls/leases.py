@@ -11,18 +11,18 @@ class Leases:
     def __init__(self) -> None:
         self._holders: dict[str, str] = {}
 
-    def conflicts(self, uses: Iterable[str]) -> dict[str, str]:
+    def conflicts(self, resources: Iterable[str]) -> dict[str, str]:
         """Those of the resources that are taken, with the ids of the calls that hold them."""
-        return {resource: self._holders[resource] for resource in uses if resource in self._holders}
+        return {resource: self._holders[resource] for resource in resources if resource in self._holders}
 
-    def take(self, call_id: str, uses: Iterable[str]) -> None:
+    def take(self, call_id: str, resources: Iterable[str]) -> None:
         """Give the resources to a call; those that another one holds stay with it."""
-        for resource in uses:
+        for resource in resources:
             self._holders.setdefault(resource, call_id)
 
-    def lacking(self, call_id: str, uses: Iterable[str]) -> dict[str, str]:
+    def lacking(self, call_id: str, resources: Iterable[str]) -> dict[str, str]:
         """Those of the resources that another call holds, with its id; so a call that knew no broker may begin."""
-        return {resource: holder for resource, holder in self.conflicts(uses).items() if holder != call_id}
+        return {resource: holder for resource, holder in self.conflicts(resources).items() if holder != call_id}
 
     def release(self, call_id: str) -> None:
         """Take back whatever a call holds."""

@@ -55,16 +55,16 @@ class Ledger:
                 _log.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
                 continue
             if call.state != CLOSED:
-                self.leases.take(call.call_id, call.uses)
+                self.leases.take(call.call_id, call.resources)
             if call.last_seq == 0:
                 call.request = Repeat(at=call.since)
             self.calls.add(call)
-        emptied = self.journal.first_place > self.journal.last_place > 0
+        emptied = self.journal.first_offset > self.journal.last_offset > 0
         return self.journal.state == "ok" and not emptied
 
     def begin(self, call: CallState) -> None:
         """Enter a call that is about to be requested; its leases are its own from now on."""
-        self.leases.take(call.call_id, call.uses)
+        self.leases.take(call.call_id, call.resources)
         self.calls.add(call)
         self.save(call)
 
@@ -125,6 +125,6 @@ class Ledger:
         call = CallState.from_event(event)
         call.foreign = True
         self._foreign += 1
-        self.leases.take(call.call_id, call.uses)
+        self.leases.take(call.call_id, call.resources)
         self.calls.add(call)
         return call

@@ -10,7 +10,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import Authority
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.calls.watchdog import Tending
+from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate
@@ -25,10 +25,10 @@ MakeWay = Callable[[CallState, OnDuplicate | None], Awaitable[None]]
 class Reviews:
     """Holds a review open until its call has begun, so that the agent may take a permission back, for a pause say."""
 
-    def __init__(self, authority: Authority, ledger: Ledger, tending: Tending, new_id: Callable[[], str]) -> None:
+    def __init__(self, authority: Authority, ledger: Ledger, watchdog: Watchdog, new_id: Callable[[], str]) -> None:
         self._authority = authority
         self._ledger = ledger
-        self._tending = tending
+        self._watchdog = watchdog
         self._new_id = new_id
         self._open: set[str] = set()
 
@@ -53,14 +53,14 @@ class Reviews:
             raise
         finally:
             self._open.discard(review.call_id)
-            self._tending.cancel(review, why)
+            self._watchdog.cancel(review, why)
 
     def on_status(self, status: ModuleStatus) -> None:
         """End reviews that an earlier process of the bridge has begun: nobody waits for them."""
         for call_id in status.call_ids:
             review = self._ledger.calls.get(call_id)
             if review is not None and review.caller == BRIDGE and call_id not in self._open:
-                self._tending.cancel(review, "the bridge was started again")
+                self._watchdog.cancel(review, "the bridge was started again")
 
     def _ask(self, call: CallState) -> CallState:
         found = self._authority.reviewer(call)
@@ -81,17 +81,17 @@ class Reviews:
         )
         self._open.add(review.call_id)
         self._ledger.begin(review)
-        self._tending.request(review)
+        self._watchdog.request(review)
         return review
 
     async def _permitted(self, review: CallState, call: CallState) -> Permission:
         """Wait for the permission, for as long as that takes."""
         while (permission := self._permission(review, call)) is None:
             # The first news of a review wake at once; what follows, and what becomes of who asked, is looked at.
-            news = review.closed if review.answered.is_set() else review.answered
+            update = review.closed if review.answered.is_set() else review.answered
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
-                    await news.wait()
+                    await update.wait()
         return permission
 
     def _permission(self, review: CallState, call: CallState) -> Permission | None:

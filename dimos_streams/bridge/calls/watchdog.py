@@ -37,7 +37,7 @@ them, must not make a flood of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class Timeouts:
     """How long the broker waits for what, in seconds."""
 
     begin_s: float = 2.0
@@ -52,7 +52,7 @@ class Patience:
     """For a call that is replaced to end."""
 
 
-class Tending:
+class Watchdog:
     """The broker's caretaker: a tick every 0.1 s over the open calls."""
 
     def __init__(
@@ -61,14 +61,14 @@ class Tending:
         ledger: Ledger,
         directory: ModuleDirectory,
         finish: Callable[[str], int],
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> None:
         """``finish`` makes the receiver take nothing more of a call; it gives the last seq that it delivered."""
         self._bus = bus
         self._ledger = ledger
         self._directory = directory
         self._finish = finish
-        self._patience = patience
+        self._timeouts = timeouts
         self._lost: OrderedDict[str, CallState] = OrderedDict()
         """Calls that were closed as lost, while their modules are told so."""
         self._foreign_outcomes = Allowance(_FOREIGN_OUTCOMES, _FOREIGN_OUTCOMES)
@@ -82,7 +82,7 @@ class Tending:
         calls may run that the ledger does not know (``all_known`` False)."""
         self._loop = asyncio.get_running_loop()
         self._ticked = clock.monotonic()
-        self._trust_from = self._ticked + self._patience.silence_s
+        self._trust_from = self._ticked + self._timeouts.silence_s
         self._known_from = self._ticked if all_known else self._trust_from
         self._task = self._loop.create_task(self._run(), name="broker")
 
@@ -143,10 +143,10 @@ class Tending:
                 if self._may_tell(call):
                     self._send_outcome(call)
             elif call.state == OPEN:
-                if call.cancel is not None and now - call.listed > self._patience.silence_s:
+                if call.cancel is not None and now - call.listed > self._timeouts.silence_s:
                     call.cancel = Repeat(now)  # what was sent into the silence does not count
                 call.listed = now
-                if call.beheaded and call.skill:
+                if call.missing_open and call.skill:
                     self._look_up_leases(call)
                 if not call.instance and self._directory.is_bound(call.module, status.instance):
                     call.instance = status.instance
@@ -154,9 +154,9 @@ class Tending:
 
     def _look_up_leases(self, call: CallState) -> None:
         with contextlib.suppress(UnknownSkillError):  # its module has not introduced itself yet
-            call.uses = self._directory.find(call.skill)[1].uses
-            call.beheaded = False
-            self._ledger.leases.take(call.call_id, call.uses)
+            call.resources = self._directory.find(call.skill)[1].resources
+            call.missing_open = False
+            self._ledger.leases.take(call.call_id, call.resources)
             self._ledger.save(call)
 
     async def _run(self) -> None:
@@ -170,7 +170,7 @@ class Tending:
     def _tick(self, now: float) -> None:
         if now - self._ticked > 10 * _TICK_S:
             # This process itself was held up; what it did not hear in that time says nothing.
-            self._trust_from = now + self._patience.silence_s
+            self._trust_from = now + self._timeouts.silence_s
         self._ticked = now
         for call in self._ledger.calls.open:
             lost = self._why_lost(call, now)
@@ -183,35 +183,35 @@ class Tending:
 
     def _settle_leases(self, call: CallState) -> None:
         """End a call that runs without its leases: they were given away while its broker's journal was lost."""
-        lacking = self._ledger.leases.lacking(call.call_id, call.uses)
+        lacking = self._ledger.leases.lacking(call.call_id, call.resources)
         for resource, holder in lacking.items():
             self.cancel(call, f"{resource!r} was given to call {holder!r} while the bridge did not know of this one")
         if not lacking:
-            self._ledger.leases.take(call.call_id, call.uses)
+            self._ledger.leases.take(call.call_id, call.resources)
 
     def _repeat(self, call: CallState, now: float) -> None:
         if call.state == REQUESTED and call.request is not None and now >= call.request.at:
             self.request(call)
-        if call.cancel is not None and call.cancel.sent < self._patience.cancels and call.cancel.due(now):
+        if call.cancel is not None and call.cancel.sent < self._timeouts.cancels and call.cancel.due(now):
             self._send_cancel(call.call_id, call.cancel_reason)
 
     def _why_lost(self, call: CallState, now: float) -> str:
         if call.state == REQUESTED:
-            if now - call.since <= self._patience.begin_s:
+            if now - call.since <= self._timeouts.begin_s:
                 return ""
-            return f"module {call.module!r} did not begin the call within {self._patience.begin_s:g} s"
+            return f"module {call.module!r} did not begin the call within {self._timeouts.begin_s:g} s"
         if now < self._trust_from:
             return ""
         module = self._directory.module(call.module)
-        heard = max(self._trust_from - self._patience.silence_s, call.listed)
-        silence_s = self._patience.continue_s if call.on_loss == "continue" else self._patience.silence_s
+        heard = max(self._trust_from - self._timeouts.silence_s, call.listed)
+        silence_s = self._timeouts.continue_s if call.on_loss == "continue" else self._timeouts.silence_s
         if module is None:
             return f"module {call.module!r} is not known" if now - heard > silence_s else ""
         if min(module.age_s, now - heard) > silence_s:
             return f"module {call.module!r} is {module.health}"
         if call.instance and self._directory.superseded(call.module, call.instance):
             return f"module {call.module!r} was started again while the call ran"
-        if module.age_s <= self._patience.silence_s < now - heard:
+        if module.age_s <= self._timeouts.silence_s < now - heard:
             return f"module {call.module!r} does not know the call any more"
         return ""
 
@@ -243,7 +243,7 @@ class Tending:
             self._repeat_loss(call, now)
 
     def _repeat_loss(self, call: CallState, now: float) -> None:
-        if call.cancel is None or call.cancel.sent >= self._patience.cancels:
+        if call.cancel is None or call.cancel.sent >= self._timeouts.cancels:
             del self._lost[call.call_id]
         elif now >= call.cancel.at and self._may_tell(call):
             call.cancel.due(now)
@@ -264,7 +264,7 @@ def close_for_module(bus: Bus, ledger: Ledger, call: CallState, outcome: Outcome
     """Close a call in its module's stead, with an ``open`` before if it had none; the bus hears it too."""
     events = []
     if call.last_seq == 0:
-        asked = {"arguments": dict(call.arguments), "parent": call.parent, "uses": list(call.uses)}
+        asked = {"arguments": dict(call.arguments), "parent": call.parent, "resources": list(call.resources)}
         events.append(_event(call, 1, "open", call.skill, {**asked, "refused": True}))
     close = {"outcome": str(outcome), **{name: value for name, value in data.items() if value}}
     events.append(_event(call, call.last_seq + len(events) + 1, "close", text, close))

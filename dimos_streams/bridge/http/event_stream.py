@@ -129,4 +129,4 @@ class _Pace:
 
 def frame(entry: Entry) -> bytes:
     """An entry on the wire. Its JSON has no line ends."""
-    return b"event: tool_stream\nid: %d\ndata: %b\n\n" % (entry.place, entry.body)
+    return b"event: tool_stream\nid: %d\ndata: %b\n\n" % (entry.offset, entry.body)

@@ -59,14 +59,14 @@ def _receiver(broker: Broker) -> Iterator[_Family]:
     yield _counter("events_duplicate", "Events that had come before.", receiver.duplicates)
     yield _counter("events_ignored", "Events of closed calls, or of too many calls.", broker.ledger.ignored)
     yield _counter("events_lost", "Events that could not be had again; readers got a gap for them.", receiver.gaps)
-    yield _counter("repair_requests", "Requests to send missing events again.", receiver.repair_requests)
+    yield _counter("nacks", "Requests to send missing events again.", receiver.nacks)
 
 
 def _journal(hub: Hub) -> Iterator[_Family]:
     journal = hub.journal
     yield _gauge("journal_ok", "1 while the journal is kept where it should be, 0 in memory.", journal.state == "ok")
-    yield _gauge("journal_first_place", "The oldest place in the journal.", journal.first_place)
-    yield _gauge("journal_last_place", "The newest place in the journal.", journal.last_place)
+    yield _gauge("journal_first_offset", "The oldest place in the journal.", journal.first_offset)
+    yield _gauge("journal_last_offset", "The newest place in the journal.", journal.last_offset)
     yield _gauge("journal_bytes", "Bytes that the journal uses.", journal.size())
 
 
@@ -75,7 +75,7 @@ def _streams(hub: Hub) -> Iterator[_Family]:
     yield _gauge("streams_open", "Readers of events now.", statistics.readers)
     yield _gauge("streams_lag", "Places that the slowest reader is behind.", statistics.lag)
     yield _counter("streams_cut", "Clients cut off because they did not read.", statistics.cut)
-    yield _counter("streams_thinned", "Progress left out for slow readers.", statistics.thinned)
+    yield _counter("streams_coalesced", "Progress left out for slow readers.", statistics.coalesced)
     yield _counter("streams_gaps", "Gap events that readers got.", statistics.gaps)
     yield _gauge("ring_events", "Events in memory for readers.", statistics.ring_events)
     yield _gauge("ring_bytes", "Bytes of the events in memory for readers.", statistics.ring_bytes)

@@ -11,7 +11,7 @@ from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES, History
 from dimos_streams.bridge.journal.entry import Entry, gap_entry, with_data
 from dimos_streams.bridge.journal.journal import Journal, Query
 
-_THINNED_BYTES = 4 * PAGE_BYTES
+_COALESCED_BYTES = 4 * PAGE_BYTES
 """Of a page before it is thinned out, which leaves little of it."""
 
 
@@ -21,7 +21,7 @@ class HubLimits:
 
     ring_events: int = 8192
     ring_bytes: int = 8 * 1024 * 1024
-    thin_behind: int = 2048
+    coalesce_behind: int = 2048
     """A reader this many places behind, and not catching up, gets its progress thinned out."""
 
 
@@ -34,7 +34,7 @@ class HubStatistics:
     """Places that the slowest reader is behind."""
     ring_events: int
     ring_bytes: int
-    thinned: int
+    coalesced: int
     """Progress events that readers did not get because a later one stands for them."""
     gaps: int
     """Gap events that readers got."""
@@ -50,22 +50,22 @@ class Hub:
         self.history = History(journal)
         self.limits = limits or HubLimits()
         self.closed = False
-        self.thinned = self.gaps = self.cut = 0
+        self.coalesced = self.gaps = self.cut = 0
         self._ring: list[Entry | None] = [None] * self.limits.ring_events
         self._ring_bytes = 0
-        self._oldest, self._last = journal.last_place + 1, journal.last_place
+        self._oldest, self._last = journal.last_offset + 1, journal.last_offset
         self._readers: dict[Reader, None] = {}
         self._turn = asyncio.Lock()
 
     @property
-    def last_place(self) -> int:
+    def last_offset(self) -> int:
         """The newest place that was published."""
         return self._last
 
     @property
-    def first_place(self) -> int:
+    def first_offset(self) -> int:
         """The oldest place that can still be read."""
-        return min(self._oldest, self.journal.first_place)
+        return min(self._oldest, self.journal.first_offset)
 
     def publish(self, entries: list[Entry]) -> None:
         """Hand on entries that the journal has just placed."""
@@ -106,20 +106,20 @@ class Hub:
         """Up to ``count`` entries behind ``after`` out of the ring; None if that is not a place in it."""
         if not self._oldest - 1 <= after <= self._last:
             return None
-        places = range(after + 1, min(after + count, self._last) + 1)
-        return [entry for place in places if (entry := self._ring[place % len(self._ring)]) is not None]
+        offsets = range(after + 1, min(after + count, self._last) + 1)
+        return [entry for offset in offsets if (entry := self._ring[offset % len(self._ring)]) is not None]
 
     def statistics(self) -> HubStatistics:
         """What goes on."""
         lag = max((reader.lag for reader in self._readers), default=0)
         events = self._last - self._oldest + 1
-        return HubStatistics(len(self._readers), lag, events, self._ring_bytes, self.thinned, self.gaps, self.cut)
+        return HubStatistics(len(self._readers), lag, events, self._ring_bytes, self.coalesced, self.gaps, self.cut)
 
     def _keep(self, entry: Entry) -> None:
-        self._last = entry.place
+        self._last = entry.offset
         while self._last - self._oldest >= len(self._ring):
             self._drop_oldest()
-        self._ring[entry.place % len(self._ring)] = entry
+        self._ring[entry.offset % len(self._ring)] = entry
         self._ring_bytes += len(entry.body)
         while self._ring_bytes > self.limits.ring_bytes and self._oldest < self._last:
             self._drop_oldest()
@@ -136,33 +136,33 @@ class Reader:
 
     def __init__(self, hub: Hub, after: int, caller: str | None, call_id: str | None) -> None:
         self._hub = hub
-        self._place = after
+        self._offset = after
         self._caller = caller
         self._call_id = call_id
-        self._news = asyncio.Event()
+        self._update = asyncio.Event()
         self._nudged = False
         self._lag_before: int | None = None
         self.closed = False
 
     @property
-    def place(self) -> int:
+    def offset(self) -> int:
         """Up to here everything was given, or is none of what was asked for."""
-        return self._place
+        return self._offset
 
     @property
     def lag(self) -> int:
         """Places between this reader and the newest event."""
-        return max(0, self._hub.last_place - self._place)
+        return max(0, self._hub.last_offset - self._offset)
 
     async def page(self) -> list[Entry]:
         """The next entries; waits for them. Empty after ``nudge``, and when the reader or the hub was closed."""
         ready = False
         while not self.closed:
-            self._news.clear()
-            if self._place == self._hub.last_place:
+            self._update.clear()
+            if self._offset == self._hub.last_offset:
                 if self._nudged:
                     break
-                await self._news.wait()
+                await self._update.wait()
                 ready = True
             elif not ready:
                 await self._hub.turn()
@@ -177,64 +177,64 @@ class Reader:
     def nudge(self) -> None:
         """Let ``page`` return, with nothing if there is nothing."""
         self._nudged = True
-        self._news.set()
+        self._update.set()
 
     def close(self) -> None:
         """End it; who waits in ``page`` gets an empty page. Twice is fine."""
         self.closed = True
-        self._news.set()
+        self._update.set()
         self._hub.forget(self)
 
     def offer(self, entries: list[Entry], before: int) -> None:
         """News, behind place ``before``; for the hub. Who is up to date and wants none of it sleeps on."""
-        if self._place == before and not any(map(self._wants, entries)):
-            self._place = entries[-1].place
+        if self._offset == before and not any(map(self._wants, entries)):
+            self._offset = entries[-1].offset
         else:
-            self._news.set()
+            self._update.set()
 
     async def _take(self) -> list[Entry]:
         """The next page, as far as a bounded search finds any, and move on. Nothing is awaited between the two."""
         lag, before = self.lag, self._lag_before
-        found = self._hub.entries(self._place, PAGE)
+        found = self._hub.entries(self._offset, PAGE)
         if found is None:
-            missing = self._missing(self._hub.first_place)
+            missing = self._missing(self._hub.first_offset)
             if missing is None:
-                read = await self._hub.history.page(Query(self._place, self._caller, self._call_id))
+                read = await self._hub.history.page(Query(self._offset, self._caller, self._call_id))
                 missing = self._missing(read.first)  # trimmed while it was read
             if missing is not None:
                 self._hub.gaps += 1
                 self._lag_before = None
                 return [missing]
-            found, self._place = read.entries, read.upto
+            found, self._offset = read.entries, read.upto
         elif found:
-            self._place = found[-1].place
+            self._offset = found[-1].offset
             found = [entry for entry in found if self._wants(entry)]
         self._lag_before = lag
         # A reader that catches up is not slow, however far behind it began.
-        is_slow = lag > self._hub.limits.thin_behind and before is not None and lag >= before
-        page = found if len(found) <= 1 else list(_within(found, _THINNED_BYTES if is_slow else PAGE_BYTES))
+        is_slow = lag > self._hub.limits.coalesce_behind and before is not None and lag >= before
+        page = found if len(found) <= 1 else list(_within(found, _COALESCED_BYTES if is_slow else PAGE_BYTES))
         if len(page) < len(found):
-            self._place = page[-1].place
+            self._offset = page[-1].offset
         if is_slow:
-            thinned = thin(page)
-            self._hub.thinned += len(page) - len(thinned)
-            return thinned
+            coalesced = coalesce(page)
+            self._hub.coalesced += len(page) - len(coalesced)
+            return coalesced
         return page
 
     def _missing(self, first: int) -> Entry | None:
         """A gap, if the next place is older than the oldest, ``first``; the reader then stands behind it."""
-        asked = self._place + 1
-        if self._place > self._hub.last_place:
+        asked = self._offset + 1
+        if self._offset > self._hub.last_offset:
             # It has read in a journal that was lost: all that is here may be new to it.
-            text = f"the places up to {self._place} are of another journal; this one is read from its beginning"
-            asked, to_place = first, self._place
+            text = f"the places up to {self._offset} are of another journal; this one is read from its beginning"
+            asked, to_offset = first, self._offset
         elif asked < first:
             text = f"the events of places {asked} to {first - 1} are not kept any more"
-            to_place = first - 1
+            to_offset = first - 1
         else:
             return None
-        self._place = first - 1
-        return gap_entry(self._place, asked, to_place, text, caller=self._caller, call_id=self._call_id)
+        self._offset = first - 1
+        return gap_entry(self._offset, asked, to_offset, text, caller=self._caller, call_id=self._call_id)
 
     def _wants(self, entry: Entry) -> bool:
         return (self._caller is None or entry.caller == self._caller) and (
@@ -242,29 +242,29 @@ class Reader:
         )
 
 
-def thin(entries: list[Entry]) -> list[Entry]:
+def coalesce(entries: list[Entry]) -> list[Entry]:
     """Leave out each ``progress`` whose next event of the same call is ``progress`` too.
 
-    The one that stays is the newest of its run, in its own place, and says in ``stands_for`` how many it is.
+    The one that stays is the newest of its run, at its own offset, and says in ``coalesced`` how many it is.
     """
     newest: dict[str, int] = {}
-    stands_for: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for index, entry in enumerate(entries):
-        stands_for[index] = _events_in(entry)
+        counts[index] = _events_in(entry)
         earlier = newest.get(entry.call_id)
         if earlier is not None and entry.type == entries[earlier].type == "progress":
-            stands_for[index] += stands_for.pop(earlier)
+            counts[index] += counts.pop(earlier)
         newest[entry.call_id] = index
     return [
-        with_data(entries[index], stands_for=count) if count > _events_in(entries[index]) else entries[index]
-        for index, count in stands_for.items()
+        with_data(entries[index], coalesced=count) if count > _events_in(entries[index]) else entries[index]
+        for index, count in counts.items()
     ]
 
 
 def _events_in(entry: Entry) -> int:
     """How many events an entry stands for; a publisher may have thinned it out before."""
-    if entry.type == "progress" and b'"stands_for"' in entry.body:
-        count = entry.event.data.get("stands_for")
+    if entry.type == "progress" and b'"coalesced"' in entry.body:
+        count = entry.event.data.get("coalesced")
         return count if isinstance(count, int) and count > 1 else 1
     return 1
 

@@ -74,7 +74,7 @@ class History:
             return self._journal.read(query, PAGE, PAGE_BYTES)
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
-        last = self._journal.last_place
+        last = self._journal.last_offset
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._thread, self._file.read, (path, self._journal.files), query, last)
@@ -88,7 +88,7 @@ class History:
             same = (other.caller, other.call_id) == (query.caller, query.call_id)
             if same and other.after <= query.after < read.upto:
                 self._shared.move_to_end(other)
-                rest = [entry for entry in read.entries if entry.place > query.after]
+                rest = [entry for entry in read.entries if entry.offset > query.after]
                 return read._replace(entries=rest)
         return None
 

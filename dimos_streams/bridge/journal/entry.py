@@ -11,18 +11,18 @@ from pydantic_core import PydanticSerializationError, to_json
 from dimos_streams import clock
 from dimos_streams.text import parse_json, repaired
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.gateway import PlacedEvent
+from dimos_streams.tool_stream.gateway import JournalEntry
 
 
 class Entry:
     """One placed event. ``body`` is its JSON, encoded once for the journal and all readers; decoded on demand."""
 
-    __slots__ = ("_event", "body", "call_id", "caller", "place", "type")
+    __slots__ = ("_event", "body", "call_id", "caller", "offset", "type")
 
     def __init__(
-        self, place: int, call_id: str, caller: str, type: str, body: bytes, event: ToolEvent | None = None
+        self, offset: int, call_id: str, caller: str, type: str, body: bytes, event: ToolEvent | None = None
     ) -> None:
-        self.place = place
+        self.offset = offset
         self.call_id = call_id
         self.caller = caller
         self.type = type
@@ -30,9 +30,9 @@ class Entry:
         self._event = event
 
     @classmethod
-    def of(cls, place: int, event: ToolEvent) -> Entry:
+    def of(cls, offset: int, event: ToolEvent) -> Entry:
         """The entry of an event."""
-        return cls(place, event.call_id, event.caller, event.type, encode_event(event), event)
+        return cls(offset, event.call_id, event.caller, event.type, encode_event(event), event)
 
     @property
     def event(self) -> ToolEvent:
@@ -42,12 +42,12 @@ class Entry:
         return self._event
 
     @property
-    def placed(self) -> PlacedEvent:
+    def journalled(self) -> JournalEntry:
         """The event as gateways hand it out."""
-        return PlacedEvent(self.place, self.event)
+        return JournalEntry(self.offset, self.event)
 
     def __repr__(self) -> str:
-        return f"Entry({self.place}, {self.event!r})"
+        return f"Entry({self.offset}, {self.event!r})"
 
 
 def encode_event(event: ToolEvent) -> bytes:
@@ -59,9 +59,9 @@ def encode_event(event: ToolEvent) -> bytes:
 
 
 def gap_entry(
-    place: int, from_place: int, to_place: int, text: str, *, caller: str | None, call_id: str | None
+    offset: int, from_offset: int, to_offset: int, text: str, *, caller: str | None, call_id: str | None
 ) -> Entry:
-    """What a reader gets instead of places that can't be had any more; it goes on behind ``place``."""
+    """What a reader gets instead of places that can't be had any more; it goes on behind ``offset``."""
     event = ToolEvent(
         utime=clock.utime(),
         call_id=call_id or "",
@@ -71,9 +71,9 @@ def gap_entry(
         skill="",
         caller=caller or "",
         text=text,
-        data={"from_place": from_place, "to_place": to_place},
+        data={"from_offset": from_offset, "to_offset": to_offset},
     )
-    return Entry.of(place, event)
+    return Entry.of(offset, event)
 
 
 def with_data(entry: Entry, **more: Any) -> Entry:
@@ -81,4 +81,4 @@ def with_data(entry: Entry, **more: Any) -> Entry:
     event = entry.event
     data: Mapping[str, Any] = {**event.data, **more}
     fields = {**event.to_dict(), "data": data}
-    return Entry.of(entry.place, ToolEvent(**fields))
+    return Entry.of(entry.offset, ToolEvent(**fields))

@@ -90,9 +90,9 @@ class Query(NamedTuple):
             entry = Entry(*row)
             size += len(entry.body)
             if entries and size > max_bytes:
-                return Read(entries, entries[-1].place, first)
+                return Read(entries, entries[-1].offset, first)
             entries.append(entry)
-        return Read(entries, entries[-1].place if len(entries) == limit else upto, first)
+        return Read(entries, entries[-1].offset if len(entries) == limit else upto, first)
 
 
 class Journal:
@@ -124,12 +124,12 @@ class Journal:
         self._since_trim = 0
 
     @property
-    def first_place(self) -> int:
+    def first_offset(self) -> int:
         """The oldest place that is kept; ``last_place + 1`` if none is."""
         return self._first
 
     @property
-    def last_place(self) -> int:
+    def last_offset(self) -> int:
         """The newest place, 0 before the first event."""
         return self._last
 
@@ -317,7 +317,7 @@ class Journal:
         db = self._connection()
         utime = clock.utime()
         rows = [
-            (entry.place, utime, entry.call_id, event.seq, entry.caller, entry.type, entry.body)
+            (entry.offset, utime, entry.call_id, event.seq, entry.caller, entry.type, entry.body)
             for entry, event in zip(entries, events, strict=True)
         ]
         if len(rows) == 1 and not calls:
@@ -357,7 +357,7 @@ class Journal:
             return {}
 
     def _cut(self) -> int:
-        """The last place that must go now, below ``first_place`` if none must. The newest one stays."""
+        """The last place that must go now, below ``first_offset`` if none must. The newest one stays."""
         step = self._first + _TRIM_STEP - 1
         by_count = self._last - self.limits.events
         most = self.limits.bytes if self._home is None else min(self.limits.bytes, _MEMORY_BYTES)

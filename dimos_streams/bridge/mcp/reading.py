@@ -35,7 +35,7 @@ class Page:
                 self.more = True
                 return False
             self.entries.append(entry)
-        self.cursor = entry.place
+        self.cursor = entry.offset
         return True
 
 
@@ -50,7 +50,7 @@ async def read_page(
 ) -> Page:
     """The updates and closes behind a cursor, of a call or of a caller's calls; None begins with the oldest that is
     kept. Where there are none it waits for some, at most so long, unless it is ``over``: none can come any more."""
-    start = hub.first_place - 1 if after is None else after
+    start = hub.first_offset - 1 if after is None else after
     page = Page(start)
     deadline = clock.monotonic() + wait_s
     with contextlib.closing(hub.reader(after=start, call_id=call_id, caller=caller)) as reader:
@@ -62,7 +62,7 @@ async def read_page(
             if not all(map(page.add, entries)):
                 return page
             if not entries:
-                page.cursor = reader.place
+                page.cursor = reader.offset
                 if not wants_more or reader.closed or clock.monotonic() >= deadline:
                     return page
 
@@ -83,4 +83,4 @@ def _note_missing_beginning(page: Page, first: Entry) -> None:
     event = first.event
     if event.type != "gap" and event.seq > 1:
         text = f"the events of call {first.call_id} before its {event.seq}th are not kept any more"
-        page.add(gap_entry(first.place - 1, 1, first.place - 1, text, caller=first.caller, call_id=first.call_id))
+        page.add(gap_entry(first.offset - 1, 1, first.offset - 1, text, caller=first.caller, call_id=first.call_id))

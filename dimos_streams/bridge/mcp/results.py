@@ -88,7 +88,7 @@ def updates(page: Page, call: CallView | None) -> dict[str, Any]:
     state: dict[str, Any] = {}
     if call is not None:
         state["call"] = {"call_id": call.call_id, "state": call.state, "outcome": call.outcome}
-    events = [{"offset": entry.place, **entry.event.to_dict()} for entry in page.entries]
+    events = [{"offset": entry.offset, **entry.event.to_dict()} for entry in page.entries]
     return content("\n".join(lines), events=events, cursor=page.cursor, more=page.more, **state)
 
 
@@ -96,7 +96,7 @@ def skill_tool(skill: OfferedSkill) -> dict[str, Any]:
     """A skill as a tool. What is not said of a tool counts as dangerous, so only what its author states is denied:
     clients run what is read-only without asking anybody."""
     may_begin_others = "then" in skill.parameters.get("properties", {})
-    reads = skill.read_only and not (skill.motion or skill.uses or may_begin_others)
+    reads = skill.read_only and not (skill.motion or skill.resources or may_begin_others)
     return {
         "name": skill.name,
         "description": skill.description,

@@ -97,7 +97,7 @@ class McpServer:
             with session.request(request.id) as begun:
                 if begun.cancelled:
                     return
-                begun.cursor = self._hub.last_place
+                begun.cursor = self._hub.last_offset
                 begun.call_id = await self._tools.begin(session, name, arguments)
                 if begun.cancelled:
                     await self._broker.cancel(begun.call_id, begun.cancelled)
@@ -126,7 +126,7 @@ class McpServer:
                 if not page:
                     yield None
                 for entry in page:
-                    begun.cursor, event = entry.place, entry.event
+                    begun.cursor, event = entry.offset, entry.event
                     if event.type in ("update", "close"):
                         return
                     if event.type == "progress" and token is not None and not begun.cancelled:

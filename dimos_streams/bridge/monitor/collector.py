@@ -70,7 +70,7 @@ def _call_line(call: CallState) -> CallLine:
         arguments=shortened(dict(call.arguments), _MAX_ARGUMENT),
         state="open" if call.state == "open" else "requested",
         text=call.text[:_MAX_TEXT],
-        uses=call.uses,
+        resources=call.resources,
         requested_utime=call.requested_utime,
     )
 

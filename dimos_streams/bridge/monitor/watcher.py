@@ -43,7 +43,7 @@ class Watcher:
         self._shown: View | None = None
         """The state that was taken last; the next one tells what is different from it."""
         self._replies: deque[tuple[bytes, Callable[[], None]]] = deque()
-        self._news = asyncio.Event()
+        self._update = asyncio.Event()
 
     def wants(self, agent: str) -> bool:
         """Whether the events of an agent are to be offered."""
@@ -79,7 +79,7 @@ class Watcher:
     def reply(self, message: bytes, taken: Callable[[], None]) -> None:
         """Queue the answer to a command; whoever asks bounds their number by what ``taken`` tells."""
         self._replies.append((message, taken))
-        self._news.set()
+        self._update.set()
 
     async def next(self) -> bytes | None:
         """The next message, without its ``seq``; waits for it. None when the watcher was closed."""
@@ -93,8 +93,8 @@ class Watcher:
             if self._behind:
                 self._reads = True
                 self._look()
-            self._news.clear()
-            await self._news.wait()
+            self._update.clear()
+            await self._update.wait()
         return None
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class Watcher:
             self.closed = True
             self._queue.clear()
             self._replies.clear()
-            self._news.set()
+            self._update.set()
             self._forget(self)
 
     def __enter__(self) -> Self:
@@ -124,7 +124,7 @@ class Watcher:
             self._bytes += len(item)
         else:
             self._queued = item
-        self._news.set()
+        self._update.set()
 
     def _take(self) -> bytes:
         item = self._queue.popleft()

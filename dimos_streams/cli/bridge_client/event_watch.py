@@ -15,7 +15,7 @@ from dimos_streams.operator.reporting import MONITOR
 if TYPE_CHECKING:
     from dimos_streams.bus import Bus
     from dimos_streams.tool_stream.event import ToolEvent
-    from dimos_streams.tool_stream.gateway import PlacedEvent, SkillGateway
+    from dimos_streams.tool_stream.gateway import JournalEntry, SkillGateway
 
 Milestone = Literal["answer", "close"]
 Show = Callable[["ToolEvent"], None]
@@ -115,11 +115,11 @@ async def watching_bus(bus: Bus, show: Show) -> AsyncIterator[EventWatch]:
 
 
 async def _feed(watch: EventWatch, gateway: SkillGateway, after: int, call_id: str | None) -> None:
-    events = cast("AsyncGenerator[PlacedEvent, None]", gateway.events(after=after, call_id=call_id))
+    events = cast("AsyncGenerator[JournalEntry, None]", gateway.events(after=after, call_id=call_id))
     try:
         async with contextlib.aclosing(events):
-            async for placed in events:
-                watch.take(placed.event)
+            async for journalled in events:
+                watch.take(journalled.event)
     except Exception as error:  # for whoever waits for an event
         watch.fail(error)
     else:

@@ -161,9 +161,9 @@ async def _ask(
     skill = agent.skill(name)
     if skill not in {one.name for one in offered}:
         raise UserError(f"agent {agent.name!r} has no skill {name!r}: it takes no such command")
-    place = await gateway.place()
+    offset = await gateway.offset()
     call_id = await gateway.call(skill, arguments, caller=CALLER)
-    async with watching(gateway, lambda event: None, after=place, call_id=call_id) as watch:
+    async with watching(gateway, lambda event: None, after=offset, call_id=call_id) as watch:
         closed = await watch.wait(call_id, "close")
     if closed.outcome != "completed":
         raise SkillError(f"agent {agent.name!r}: {closed.text}")

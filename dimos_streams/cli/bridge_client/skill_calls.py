@@ -43,11 +43,11 @@ async def follow_new_call(
     When time is up or we are cancelled, the call is cancelled and its close still shown.
     """
     reporter = create_reporter(as_json=wish.as_json)
-    place = await gateway.place()
+    offset = await gateway.offset()
     call_id = await gateway.call(skill, arguments, caller=CALLER, on_loss=wish.on_loss)
     with contextlib.closing(reporter):
         one = call_id if only else None
-        async with watching(gateway, reporter.tool_event, after=place, call_id=one) as watch:
+        async with watching(gateway, reporter.tool_event, after=offset, call_id=one) as watch:
             try:
                 async with asyncio.timeout(wish.timeout_s):
                     return await watch.wait(call_id, wish.until)

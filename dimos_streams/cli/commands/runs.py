@@ -103,7 +103,7 @@ async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[dict[str, Any
         "status": health["status"],
         "open_calls": health["counts"]["open_calls"],
         "lost": health["lost"],
-        "counts": {"place": health["place"], **counts},
+        "counts": {"offset": health["offset"], **counts},
     }
     return bridge, modules
 

@@ -58,7 +58,7 @@ async def _chat(address: BridgeAddress, to: str | None) -> int:
         skill = await find_say(gateway, to)
         screen = PromptScreen() if sys.stdin.isatty() and sys.stdout.isatty() else PlainScreen()
         reporter = TextReporter(screen, "chat")
-        async with watching(gateway, reporter.tool_event, after=await gateway.place()) as watch:
+        async with watching(gateway, reporter.tool_event, after=await gateway.offset()) as watch:
             chat = _Chat(gateway, watch, reporter, skill)
             if isinstance(screen, PromptScreen):
                 await chat.at_prompt(screen)

@@ -72,7 +72,7 @@ class RunLink:
 @asynccontextmanager
 async def gateway_link(gateway: SkillGateway, show: Show) -> AsyncIterator[RunLink]:
     """Through a gateway, from the first event of its journal that comes from now on."""
-    async with watching(gateway, show, after=await gateway.place()) as watch:
+    async with watching(gateway, show, after=await gateway.offset()) as watch:
         yield RunLink(watch, gateway, gateway.cancel)
 
 

@@ -15,14 +15,14 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.core import AgentCore
-from dimos_streams.agent.missions.message_queue import OperatorWords
+from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import Finish, ModelDelta, ModelRequest, TextDelta, ToolCallDelta, Usage
-from dimos_streams.agent.recovery import take_up, tidy_up
+from dimos_streams.agent.recovery import recover, tidy_up
 from dimos_streams.errors import CallRejectedError, SkillError
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
-from dimos_streams.tool_stream.gateway import CallView, OfferedSkill, PlacedEvent
+from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
 
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
 
@@ -60,7 +60,7 @@ class FakeCall:
             text=text,
             data=data,
         )
-        self.bridge.journal.append(PlacedEvent(len(self.bridge.journal) + 1, event))
+        self.bridge.journal.append(JournalEntry(len(self.bridge.journal) + 1, event))
         self.bridge.arrived.set()
 
 
@@ -74,7 +74,7 @@ class FakeBridge:
     bodies: dict[str, tuple[OfferedSkill, Body]]
     latency_s: Callable[[], float] = lambda: 0.0
     """How long it takes to begin a call, and to hear of an event."""
-    journal: list[PlacedEvent] = field(default_factory=list)
+    journal: list[JournalEntry] = field(default_factory=list)
     calls_: dict[str, FakeCall] = field(default_factory=dict)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     refuse: Callable[[str], bool] = lambda skill: False
@@ -155,21 +155,21 @@ class FakeBridge:
             if not open_only or call.outcome is None
         ]
 
-    async def place(self) -> int:
+    async def offset(self) -> int:
         return len(self.journal)
 
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
-    ) -> AsyncIterator[PlacedEvent]:
+    ) -> AsyncIterator[JournalEntry]:
         while True:
             while after < len(self.journal):
-                placed = self.journal[after]
+                entry = self.journal[after]
                 after += 1
                 latency_s = self.latency_s()
                 if latency_s:
                     await asyncio.sleep(latency_s)
-                if caller in (None, placed.event.caller):
-                    yield placed
+                if caller in (None, entry.event.caller):
+                    yield entry
             self.arrived.clear()
             await self.arrived.wait()
 
@@ -211,16 +211,16 @@ class Line:
         await self._pass()
         return await self.bridge.calls(open_only=open_only)
 
-    async def place(self) -> int:
+    async def offset(self) -> int:
         await self._pass()
-        return await self.bridge.place()
+        return await self.bridge.offset()
 
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
-    ) -> AsyncIterator[PlacedEvent]:
-        async for placed in self.bridge.events(after=after, caller=caller, call_id=call_id):
+    ) -> AsyncIterator[JournalEntry]:
+        async for entry in self.bridge.events(after=after, caller=caller, call_id=call_id):
             await self._pass()
-            yield placed
+            yield entry
 
     async def _pass(self) -> None:
         if self.was_cut:
@@ -305,8 +305,8 @@ class Rig:
 
     async def __aenter__(self) -> Rig:
         self.core.record.open()
-        place = await take_up(self.core, random.Random(1), lambda why: None)
-        self._task = asyncio.get_running_loop().create_task(self.core.run(place))
+        offset = await recover(self.core, random.Random(1), lambda why: None)
+        self._task = asyncio.get_running_loop().create_task(self.core.run(offset))
         self._tidying = asyncio.get_running_loop().create_task(tidy_up(self.core))
         return self
 
@@ -327,7 +327,7 @@ class Rig:
 
     async def say(self, text: str) -> Mission:
         mission = self.core.begin(f"m{next(self._numbers)}", text)
-        await self.core.queue.put(OperatorWords(text, (mission,)))
+        await self.core.queue.put(OperatorInput(text, (mission,)))
         return mission
 
     async def over(self, mission: Mission, timeout_s: float = 1000.0) -> Mission:

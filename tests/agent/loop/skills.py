@@ -24,7 +24,7 @@ class World:
             "move": (offered("move", motion=True, undo="move_back"), self.move),
             "slow": (offered("slow", motion=True, undo="slow_back"), self.look),
             "slow_back": (offered("slow_back", audience="operator", motion=True), self.slow_back),
-            "look": (offered("look", parallel_safe=True), self.look),
+            "look": (offered("look", concurrent=True), self.look),
             "follow": (offered("follow"), self.follow),
             "drop": (offered("drop", reversible=False), self.drop),
             "hang": (offered("hang", motion=True), self.hang),

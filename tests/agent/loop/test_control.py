@@ -176,7 +176,7 @@ def test_an_abort_is_not_held_up_by_a_queue_that_is_full() -> None:
             assert clock.monotonic() - began < 0.1
             assert report.unfinished == ()
             assert mission.over
-            ends = [data["call_id"] for data in rig.data("news")]
+            ends = [data["call_id"] for data in rig.data("update")]
             assert ends == ["c0", "c1", "c2", "c3", "c4"]
 
     run_virtual(main())

@@ -40,7 +40,7 @@ class Chaos:
         self.handed: list[Any] = []
         skills: dict[str, tuple[OfferedSkill, Callable[[FakeCall], Coroutine[Any, Any, Any]]]] = {
             "move": (offered("move", motion=True, undo="back"), self.move),
-            "look": (offered("look", parallel_safe=True), self.look),
+            "look": (offered("look", concurrent=True), self.look),
             "follow": (offered("follow", reversible=False), self.follow),
             "risky": (offered("risky", approval="ask", undo="back"), self.move),
             "back": (offered("back", audience="operator"), self.look),
@@ -104,8 +104,8 @@ class Chaos:
         else:
             core.calls.hand_over(core.calls.open, self.other if self.random.random() < 0.5 else None)
 
-    async def other(self, news: Any) -> None:
-        self.handed.append(news)
+    async def other(self, update: Any) -> None:
+        self.handed.append(update)
 
     def command(self, work: Any) -> None:
         self.commands.append(asyncio.get_running_loop().create_task(work))
@@ -152,13 +152,13 @@ class Chaos:
         told = collections.Counter(
             (event.data["event"]["call_id"], event.data["event"]["seq"])
             for event in events
-            if event.kind in ("news", "result") and event.data.get("event") and event.data["event"]["call_id"]
+            if event.kind in ("update", "result") and event.data.get("event") and event.data["event"]["call_id"]
         )
-        told.update((news.event.call_id, news.event.seq) for news in self.handed)
+        told.update((update.event.call_id, update.event.seq) for update in self.handed)
         assert set(told.values()) <= {1}
         closes = {(p.event.call_id, p.event.seq) for p in self.bridge.journal if p.event.type == "close"}
         silent = {call.id for call in self.bridge.calls_.values() if call.skill == "back"}
-        assert {place for place in closes if place[0] not in silent} <= set(told)
+        assert {offset for offset in closes if offset[0] not in silent} <= set(told)
         asked = [c["id"] for event in events if event.kind == "answer" for c in event.data["tool_calls"]]
         assert len(asked) == sum(event.kind == "result" for event in events)
 

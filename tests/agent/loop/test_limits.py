@@ -108,9 +108,9 @@ def test_a_skill_that_does_not_even_end_when_cancelled_is_given_up_at_its_bound(
             began = clock.monotonic()
             mission = await ended(rig)
             assert clock.monotonic() - began == pytest.approx(4, abs=0.5)
-            (news,) = rig.data("news")
-            assert news["event"]["data"]["outcome"] == "timed_out"
-            assert "may still run" in news["text"]
+            (update,) = rig.data("update")
+            assert update["event"]["data"]["outcome"] == "timed_out"
+            assert "may still run" in update["text"]
             assert mission.text == "it is lost"
             world.released.set()
 
@@ -151,7 +151,7 @@ def test_the_deadline_is_of_the_whole_mission_and_ends_its_calls_only() -> None:
             assert (mission.over, mission.reason) == (True, "deadline")
             assert world.log == ["follow ended"]
             # What became of its call is in the record, and is nothing to react to.
-            assert rig.kinds()[-2:] == ["news", "done"]
+            assert rig.kinds()[-2:] == ["update", "done"]
 
     run_virtual(main())
 

@@ -30,11 +30,11 @@ def test_the_events_of_two_turns() -> None:
             world.released.set()
             await rig.over(mission)
             assert rig.kinds() == [
-                *("mission_start", "words"),
+                *("mission_start", "input"),
                 *("iteration_start", "call_start", "call_complete", "usage", "answer"),
                 *("call_run", "call_open", "call_end", "result"),
                 *("iteration_start", "content", "usage", "answer", "stop"),
-                *("news", "iteration_start", "content", "usage", "answer", "stop", "done"),
+                *("update", "iteration_start", "content", "usage", "answer", "stop", "done"),
             ]
             numbers = [event.number for event in rig.core.events.after(0)]
             assert numbers == list(range(1, len(numbers) + 1))

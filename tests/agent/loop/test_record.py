@@ -120,7 +120,7 @@ class Kill:
 
     async def chat(self, call: FakeCall) -> str:
         for _ in range(12):
-            call.tell("update", "news")
+            call.tell("update", "update")
             await asyncio.sleep(0.35)
         return "over"
 
@@ -137,7 +137,7 @@ class Kill:
         }
         return Rig(self.world.bridge, FunctionModel(self.answer, lambda: 0.1), config, record_dir=folder, line=line)
 
-    async def die(self, moment: int, last_deed: Callable[[Rig], object] = lambda rig: None) -> int:
+    async def die(self, moment: int, last_entry: Callable[[Rig], object] = lambda rig: None) -> int:
         """Begin the mission, and die at that event or the next that fits; what is then on the disk stays.
 
         Gives the event's number, 0 if the mission was over before.
@@ -151,7 +151,7 @@ class Kill:
             nonlocal died_at
             if not died_at and event.number >= moment and (event.kind == "call_run" or not self.on_its_way):
                 died_at = event.number
-                last_deed(first)
+                last_entry(first)
                 shutil.copytree(before, after)
                 self.line.cut(self.on_its_way)
 
@@ -215,12 +215,12 @@ def _check(kill: Kill, rig: Rig) -> None:
     (recorded,) = read_missions(kill.folder / "after")
     assert recorded.done is not None
     assert recorded.done.data["reason"] == "completed"
-    told = [event.data["event"] for event in recorded.events if event.kind in ("news", "result")]
-    happened = [placed.event for placed in kill.world.bridge.journal if placed.event.type != "open"]
+    told = [event.data["event"] for event in recorded.events if event.kind in ("update", "result")]
+    happened = [entry.event for entry in kill.world.bridge.journal if entry.event.type != "open"]
     assert sorted((event["call_id"], event["seq"]) for event in told if event is not None) == sorted(
         (event.call_id, event.seq) for event in happened
     )
-    assert sum(event.kind == "words" and not of_sub_agent(event) for event in recorded.events) == 1
+    assert sum(event.kind == "input" and not of_sub_agent(event) for event in recorded.events) == 1
     # The robot did each thing once: nothing is begun again because its beginning was not heard of.
     assert len(set(kill.world.log)) == len(kill.world.log)
     newest = rig.core.conversation.messages()
@@ -259,13 +259,13 @@ def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_path: Pa
     run_virtual(main())
 
 
-def test_lines_are_json_with_a_place(tmp_path: Path) -> None:
+def test_lines_are_json_with_an_offset(tmp_path: Path) -> None:
     async def main() -> None:
         world = World()
         async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
             await rig.over(await rig.say("hi"))
         line = json.loads((tmp_path / "agent.m0.jsonl").read_text().splitlines()[0])
-        assert line["place"] == 0
+        assert line["offset"] == 0
         assert line["event"]["kind"] == "mission_start"
 
     run_virtual(main())

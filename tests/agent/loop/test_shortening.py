@@ -30,10 +30,10 @@ from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, asks, offered,
 from tests.agent.loop.skills import World
 from tests.helpers import run_virtual
 
-NEWS = ToolEvent(utime=1, call_id="c", seq=2, type="update", module="m", skill="look", caller="agent", text="a cat")
+UPDATE = ToolEvent(utime=1, call_id="c", seq=2, type="update", module="m", skill="look", caller="agent", text="a cat")
 PARTS: dict[str, tuple[Message | None, ...]] = {
-    "words": (UserMessage("w" * 50),),
-    "news": (UserMessage("n" * 50, NEWS),),
+    "input": (UserMessage("w" * 50),),
+    "update": (UserMessage("n" * 50, UPDATE),),
     "answer": (AssistantMessage("a" * 50),),
     "calls": (
         AssistantMessage("", (ToolCall("t", "look", "{}"), ToolCall("u", "look", "{}"))),
@@ -52,7 +52,7 @@ def texts(messages: list[Message | None] | tuple[Message, ...]) -> str:
 @given(st.lists(st.sampled_from(list(PARTS))))
 def test_what_is_left_is_a_conversation(parts: list[str]) -> None:
     messages: list[Message | None] = [
-        message for part in (*parts, "words", "calls", "news") for message in PARTS[part]
+        message for part in (*parts, "input", "calls", "update") for message in PARTS[part]
     ]
     newest = messages[-1]
     words = [m for m in messages if isinstance(m, UserMessage) and m.event is None][-1]
@@ -157,7 +157,7 @@ ROLES: tuple[Role, ...] = ("operator", "event", "assistant", "note")
 def test_the_entries_are_bounded(roles: list[Role], limit: int) -> None:
     conversation = Conversation(max_entries=limit)
     for role in roles:
-        conversation.add(role, "x", event=NEWS if role == "event" else None)
+        conversation.add(role, "x", event=UPDATE if role == "event" else None)
     numbers = [entry.number for entry in conversation.entries]
     assert numbers == sorted(numbers)
     assert len(roles) - len(numbers) == conversation.take_dropped()

@@ -55,7 +55,14 @@ def test_two_results_that_come_while_paused_are_one_turn() -> None:
             assert len(rig.model.requests) == 2
             rig.core.control.resume()
             await rig.over(mission)
-            assert rig.kinds("content", "usage")[-6:] == ["news", "news", "iteration_start", "answer", "stop", "done"]
+            assert rig.kinds("content", "usage")[-6:] == [
+                "update",
+                "update",
+                "iteration_start",
+                "answer",
+                "stop",
+                "done",
+            ]
 
     run_virtual(main())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.agent.missions.message_queue import OperatorWords
+from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.offline import OfflineModel
 from dimos_streams.agent.models.protocol import (
@@ -41,7 +41,7 @@ def open_orders(request: ModelRequest) -> list[str]:
 
 async def told(rig: Rig, text: str, *, now: bool = False) -> Mission:
     mission = rig.core.begin(text, text)
-    await rig.core.hear(OperatorWords(text, (mission,), now=now))
+    await rig.core.hear(OperatorInput(text, (mission,), now=now))
     return mission
 
 

@@ -32,7 +32,7 @@ from dimos_streams.client.iterators import closing
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply
 from dimos_streams.tool_stream.event import ToolEvent
 
-NEWS = ToolEvent(utime=1, call_id="c", seq=2, type="update", module="m", skill="look", caller="agent", text="a cat")
+UPDATE = ToolEvent(utime=1, call_id="c", seq=2, type="update", module="m", skill="look", caller="agent", text="a cat")
 SIGNED = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
 ALL = ModelRequest(
     (
@@ -41,7 +41,7 @@ ALL = ModelRequest(
         AssistantMessage("", (ToolCall("t0", "look", "{}", SIGNED), ToolCall("t1", "look", '{"x": NaN}'))),
         ToolResultMessage("t0", "look", "a cat", images=(ImagePart(b"\xff\xd8\xff"),)),
         ToolResultMessage("t1", "look", ""),
-        UserMessage("a cat", NEWS),
+        UserMessage("a cat", UPDATE),
         UserMessage("and now?"),
         AssistantMessage("", (ToolCall("t0", "look", "{}"),)),
         ToolResultMessage("t0", "look", "a dog"),

@@ -128,7 +128,7 @@ class Robot(Module):
         self.log_.append(f"drop {what}")
         return f"dropped {what}"
 
-    @skill(parallel_safe=True, polling=True)
+    @skill(concurrent=True, polling=True)
     async def look(self) -> str:
         """Look."""
         return "nothing new"

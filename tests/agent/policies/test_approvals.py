@@ -69,13 +69,13 @@ def test_the_same_call_asks_once_and_changed_arguments_ask_again() -> None:
     async def main() -> None:
         made = book()
         first, id = await asked(made, {"a": 1, "b": 2})
-        twin, none = await asked(made, {"b": 2, "a": 1.0})
+        duplicate, none = await asked(made, {"b": 2, "a": 1.0})
         assert none == ""
         other, other_id = await asked(made, {"a": 1, "b": 3})
         made.decide(id, "approve")
         made.decide(other_id, "reject", reason="too many")
         assert (await first).approved
-        assert (await twin).approved
+        assert (await duplicate).approved
         assert (await made.ask("drop", {"a": 1, "b": 2}, missions=("m",))).approved
         assert (await made.ask("drop", {"a": 1, "b": 3}, missions=("m",))).reason == "too many"
         again, id = await asked(made, {"a": 1, "b": 4})
@@ -124,12 +124,12 @@ def test_a_waiter_that_goes_away_takes_the_question_with_it() -> None:
     async def main() -> None:
         made = book()
         task, id = await asked(made, {})
-        twin, _ = await asked(made, {})
+        duplicate, _ = await asked(made, {})
         task.cancel()
         await asyncio.sleep(0)
         assert [view.id for view in made.pending()] == [id]
-        twin.cancel()
-        await asyncio.wait([task, twin])
+        duplicate.cancel()
+        await asyncio.wait([task, duplicate])
         assert made.pending() == []
         assert made.decide(id, "approve").state == "deleted"
 

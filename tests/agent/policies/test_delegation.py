@@ -209,7 +209,7 @@ def test_results_of_a_closed_owner_are_kept_in_the_record() -> None:
             ends = [
                 event
                 for event in made.agent.core.events.after(0)
-                if event.kind == "news" and event.data["event"]["type"] == "close"
+                if event.kind == "update" and event.data["event"]["type"] == "close"
             ]
             assert len(ends) == 1
             assert ends[0].data["event"]["data"]["outcome"] == "cancelled"
@@ -384,7 +384,7 @@ def test_whatever_the_timing_each_result_is_told_once(seed: int) -> None:
             opened = [event.data["call_id"] for event in events if event.kind == "call_open"]
             closes: list[str] = []
             for event in events:
-                if event.kind in ("news", "result") and event.data.get("event"):
+                if event.kind in ("update", "result") and event.data.get("event"):
                     told_event = event.data["event"]
                     if told_event["type"] == "close" and told_event["call_id"]:
                         closes.append(told_event["call_id"])

@@ -40,9 +40,9 @@ def test_updates_wait_while_the_foreground_is_held_and_then_come_together() -> N
                 assert (await said.result())["reason"] == "answered"
             assert (await mission.result())["text"] == "both are gone"
             assert len(brain.requests) == 3
-            news = [message.text for message in brain.requests[2].messages][-2:]
-            assert "Ann is gone" in news[0]
-            assert "Bob is gone" in news[1]
+            update = [message.text for message in brain.requests[2].messages][-2:]
+            assert "Ann is gone" in update[0]
+            assert "Bob is gone" in update[1]
             assert not any("left" in message.text for message in brain.requests[2].messages)
 
     run_virtual(main())

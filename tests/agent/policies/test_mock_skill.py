@@ -111,9 +111,9 @@ def test_a_whole_blueprint_without_a_single_command_to_the_base() -> None:
                 assert run.gateway is not None
                 call = await run.gateway.call("follow_person", {"description": "anybody"}, caller="test")
                 async with closing(run.gateway.events(after=0, call_id=call)) as events:
-                    async for placed in events:
-                        if placed.event.type == "close":
-                            assert placed.event.data["result"] == "gone"
+                    async for entry in events:
+                        if entry.event.type == "close":
+                            assert entry.event.data["result"] == "gone"
                             break
             finally:
                 await run.stop()

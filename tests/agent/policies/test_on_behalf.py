@@ -86,7 +86,7 @@ class Holder(Module):
 
     config: NoConfig
 
-    @skill(uses={"thing"}, motion=True)
+    @skill(resources={"thing"}, motion=True)
     async def take(self, call: Call, seconds: float) -> str:
         """Hold it."""
         await call.update("holding it")

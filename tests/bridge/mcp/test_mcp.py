@@ -70,8 +70,8 @@ def test_a_client_lists_calls_follows_and_cancels(mode: Any) -> None:
             cursor = structured(answered)["cursor"]
             lines: list[str] = []
             while "is over" not in str(lines[-1:]):
-                news = await client.call_tool("skill_updates", {"call_id": call_id, "after": cursor, "wait_s": 5})
-                cursor, lines = structured(news)["cursor"], [*lines, *text(news).splitlines()]
+                update = await client.call_tool("skill_updates", {"call_id": call_id, "after": cursor, "wait_s": 5})
+                cursor, lines = structured(update)["cursor"], [*lines, *text(update).splitlines()]
             told = [line.partition(") ")[2] for line in lines if line.startswith("follow (call")]
             assert told == ["says: saw ann", "completed: followed ann"]
 
@@ -207,9 +207,9 @@ def hinted(**stated: Any) -> bool:
 
 def test_what_comes_off_the_bus_is_not_believed_against_what_else_it_says() -> None:
     assert hinted(read_only=True)
-    assert not hinted(parallel_safe=True)
+    assert not hinted(concurrent=True)
     assert not hinted(read_only=True, motion=True)
-    assert not hinted(read_only=True, uses=("base",))
+    assert not hinted(read_only=True, resources=("base",))
     assert not hinted(read_only=True, parameters={"properties": {"then": {"type": "string"}}})
 
 

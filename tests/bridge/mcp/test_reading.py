@@ -132,7 +132,7 @@ def test_pages_are_bounded_and_whole_together() -> None:
         await asyncio.sleep(1)
         assert not waiting.done()
         hub.publish(journal.append([event(2, "update", call_id="c3", caller="somebody")]))
-        assert [entry.place for entry in (await waiting).entries] == [134]
+        assert [entry.offset for entry in (await waiting).entries] == [134]
         assert (await read_page(hub, after=134, wait_s=30, caller="somebody")).cursor == 134
         journal.close()
 

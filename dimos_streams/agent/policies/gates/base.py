@@ -183,7 +183,7 @@ class Tools(Protocol):
     def __contains__(self, name: object) -> bool:
         """Whether there is a tool of that name, offered now or not."""
 
-    def parallel_safe(self, name: str) -> bool:
+    def concurrent(self, name: str) -> bool:
         """Whether it may run beside others."""
 
     def polling(self) -> frozenset[str]:

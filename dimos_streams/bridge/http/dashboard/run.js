@@ -9,7 +9,7 @@ const MAX_DRAFT = 4000;
 /** Kinds of agents' events that the conversation and the calls tell as well. They are seen on request, like the
  * operators' own calls. */
 const STEPS = new Set([
-  "words", "news", "iteration_start", "content", "call_start", "call_complete", "answer", "usage", "call_run",
+  "input", "update", "iteration_start", "content", "call_start", "call_complete", "answer", "usage", "call_run",
   "call_open", "call_end", "result",
 ]);
 
