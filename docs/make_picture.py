@@ -17,9 +17,9 @@ from dimos_streams.blueprint.load import resolve
 from dimos_streams.clock import run_virtual
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.tf2_msgs import TFMessage
-from dimos_streams.robot.camera import CameraModel, RayCamera
+from dimos_streams.robot.rendering.camera import CameraModel, RayCamera
+from dimos_streams.robot.rendering.topdown import TopDown
 from dimos_streams.robot.simulator import Simulator
-from dimos_streams.robot.topdown import TopDown
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
 

@@ -20,8 +20,8 @@ from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive_run import Motion
+from dimos_streams.skills.moving.planar import STOP, Pose, wrapped
 from dimos_streams.skills.own_calls import OwnCalls, listed
-from dimos_streams.skills.planar import STOP, Pose, wrapped
 from dimos_streams.streams import In, Out
 
 _REMEMBERED = 1000

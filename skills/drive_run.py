@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
-from dimos_streams.skills.planar import Pose, clamped, pose_of, turned, twist, wrapped
-from dimos_streams.skills.steering import Detour, surroundings_of
+from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, turned, twist, wrapped
+from dimos_streams.skills.moving.steering import Detour, surroundings_of
 
 if TYPE_CHECKING:
     from dimos_streams.holding import HoldInput

@@ -16,8 +16,8 @@ from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.follow_run import Following, FollowReport
+from dimos_streams.skills.moving.planar import STOP, PoseHistory
 from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
-from dimos_streams.skills.planar import STOP, PoseHistory
 from dimos_streams.streams import In, Out
 
 

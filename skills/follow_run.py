@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
-from dimos_streams.skills.frames import Frame, fresh_frames
+from dimos_streams.skills.moving.planar import STOP, twist
+from dimos_streams.skills.moving.pursuit import Gains, Limits, approach, face
+from dimos_streams.skills.moving.steering import Detour, surroundings_of
 from dimos_streams.skills.own_calls import listed
-from dimos_streams.skills.planar import STOP, twist
-from dimos_streams.skills.pursuit import Gains, Limits, approach, face
-from dimos_streams.skills.sighting import Lens
-from dimos_streams.skills.steering import Detour, surroundings_of
-from dimos_streams.skills.watch import Watch
+from dimos_streams.skills.seeing.frames import Frame, fresh_frames
+from dimos_streams.skills.seeing.sighting import Lens
+from dimos_streams.skills.seeing.watch import Watch
 
 if TYPE_CHECKING:
     from dimos_streams.holding import HoldInput
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
     from dimos_streams.messages.vision_msgs import Detection2DArray
     from dimos_streams.skills.follow_person import FollowPersonConfig
-    from dimos_streams.skills.planar import PoseHistory
+    from dimos_streams.skills.moving.planar import PoseHistory
     from dimos_streams.streams import In, Out
 
 TICK_S = 0.15

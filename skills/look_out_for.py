@@ -15,9 +15,9 @@ from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.continuation import Then
-from dimos_streams.skills.frames import fresh_frames
 from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
-from dimos_streams.skills.sighting import Match, Sighting, sightings_of
+from dimos_streams.skills.seeing.frames import fresh_frames
+from dimos_streams.skills.seeing.sighting import Match, Sighting, sightings_of
 from dimos_streams.streams import In, Out
 
 SAMPLE = {"label": "person", "bbox": [0.0, 0.0, 10.0, 20.0]}

@@ -21,10 +21,10 @@ from dimos_streams.messages.timeline import Timeline
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import skill
-from dimos_streams.skills.frames import Frame, fresh_frames
+from dimos_streams.skills.moving.planar import PoseHistory, pose_of
 from dimos_streams.skills.own_calls import listed
-from dimos_streams.skills.planar import PoseHistory, pose_of
-from dimos_streams.skills.sighting import Lens, Sighting, sightings_of
+from dimos_streams.skills.seeing.frames import Frame, fresh_frames
+from dimos_streams.skills.seeing.sighting import Lens, Sighting, sightings_of
 from dimos_streams.streams import In
 
 

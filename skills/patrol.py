@@ -18,9 +18,9 @@ from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive import DriveConfig
 from dimos_streams.skills.follow_person import FollowPersonConfig
+from dimos_streams.skills.moving.planar import STOP, PoseHistory
 from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
 from dimos_streams.skills.patrol_run import Patrolling, PatrolReport
-from dimos_streams.skills.planar import STOP, PoseHistory
 from dimos_streams.streams import In, Out
 
 Waypoint = tuple[float, float]

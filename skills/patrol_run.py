@@ -14,10 +14,10 @@ from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.drive_run import Covered, Motion
 from dimos_streams.skills.follow_run import Following
-from dimos_streams.skills.frames import Frame, fresh_frames
+from dimos_streams.skills.moving.planar import STOP, Pose, pose_of
 from dimos_streams.skills.own_calls import listed
-from dimos_streams.skills.planar import STOP, Pose, pose_of
-from dimos_streams.skills.sighting import Sighting, sightings_of
+from dimos_streams.skills.seeing.frames import Frame, fresh_frames
+from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
 
 if TYPE_CHECKING:
     from dimos_streams.skills.patrol import Patrol

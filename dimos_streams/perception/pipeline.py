@@ -15,14 +15,14 @@ from dimos_streams.messages.time import header, utime_of
 from dimos_streams.messages.timeline import History
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.perception import wire
+from dimos_streams.perception.backends.hog import HogDetector
+from dimos_streams.perception.backends.segmentation import SegmentationDetector
+from dimos_streams.perception.backends.vlm import VlmDetector
 from dimos_streams.perception.config import DetectorConfig, tracking_of
 from dimos_streams.perception.detector import Detection, Detector, DetectorError, Frame
 from dimos_streams.perception.geometry import Mount, PlanarPose
-from dimos_streams.perception.hog import HogDetector
 from dimos_streams.perception.mount import MountFinder
-from dimos_streams.perception.segmentation import SegmentationDetector
 from dimos_streams.perception.tracking import Tracker
-from dimos_streams.perception.vlm import VlmDetector
 
 
 @dataclass(frozen=True, slots=True)

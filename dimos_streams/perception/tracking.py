@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dimos_streams.description import match_score
 from dimos_streams.perception.assignment import assign
 from dimos_streams.perception.config import TrackerSettings
 from dimos_streams.perception.detector import Detection
 from dimos_streams.perception.geometry import Box, Floats, PlanarPose
+from dimos_streams.person_description import match_score
 
 _SMOOTHING = 0.6
 _RATE_SMOOTHING = 0.25

@@ -20,16 +20,16 @@ from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.messages.std_msgs import Header
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header
-from dimos_streams.robot import scene
 from dimos_streams.robot.motion import Pose, Velocity
-from dimos_streams.robot.people import Stance
+from dimos_streams.robot.simulation import scene
+from dimos_streams.robot.simulation.people import Stance
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dimos_streams.robot.camera import CameraModel
-    from dimos_streams.robot.lidar import LidarModel
+    from dimos_streams.robot.rendering.camera import CameraModel
+    from dimos_streams.robot.rendering.lidar import LidarModel
 
 # From base_link (x forward, z up) to an optical frame (z forward, y down).
 _OPTICAL = Quaternion(x=-0.5, y=0.5, z=-0.5, w=0.5)

@@ -21,12 +21,12 @@ from dimos_streams.messages.time import header
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.robot import sensor_messages
 from dimos_streams.robot.motion import STILL, Pose, Velocity
-from dimos_streams.robot.people import STOCK_PEOPLE, Person
-from dimos_streams.robot.world import START, TICK_S, World, WorldConfig
+from dimos_streams.robot.simulation.people import STOCK_PEOPLE, Person
+from dimos_streams.robot.simulation.world import START, TICK_S, World, WorldConfig
 from dimos_streams.streams import In, Out
 
 if TYPE_CHECKING:
-    from dimos_streams.robot.camera import Camera, CameraModel, Frame
+    from dimos_streams.robot.rendering.camera import Camera, CameraModel, Frame
 
 MAX_MESSAGE_BYTES = 60_000
 MAX_LAG_S = 0.2
@@ -105,7 +105,7 @@ class Simulator(Module):
 
     async def start(self) -> None:
         """Build the world. Raises `UserError` if a person is unknown or MuJoCo or OpenGL is missing."""
-        from dimos_streams.robot.lidar import Lidar
+        from dimos_streams.robot.rendering.lidar import Lidar
 
         config = self.config
         seed = self.context.seed if config.seed is None else config.seed
@@ -188,17 +188,17 @@ class Simulator(Module):
 
     @cached_property
     def _camera_model(self) -> "CameraModel":
-        from dimos_streams.robot.camera import CameraModel
+        from dimos_streams.robot.rendering.camera import CameraModel
 
         config = self.config
         return CameraModel(config.camera_width, config.camera_height, math.radians(config.camera_fov_deg))
 
     def _open_camera(self) -> "Camera":
         if self.config.render == "gl":
-            from dimos_streams.robot.camera_gl import GlCamera
+            from dimos_streams.robot.rendering.camera_gl import GlCamera
 
             return GlCamera(self.world, self._camera_model)
-        from dimos_streams.robot.camera import RayCamera
+        from dimos_streams.robot.rendering.camera import RayCamera
 
         return RayCamera(self.world, self._camera_model)
 

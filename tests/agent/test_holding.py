@@ -23,7 +23,7 @@ from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.dimos_streams import Hold, ModuleStatus
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module, ModuleConfig, RunContext
-from dimos_streams.robot.velocity_gate import VelocityGate
+from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 from dimos_streams.testing import ModuleHarness

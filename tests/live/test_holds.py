@@ -18,7 +18,7 @@ from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.robot.simulator import Simulator
-from dimos_streams.robot.velocity_gate import VelocityGate
+from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.supervisor import Supervisor
 from tests.cli.machine import Machine, Result

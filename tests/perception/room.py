@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dimos_streams.perception.detector import Frame
 from dimos_streams.perception.geometry import Camera, Mount
-from dimos_streams.robot.camera import MOUNT, CameraModel, RayCamera
-from dimos_streams.robot.world import World
+from dimos_streams.robot.rendering.camera import MOUNT, CameraModel, RayCamera
+from dimos_streams.robot.simulation.world import World
 
 
 class Room:

@@ -7,14 +7,14 @@ import sys
 import numpy as np
 import pytest
 
-from dimos_streams.description import MATCH_THRESHOLD, match_score
 from dimos_streams.errors import UserError
-from dimos_streams.perception.clothing import colour_name
+from dimos_streams.perception.backends.clothing import colour_name
+from dimos_streams.perception.backends.hog import HogDetector
+from dimos_streams.perception.backends.segmentation import SegmentationDetector
 from dimos_streams.perception.config import TrackerSettings
 from dimos_streams.perception.detector import Detection, Frame
-from dimos_streams.perception.hog import HogDetector
-from dimos_streams.perception.segmentation import SegmentationDetector
 from dimos_streams.perception.tracking import Tracker
+from dimos_streams.person_description import MATCH_THRESHOLD, match_score
 from tests.perception.room import Room
 from tests.perception.test_geometry import camera
 

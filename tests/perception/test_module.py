@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.description import MATCH_THRESHOLD, match_score
 from dimos_streams.errors import UserError
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
@@ -25,6 +24,7 @@ from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header, utime_of
 from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
 from dimos_streams.perception.module import DetectorStatistics, PersonDetector
+from dimos_streams.person_description import MATCH_THRESHOLD, match_score
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.testing.harness import ModuleHarness
 from tests.helpers import run_virtual

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dimos_streams.perception.backends.segmentation import SegmentationDetector
 from dimos_streams.perception.detector import Frame
 from dimos_streams.perception.geometry import Box
-from dimos_streams.perception.segmentation import SegmentationDetector
 from tests.perception.test_geometry import camera
 
 LABELS = {1: "person in a red shirt", 2: "person in a green shirt"}

@@ -15,10 +15,10 @@ import simplejpeg
 
 from dimos_streams import clock
 from dimos_streams.errors import UserError
+from dimos_streams.perception.backends.vlm import VlmDetector, parse_reply
 from dimos_streams.perception.config import VlmSettings
 from dimos_streams.perception.detector import DetectorError, Frame
 from dimos_streams.perception.geometry import Box
-from dimos_streams.perception.vlm import VlmDetector, parse_reply
 from tests.perception.chat_server import ChatServer, chat_server
 from tests.perception.test_geometry import camera
 

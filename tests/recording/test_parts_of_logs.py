@@ -19,7 +19,7 @@ from dimos_streams.messages.nav_msgs import Path as PathMessage
 from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.std_msgs import Bool, String
 from dimos_streams.recording.cut import Part, cut
-from dimos_streams.recording.export_csv import Rows, csv_lines
+from dimos_streams.recording.export.csv_tables import Rows, csv_lines
 from dimos_streams.recording.metadata import CHANNEL, Metadata, describe, without_secrets
 from dimos_streams.recording.player import Player
 from dimos_streams.recording.reader import LogReader

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dimos_streams.robot.body import SHIN, SOLE, PartPose, sitting, walking
-from dimos_streams.robot.people import PERSON_YELLOW, STOCK_PEOPLE, Walker
+from dimos_streams.robot.simulation.body import SHIN, SOLE, PartPose, sitting, walking
+from dimos_streams.robot.simulation.people import PERSON_YELLOW, STOCK_PEOPLE, Walker
 
 heights = st.floats(1.4, 2.1)
 phases = st.floats(0.0, 2 * math.tau)

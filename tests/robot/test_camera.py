@@ -6,10 +6,10 @@ import pytest
 from numpy.typing import NDArray
 
 from dimos_streams.errors import UserError
-from dimos_streams.robot.camera import MOUNT, CameraModel, Frame, RayCamera
-from dimos_streams.robot.camera_gl import GlCamera
 from dimos_streams.robot.motion import Pose
-from dimos_streams.robot.world import World, WorldConfig
+from dimos_streams.robot.rendering.camera import MOUNT, CameraModel, Frame, RayCamera
+from dimos_streams.robot.rendering.camera_gl import GlCamera
+from dimos_streams.robot.simulation.world import World, WorldConfig
 
 PLACES = [(-2.4, -0.9, 0.0), (3.6, 0.5, 2.9), (0.0, -3.0, 1.2), (-1.0, 0.8, 2.2), (4.0, -2.8, -2.0)]
 PLACES += [(1.8, -3.2, 0.0), (1.8, -3.2, math.pi)]  # beside a shelf that reaches behind the camera

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dimos_streams.messages.dimos_streams import Hold
-from dimos_streams.robot.gate_logic import GateLimits, GateLogic
 from dimos_streams.robot.motion import STILL, Velocity
+from dimos_streams.robot.velocity_gate.logic import GateLimits, GateLogic
 
 LIMITS = GateLimits()
 PERIOD = 0.05

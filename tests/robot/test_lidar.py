@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from dimos_streams.robot.lidar import Lidar
 from dimos_streams.robot.motion import Pose
-from dimos_streams.robot.scene import ROOM_LENGTH, ROOM_WIDTH
-from dimos_streams.robot.world import World, WorldConfig
+from dimos_streams.robot.rendering.lidar import Lidar
+from dimos_streams.robot.simulation.scene import ROOM_LENGTH, ROOM_WIDTH
+from dimos_streams.robot.simulation.world import World, WorldConfig
 
 
 def range_at(ranges: np.ndarray[tuple[int], np.dtype[np.float32]], angle: float) -> float:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dimos_streams.robot.camera import CameraModel, RayCamera
-from dimos_streams.robot.topdown import TopDown
-from dimos_streams.robot.world import World, WorldConfig
+from dimos_streams.robot.rendering.camera import CameraModel, RayCamera
+from dimos_streams.robot.rendering.topdown import TopDown
+from dimos_streams.robot.simulation.world import World, WorldConfig
 
 Picture = NDArray[np.uint8]
 

@@ -14,7 +14,7 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.robot.simulator import Simulator
-from dimos_streams.robot.velocity_gate import VelocityGate
+from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import CrashablePart
 from dimos_streams.testing.harness import ModuleHarness

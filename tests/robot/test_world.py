@@ -5,10 +5,10 @@ import pytest
 
 from dimos_streams.errors import UserError
 from dimos_streams.robot.motion import STILL, Pose, Velocity
-from dimos_streams.robot.people import STOCK_PEOPLE
-from dimos_streams.robot.scene import BASE_RADIUS, PERSON_RADIUS, ROOM_LENGTH
-from dimos_streams.robot.topdown import footprints
-from dimos_streams.robot.world import TICK_S, World, WorldConfig
+from dimos_streams.robot.rendering.topdown import footprints
+from dimos_streams.robot.simulation.people import STOCK_PEOPLE
+from dimos_streams.robot.simulation.scene import BASE_RADIUS, PERSON_RADIUS, ROOM_LENGTH
+from dimos_streams.robot.simulation.world import TICK_S, World, WorldConfig
 
 
 def empty_room(x: float = 0.0, y: float = 0.0, yaw: float = 0.0) -> World:

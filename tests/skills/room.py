@@ -11,10 +11,10 @@ from typing import Any
 
 from dimos_streams.module import Module
 from dimos_streams.perception.module import PersonDetector
-from dimos_streams.robot.scene import BASE_RADIUS
+from dimos_streams.robot.simulation.scene import BASE_RADIUS
+from dimos_streams.robot.simulation.world import TICK_S
 from dimos_streams.robot.simulator import Simulator
-from dimos_streams.robot.velocity_gate import VelocityGate
-from dimos_streams.robot.world import TICK_S
+from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import ModuleHarness
 

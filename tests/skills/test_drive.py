@@ -13,7 +13,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.skills.drive import Drive
-from dimos_streams.skills.planar import wrapped
+from dimos_streams.skills.moving.planar import wrapped
 from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
 from tests.helpers import run_virtual

@@ -19,14 +19,14 @@ from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.messages.time import utime_of
 from dimos_streams.skill import Call
 from dimos_streams.skills.drive import Drive
-from dimos_streams.skills.frames import Frame
+from dimos_streams.skills.moving.planar import Pose, PoseHistory, turned, wrapped
+from dimos_streams.skills.moving.pursuit import Gains, Limits, Target, approach
+from dimos_streams.skills.moving.steering import STEPS, Detour, Surroundings, surroundings_of
 from dimos_streams.skills.own_calls import OwnCalls
 from dimos_streams.skills.patrol_run import Encounter, PatrolReport
-from dimos_streams.skills.planar import Pose, PoseHistory, turned, wrapped
-from dimos_streams.skills.pursuit import Gains, Limits, Target, approach
-from dimos_streams.skills.sighting import Lens, sightings_of
-from dimos_streams.skills.steering import STEPS, Detour, Surroundings, surroundings_of
-from dimos_streams.skills.watch import Watch
+from dimos_streams.skills.seeing.frames import Frame
+from dimos_streams.skills.seeing.sighting import Lens, sightings_of
+from dimos_streams.skills.seeing.watch import Watch
 from dimos_streams.testing import ModuleHarness
 from tests.helpers import run_virtual
 from tests.skills.parts import GREEN, RED, Seen, frame, odometry

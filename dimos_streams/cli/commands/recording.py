@@ -180,7 +180,7 @@ def _done(logs: Sequence[LogReader]) -> int:
 
 
 def _export_mcap(logs: list[LogReader], target: Path, part: Part, advance: Any) -> None:
-    from dimos_streams.recording.export_mcap import export_mcap
+    from dimos_streams.recording.export.mcap import export_mcap
 
     done = export_mcap(logs[0], target, part, lambda log: advance(log.position))
     write(f"{target}: {plural(done.messages, 'message')} of {plural(done.channels, 'channel')}")
@@ -191,7 +191,7 @@ def _export_mcap(logs: list[LogReader], target: Path, part: Part, advance: Any) 
 
 def _export_csv(logs: list[LogReader], channel: str, target: Path | None, part: Part, advance: Any) -> None:
     from dimos_streams.recording.cut import refuse_itself
-    from dimos_streams.recording.export_csv import Rows, csv_lines
+    from dimos_streams.recording.export.csv_tables import Rows, csv_lines
 
     if target is not None:
         refuse_itself(target, logs)

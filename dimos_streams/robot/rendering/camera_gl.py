@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dimos_streams import errors
-from dimos_streams.robot.camera import CameraModel, Frame
+from dimos_streams.robot.rendering.camera import CameraModel, Frame
 
 if TYPE_CHECKING:
-    from dimos_streams.robot.world import World
+    from dimos_streams.robot.simulation.world import World
 
 
 class GlCamera:

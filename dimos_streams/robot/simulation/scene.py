@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from dimos_streams.robot.body import PARTS, Appearance, Limb, limbs
+from dimos_streams.robot.simulation.body import PARTS, Appearance, Limb, limbs
 
 Colour = tuple[int, int, int]
 

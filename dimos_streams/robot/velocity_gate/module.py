@@ -10,8 +10,8 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.module import Module, ModuleConfig
-from dimos_streams.robot.gate_logic import GateLimits, GateLogic, Source
 from dimos_streams.robot.motion import STILL, Velocity
+from dimos_streams.robot.velocity_gate.logic import GateLimits, GateLogic, Source
 from dimos_streams.streams import In, Out
 
 PERIOD_S = 0.05

@@ -8,10 +8,10 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from dimos_streams.robot import scene
+from dimos_streams.robot.simulation import scene
 
 if TYPE_CHECKING:
-    from dimos_streams.robot.world import World
+    from dimos_streams.robot.simulation.world import World
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dimos_streams.skills.frames import Frame
-from dimos_streams.skills.planar import PoseHistory
-from dimos_streams.skills.pursuit import Target
-from dimos_streams.skills.sighting import Sighting, sightings_of
+from dimos_streams.skills.moving.planar import PoseHistory
+from dimos_streams.skills.moving.pursuit import Target
+from dimos_streams.skills.seeing.frames import Frame
+from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
 
 REACH = 1.0
 """Metres from where the person is expected, within which another track of fitting looks is the same person."""

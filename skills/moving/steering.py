@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from dimos_streams.messages.sensor_msgs import LaserScan
-from dimos_streams.skills.planar import turned
+from dimos_streams.skills.moving.planar import turned
 from dimos_streams.streams import In
 
 HALF_WIDTH = 0.33

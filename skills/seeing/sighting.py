@@ -6,10 +6,10 @@ import cmath
 import math
 from dataclasses import dataclass
 
-from dimos_streams.description import MATCH_THRESHOLD, match_score
 from dimos_streams.messages.planar import FARTHEST
 from dimos_streams.messages.sensor_msgs import CameraInfo
 from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
+from dimos_streams.person_description import MATCH_THRESHOLD, match_score
 
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom, in pixels of the colour image."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dimos_streams.errors import UserError
-from dimos_streams.perception.clothing import colour_name
+from dimos_streams.perception.backends.clothing import colour_name
 from dimos_streams.perception.config import HogSettings
 from dimos_streams.perception.detector import Detection, Frame
 from dimos_streams.perception.geometry import Box, Camera, Point, box_point, pixels_of

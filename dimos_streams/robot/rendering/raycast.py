@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dimos_streams.robot import scene, shapes
+from dimos_streams.robot.rendering import shapes
+from dimos_streams.robot.simulation import scene
 
 Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.integer[Any]]

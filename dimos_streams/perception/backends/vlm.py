@@ -65,7 +65,7 @@ class VlmDetector:
     def __init__(self, settings: VlmSettings) -> None:
         if not settings.model:
             raise UserError("the detector backend 'vlm' needs the name of a model: set vlm.model")
-        from dimos_streams.perception.chat_client import ChatClient
+        from dimos_streams.perception.backends.chat_client import ChatClient
 
         self._settings = settings
         self._client = ChatClient(settings.base_url, settings.api_key_env, settings.timeout_s)

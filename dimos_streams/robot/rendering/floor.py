@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dimos_streams.robot import scene
+from dimos_streams.robot.simulation import scene
 
 Floats = NDArray[np.floating[Any]]
 

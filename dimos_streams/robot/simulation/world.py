@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams import errors
-from dimos_streams.robot import scene
-from dimos_streams.robot.body import PARTS
 from dimos_streams.robot.motion import STILL, Pose, Velocity
-from dimos_streams.robot.people import BODY_RADIUS, STOCK_PEOPLE, Obstacle, Person, Stance, Walker
+from dimos_streams.robot.simulation import scene
+from dimos_streams.robot.simulation.body import PARTS
+from dimos_streams.robot.simulation.people import BODY_RADIUS, STOCK_PEOPLE, Obstacle, Person, Stance, Walker
 
 if TYPE_CHECKING:
     import numpy as np

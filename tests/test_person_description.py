@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dimos_streams.description import MATCH_THRESHOLD, match_score, parse
+from dimos_streams.person_description import MATCH_THRESHOLD, match_score, parse
 
 RED_BLUE = "person in a red shirt and blue trousers"
 COLOURS = st.sampled_from(["red", "blue", "green", "yellow", "black", "white", "grey"])

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dimos_streams.robot import floor, scene
 from dimos_streams.robot.motion import Pose
-from dimos_streams.robot.raycast import Hits, RayCaster
+from dimos_streams.robot.rendering import floor
+from dimos_streams.robot.rendering.raycast import Hits, RayCaster
+from dimos_streams.robot.simulation import scene
 
 if TYPE_CHECKING:
-    from dimos_streams.robot.world import World
+    from dimos_streams.robot.simulation.world import World
 
 Floats = NDArray[np.floating[Any]]
 

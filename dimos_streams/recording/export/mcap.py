@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages.codec import decode, split_channel, type_named
 from dimos_streams.recording.cut import Part, check_found, refuse_itself, timed
+from dimos_streams.recording.export.foxglove import schema_named, views_of
 from dimos_streams.recording.format import LogEvent
-from dimos_streams.recording.foxglove import schema_named, views_of
 from dimos_streams.recording.metadata import Metadata
 from dimos_streams.recording.reader import LogReader
 

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dimos_streams.robot.body import Appearance, PartPose, sitting, walking
+from dimos_streams.robot.simulation.body import Appearance, PartPose, sitting, walking
 
 MAX_SIDE_STEP = 0.55
 BODY_RADIUS = 0.25

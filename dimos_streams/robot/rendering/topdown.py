@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dimos_streams.robot import floor, scene
+from dimos_streams.robot.rendering import floor
+from dimos_streams.robot.simulation import scene
 
 Floats = NDArray[np.floating[Any]]
 Point = tuple[float, float]

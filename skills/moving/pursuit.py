@@ -9,7 +9,7 @@ import cmath
 import math
 from dataclasses import dataclass
 
-from dimos_streams.skills.planar import Pose, clamped, turned
+from dimos_streams.skills.moving.planar import Pose, clamped, turned
 
 POSITION_GAIN = 0.6
 VELOCITY_GAIN = 0.15

@@ -1,0 +1,1 @@
+"""Detector backends: what finds objects in an image, each behind the protocol of ``perception.detector``."""

@@ -1,0 +1,1 @@
+"""The velocity gate, which every velocity passes on its way to the base."""
