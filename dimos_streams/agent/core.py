@@ -55,9 +55,9 @@ from dimos_streams.agent.tools.local_tools import LocalTool, LocalTools
 from dimos_streams.agent.tools.own_tools import ask_operator_tool, call_tools, plan_tools, read_result_tool
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.operator.messages import AgentEvent
-from dimos_streams.tool_stream.defaults import checked_arguments
-from dimos_streams.tool_stream.directory import ModuleDirectory
+from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 from dimos_streams.tool_stream.gateway import SkillGateway
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 _logger = logging.getLogger(__name__)
 _SHOWN_WORDS = 100

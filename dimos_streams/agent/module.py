@@ -36,8 +36,8 @@ from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.text import cut_to
-from dimos_streams.tool_stream.directory import ModuleDirectory
 from dimos_streams.tool_stream.gateway import SkillGateway
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "Said"]
 

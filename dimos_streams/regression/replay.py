@@ -34,7 +34,7 @@ from dimos_streams.regression.scope import Scope, call_of, scope_of
 from dimos_streams.regression.tolerances import EXACT, LIVE, Tolerances
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS
-from dimos_streams.tool_stream.receivers import named
+from dimos_streams.tool_stream.signature import parse_signature
 from dimos_streams.tool_stream.wire import unpack_event
 
 _SHOWN_CHANNELS = 8
@@ -288,5 +288,5 @@ def _unsigned(data: bytes) -> bytes:
         request = decode(ToolStreamRequest, data, REQUESTS)
     except MessageError:  # whoever reads it says so
         return data
-    request.receiver = named(request.receiver)[0]
+    request.receiver = parse_signature(request.receiver)[0]
     return encode(request)

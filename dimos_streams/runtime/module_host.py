@@ -9,8 +9,8 @@ from dimos_streams.bus import Bus
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.module import Module
 from dimos_streams.streams import In, Out
-from dimos_streams.tool_stream.directory import ModuleDirectory
-from dimos_streams.tool_stream.host import SkillHost
+from dimos_streams.tool_stream.hosting.host import SkillHost
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 STOP_BOUND_S = 3.0
 

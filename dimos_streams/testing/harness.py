@@ -29,7 +29,7 @@ from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.streams import StreamSpec
 from dimos_streams.tool_stream.event import CALLS, CANCELS, STATUS, Outcome, ToolEvent, json_text
-from dimos_streams.tool_stream.receiver import ToolStreamReceiver
+from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
 
 class HarnessCall:

@@ -13,10 +13,10 @@ from dimos_streams.bus import Bus
 from dimos_streams.errors import BusError, CallRejectedError, MessageError, SkillError, UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
+from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.audience import refusal
-from dimos_streams.tool_stream.directory import ModuleDirectory
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, Outcome, json_text
-from dimos_streams.tool_stream.schemas import check_arguments
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.wire import unpack_event
 
 PENDING = "pending"

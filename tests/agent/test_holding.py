@@ -27,8 +27,8 @@ from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.tool_stream.directory import ALIVE_S, ModuleDirectory
 from dimos_streams.tool_stream.event import STATUS
+from dimos_streams.tool_stream.liveness.directory import ALIVE_S, ModuleDirectory
 from tests.agent.stage import calling, script
 from tests.bridge.monitor.parts import Console
 from tests.helpers import run_virtual, until

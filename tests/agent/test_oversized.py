@@ -21,8 +21,8 @@ from dimos_streams.agent.models.protocol import (
 )
 from dimos_streams.errors import SkillArgumentError
 from dimos_streams.text import cut_to
+from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
-from dimos_streams.tool_stream.schemas import check_arguments
 from tests.agent.policies.parts import Brain, decide, offered, robot_stage
 from tests.helpers import run_virtual, until
 

@@ -18,13 +18,13 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolSt
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import CrashablePart
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, MAX_SEQ, REQUESTS, STATUS, Outcome, ToolEvent
-from dimos_streams.tool_stream.inflow import ALL_PENDING_BYTES, MAX_CLAIMED, MAX_CLOSED, MAX_OPEN
-from dimos_streams.tool_stream.receiver import NOTED_S, ToolStreamReceiver
+from dimos_streams.tool_stream.receiving.inflow import ALL_PENDING_BYTES, MAX_CLAIMED, MAX_CLOSED, MAX_OPEN
+from dimos_streams.tool_stream.receiving.receiver import NOTED_S, ToolStreamReceiver
 from dimos_streams.tool_stream.wire import EventPacker, pack_event, unpack_event
 from tests.bridge.parts import scene
 from tests.helpers import run_virtual, until
 from tests.live.modules import Sleeper
-from tests.tool_stream.test_instances import closed, with_two
+from tests.tool_stream.liveness.test_instances import closed, with_two
 
 pytestmark = pytest.mark.feature("F6")
 

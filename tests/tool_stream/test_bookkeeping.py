@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.tool_stream import inflow as inflows
 from dimos_streams.tool_stream.event import STATUS, EventType, ToolEvent
-from dimos_streams.tool_stream.heartbeat import MAX_CALLS, MAX_SKILLS_JSON, Head, head_of
-from dimos_streams.tool_stream.history import History
-from dimos_streams.tool_stream.inflow import Inflow, Inflows
-from dimos_streams.tool_stream.instances import Instance, Instances, listed
-from dimos_streams.tool_stream.receivers import name_of, named
+from dimos_streams.tool_stream.liveness.heartbeat import MAX_CALLS, MAX_SKILLS_JSON, Head, head_of
+from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
+from dimos_streams.tool_stream.receiving import inflow as inflows
+from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows
+from dimos_streams.tool_stream.sending.history import History
+from dimos_streams.tool_stream.signature import parse_signature, signed
 
 MAX_EVENTS, MAX_BYTES = 5, 40
 
@@ -284,5 +284,5 @@ def test_a_heartbeat_that_is_cut_off_is_none() -> None:
 
 def test_signatures() -> None:
     for receiver, instance in (("bridge", "i-1"), ("bridge", "")):
-        assert named(name_of(receiver, instance)) == (receiver, instance)
-    assert name_of("bridge", "") == "bridge"
+        assert parse_signature(signed(receiver, instance)) == (receiver, instance)
+    assert signed("bridge", "") == "bridge"

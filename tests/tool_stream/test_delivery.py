@@ -12,11 +12,11 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent, ToolStreamRequest
 from dimos_streams.testing import FaultBus, Faults
-from dimos_streams.tool_stream.directory import ModuleDirectory
 from dimos_streams.tool_stream.event import EVENTS, REQUESTS, STATUS, Outcome, ToolEvent
-from dimos_streams.tool_stream.publisher import CallWriter, PublisherLimits, ToolStreamPublisher
-from dimos_streams.tool_stream.receiver import Resume, ToolStreamReceiver
-from dimos_streams.tool_stream.receivers import RECEIVER_GONE_S
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.receiving.receiver import Resume, ToolStreamReceiver
+from dimos_streams.tool_stream.sending.publisher import CallWriter, PublisherLimits, ToolStreamPublisher
+from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S
 from dimos_streams.tool_stream.wire import pack_event
 from tests.helpers import run_virtual, until
 

@@ -8,8 +8,11 @@ from pathlib import Path
 from dimos_streams import module
 from dimos_streams.bridge.calls.watchdog import Timeouts
 from dimos_streams.runtime import neighbours
-from dimos_streams.tool_stream import directory, host, inflow, instances, loss, publisher, receiver, receivers
-from dimos_streams.tool_stream.publisher import PublisherLimits
+from dimos_streams.tool_stream.hosting import host, loss
+from dimos_streams.tool_stream.liveness import directory, instances
+from dimos_streams.tool_stream.receiving import inflow, receiver
+from dimos_streams.tool_stream.sending import publisher, receivers
+from dimos_streams.tool_stream.sending.publisher import PublisherLimits
 
 _PAGE = Path(__file__).parents[2] / "docs" / "tool-streams.md"
 

@@ -19,7 +19,7 @@ from dimos_streams.agent.policies.gates.base import Repetition, Results, Reviewe
 from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.operator.messages import HoldView
-from dimos_streams.tool_stream.defaults import with_defaults
+from dimos_streams.tool_stream.arguments.defaults import with_defaults
 
 
 async def _no_gate() -> HoldView:

@@ -25,11 +25,11 @@ from dimos_streams.errors import CallRejectedError, SkillArgumentError, SkillErr
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.text import repaired
-from dimos_streams.tool_stream.directory import ModuleDirectory, ModuleView
+from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, is_name, json_text
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
-from dimos_streams.tool_stream.receiver import ToolStreamReceiver
-from dimos_streams.tool_stream.schemas import check_arguments
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory, ModuleView
+from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
 _MAX_WAITING = 100
 _KEYS = 1000

@@ -15,7 +15,7 @@ from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.invalid import first_problem
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
-from dimos_streams.tool_stream.receiver import Resume
+from dimos_streams.tool_stream.receiving.receiver import Resume
 
 MAX_OPEN = 1000
 """Calls that may be open at a time; more are refused."""

@@ -21,8 +21,8 @@ from dimos_streams.bus import Bus
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
-from dimos_streams.tool_stream.directory import ALIVE_S, ModuleDirectory
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, EventType, Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.liveness.directory import ALIVE_S, ModuleDirectory
 from dimos_streams.tool_stream.wire import pack_event
 
 _logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import pytest
 from dimos_streams.agent.calls.canonical import canonical
 from dimos_streams.agent.policies.gates.approval import matches
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
-from dimos_streams.tool_stream.defaults import checked_arguments, with_defaults
+from dimos_streams.tool_stream.arguments.defaults import checked_arguments, with_defaults
 from tests.agent.policies.parts import Answer, Brain, decide, offered, robot_stage
 from tests.helpers import run_virtual, until
 

@@ -12,7 +12,7 @@ from dimos_streams.agent.policies.approvals import ApprovalBook, denial
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.text import plain
-from dimos_streams.tool_stream.defaults import checked_arguments
+from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.errors import SkillError
-from dimos_streams.tool_stream.defaults import checked_arguments
+from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 
 
 class ArgumentsGate:

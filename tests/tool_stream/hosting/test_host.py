@@ -19,8 +19,8 @@ from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.tool_stream.directory import ModuleDirectory
 from dimos_streams.tool_stream.event import CALLS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.threads import ToolStream
 from tests.helpers import run_virtual
 

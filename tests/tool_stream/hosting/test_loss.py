@@ -24,7 +24,7 @@ from dimos_streams.streams import Out
 from dimos_streams.testing import CrashablePart, Faults, PartGateway
 from dimos_streams.tool_stream.event import CALLS, CANCELS, REQUESTS, Outcome
 from dimos_streams.tool_stream.gateway import CallView
-from dimos_streams.tool_stream.host import SkillHost
+from dimos_streams.tool_stream.hosting.host import SkillHost
 from tests.helpers import run_virtual, until
 
 CMD_VEL = channel_name("/cmd_vel", Twist)

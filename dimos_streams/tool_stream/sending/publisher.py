@@ -18,8 +18,9 @@ from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.tool_stream.event import EVENTS, REQUEST_BYTES, REQUESTS, EventType, Outcome, json_text
-from dimos_streams.tool_stream.history import History
-from dimos_streams.tool_stream.receivers import RECEIVER_GONE_S, Receivers, named
+from dimos_streams.tool_stream.sending.history import History
+from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S, Receivers
+from dimos_streams.tool_stream.signature import parse_signature
 from dimos_streams.tool_stream.wire import EventPacker
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -291,7 +292,7 @@ class ToolStreamPublisher:
             self._on_describe()
             return
         writer = self._open.get(request.call_id) or self._ended.get(request.call_id)
-        receiver, instance = named(request.receiver)
+        receiver, instance = parse_signature(request.receiver)
         if writer is None or not self._is_meant(instance):
             return
         if request.kind == "ack":

@@ -5,8 +5,8 @@ import re
 from prometheus_client.parser import text_string_to_metric_families
 
 from dimos_streams.bridge.http.metrics import registry_of
+from tests.bridge.http.test_http import until_closed
 from tests.bridge.serving import served
-from tests.bridge.test_http import until_closed
 
 _SAMPLE = re.compile(r'([a-z_]+)(?:\{([a-z_]+)="((?:[^"\\\n]|\\["\\n])*)"\})? (\S+)')
 

@@ -17,8 +17,8 @@ from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent
-from dimos_streams.tool_stream.inflow import Inflow, Inflows, Names
-from dimos_streams.tool_stream.receivers import name_of, named
+from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows, Names
+from dimos_streams.tool_stream.signature import parse_signature, signed
 from dimos_streams.tool_stream.wire import unpack_event
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -363,7 +363,7 @@ class ToolStreamReceiver:
             self._malformed += 1
             _log.warning("skipped: %s", error)
             return
-        if request.kind != "gone" or named(request.receiver)[0] != self._name:
+        if request.kind != "gone" or parse_signature(request.receiver)[0] != self._name:
             return
         stream = self._inflows.get(request.call_id)
         if stream is None or stream.closed or request.from_seq > stream.delivered + 1:
@@ -390,4 +390,4 @@ class ToolStreamReceiver:
         self._bus.publish(REQUESTS, encode(request))
 
     def _signature(self, stream: Inflow) -> str:
-        return name_of(self._name, stream.instance or stream.claimed_by)
+        return signed(self._name, stream.instance or stream.claimed_by)

@@ -25,7 +25,6 @@ from dimos_streams.secrets import redacted
 from dimos_streams.skill import OnLoss, SkillClient, SkillSpec, skills_of
 from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.client import BusSkillClient, NoSkillClient
-from dimos_streams.tool_stream.directory import HEARTBEAT_S, ModuleDirectory
 from dimos_streams.tool_stream.event import (
     CALLS,
     CANCELS,
@@ -40,9 +39,10 @@ from dimos_streams.tool_stream.event import (
     json_text,
     on_loss_of,
 )
-from dimos_streams.tool_stream.loss import LossWatch
-from dimos_streams.tool_stream.publisher import CallWriter, ToolStreamPublisher
-from dimos_streams.tool_stream.running_call import RunningCall, run_call
+from dimos_streams.tool_stream.hosting.loss import LossWatch
+from dimos_streams.tool_stream.hosting.running_call import RunningCall, run_call
+from dimos_streams.tool_stream.liveness.directory import HEARTBEAT_S, ModuleDirectory
+from dimos_streams.tool_stream.sending.publisher import CallWriter, ToolStreamPublisher
 
 HEARTBEAT_RETRY_S = 0.1
 """A heartbeat that names calls and is not acknowledged by then is sent again, while a receiver lives."""

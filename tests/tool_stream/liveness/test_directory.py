@@ -13,9 +13,9 @@ from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.module import MAX_STATE
-from dimos_streams.tool_stream import directory as directories
-from dimos_streams.tool_stream.directory import ALIVE_S, ModuleDirectory
 from dimos_streams.tool_stream.event import REQUESTS, STATUS
+from dimos_streams.tool_stream.liveness import directory as directories
+from dimos_streams.tool_stream.liveness.directory import ALIVE_S, ModuleDirectory
 from tests.helpers import run_virtual
 
 Scenario = Callable[["Heard"], Awaitable[None]]

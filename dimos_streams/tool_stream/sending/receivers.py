@@ -13,17 +13,6 @@ RECEIVER_FORGOTTEN_S = 30.0
 MAX_RECEIVERS = 8
 
 
-def name_of(receiver: str, instance: str) -> str:
-    """How a receiver signs what it asks of an instance of a module: by what only those know who read its events."""
-    return f"{receiver}@{instance}" if instance else receiver
-
-
-def named(signature: str) -> tuple[str, str]:
-    """The inverse: a receiver's name, and the instance that it asks, empty if it does not tell."""
-    receiver, _, instance = signature.partition("@")
-    return receiver, instance
-
-
 class Receivers:
     """Names, and when each was heard of; at most 8, then the one silent for longest is forgotten."""
 

@@ -16,7 +16,7 @@ from dimos_streams.messages.geometry_msgs import Twist, TwistStamped
 from dimos_streams.module import Module
 from dimos_streams.streams import Out
 from dimos_streams.tool_stream.event import Outcome
-from dimos_streams.tool_stream.running_call import RunningCall
+from dimos_streams.tool_stream.hosting.running_call import RunningCall
 
 ENDS_WITHIN_S = 0.5
 """A moving call that was disowned has so long to end; then its module's velocities are cut off."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from dimos_streams.errors import SkillArgumentError
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.schemas import check_arguments
+from dimos_streams.tool_stream.arguments.schemas import check_arguments
 
 _MAX_HOPS = 64
 """From one ``$ref`` to the next: a schema that nobody has checked may go in circles."""

@@ -19,10 +19,10 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.module import MAX_STATE
 from dimos_streams.skill import SkillInfo
 from dimos_streams.text import well_formed_json
+from dimos_streams.tool_stream.arguments.schemas import check_schema
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name, json_object
-from dimos_streams.tool_stream.heartbeat import Head, head_of
-from dimos_streams.tool_stream.instances import Instance, Instances, listed
-from dimos_streams.tool_stream.schemas import check_schema
+from dimos_streams.tool_stream.liveness.heartbeat import Head, head_of
+from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
 
 HEARTBEAT_S = 0.25
 ALIVE_S = 1.5

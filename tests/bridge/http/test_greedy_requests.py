@@ -17,8 +17,8 @@ from dimos_streams.bridge.http import http_protocol
 from dimos_streams.bridge.http import idle_connections as idle
 from dimos_streams.bridge.http import request_guard as guard
 from dimos_streams.bridge.http.http_protocol import MAX_HEAD, MAX_PIECES, Connections
+from tests.bridge.http.test_http import until
 from tests.bridge.serving import Served, served
-from tests.bridge.test_http import until
 
 pytestmark = pytest.mark.slow
 

@@ -11,9 +11,9 @@ import pytest
 
 from dimos_streams.bridge.monitor import routes
 from dimos_streams.bridge.monitor.view import message
+from tests.bridge.http.test_http import until
 from tests.bridge.parts import event
 from tests.bridge.serving import Served, served
-from tests.bridge.test_http import until
 
 UPGRADE = (
     "GET /monitor HTTP/1.1",

@@ -10,8 +10,8 @@ from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, PAGE_BYTES, Bad
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS
+from tests.bridge.http.test_http import problem
 from tests.bridge.serving import Served, served
-from tests.bridge.test_http import problem
 
 
 def call(number: int, *, size: int = 0, state: str = "closed") -> CallState:

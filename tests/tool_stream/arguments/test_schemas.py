@@ -8,8 +8,8 @@ import pytest
 
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.defaults import checked_arguments, with_defaults
-from dimos_streams.tool_stream.schemas import MAX_NODES, check_arguments, check_schema
+from dimos_streams.tool_stream.arguments.defaults import checked_arguments, with_defaults
+from dimos_streams.tool_stream.arguments.schemas import MAX_NODES, check_arguments, check_schema
 
 _POINT = {"type": "object", "properties": {"x": {"type": "number", "default": 1.0}, "y": {"type": "number"}}}
 _SCHEMA: dict[str, Any] = {

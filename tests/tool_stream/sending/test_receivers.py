@@ -6,10 +6,10 @@ import asyncio
 
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
-from dimos_streams.tool_stream.history import History
-from dimos_streams.tool_stream.publisher import PublisherLimits
-from dimos_streams.tool_stream.receiver import ToolStreamReceiver
-from dimos_streams.tool_stream.receivers import RECEIVER_FORGOTTEN_S, RECEIVER_GONE_S
+from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
+from dimos_streams.tool_stream.sending.history import History
+from dimos_streams.tool_stream.sending.publisher import PublisherLimits
+from dimos_streams.tool_stream.sending.receivers import RECEIVER_FORGOTTEN_S, RECEIVER_GONE_S
 from tests.bridge.parts import Place, Worker, scene
 from tests.helpers import run_virtual, until
 from tests.tool_stream.test_delivery import Ends, bus_and_ends

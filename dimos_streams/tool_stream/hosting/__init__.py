@@ -1,0 +1,1 @@
+"""The host: it runs the skills of the modules of one process."""

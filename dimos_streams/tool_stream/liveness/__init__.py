@@ -1,0 +1,1 @@
+"""Heartbeats: which modules are alive, as which instance, and what skills they offer."""

@@ -1,0 +1,14 @@
+"""The signature of a receiver's requests: its name, and the instance of a module that it asks."""
+
+from __future__ import annotations
+
+
+def signed(receiver: str, instance: str) -> str:
+    """A receiver's name with the instance that it asks, which only those know who read that instance's events."""
+    return f"{receiver}@{instance}" if instance else receiver
+
+
+def parse_signature(signature: str) -> tuple[str, str]:
+    """The inverse: a receiver's name, and the instance that it asks, empty if the signature names none."""
+    receiver, _, instance = signature.partition("@")
+    return receiver, instance
