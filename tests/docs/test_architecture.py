@@ -1,0 +1,71 @@
+"""The page about the architecture says truly where things are, and its picture who imports whom."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "dimos_streams"
+TEXT = (ROOT / "docs" / "architecture.md").read_text()
+PICTURE = TEXT.partition("flowchart")[2].partition("```")[0]
+PAGES = sorted(path.relative_to(ROOT) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
+_ARROW = re.compile(r'^    (\w+)(?:\["(.+)"\])? --> (\w+)$', re.MULTILINE)
+_NODE = re.compile(r'^    (\w+)\["(.+)"\]', re.MULTILINE)
+_PATH = re.compile(r"`((?:dimos_streams|lcm_types|skills|blueprints|benchmarks|tests|examples|docs)/[\w./-]*)`")
+_AT_THE_BOTTOM = "base"
+
+
+def _drawn() -> dict[str, str]:
+    """The node of the picture that stands for each package or module."""
+    named = {node: text.split(", ") for node, text in _NODE.findall(PICTURE)}
+    nodes = {node for arrow in _ARROW.findall(PICTURE) for node in (arrow[0], arrow[2])}
+    return {name: node for node in nodes for name in named.get(node, [node])}
+
+
+def _imports() -> set[tuple[str, str]]:
+    """The pairs of nodes of which one imports the other."""
+    node_of, found = _drawn(), set()
+    for path in (*PACKAGE.rglob("*.py"), *ROOT.glob("skills/*.py")):
+        at = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else ROOT)
+        importer = at.parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dimos_streams."):
+                imported = str(node.module).split(".")[1]
+                found.add((node_of.get(importer, _AT_THE_BOTTOM), node_of.get(imported, _AT_THE_BOTTOM)))
+    return {(importer, imported) for importer, imported in found if importer != imported}
+
+
+def _below(node: str, arrows: set[tuple[str, str]]) -> set[str]:
+    direct = {imported for importer, imported in arrows if importer == node}
+    return direct.union(*(_below(imported, arrows) for imported in direct))
+
+
+def test_each_package_and_room_is_named() -> None:
+    folders = [path.parent for path in (*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("[!lm]*/*/__init__.py"))]
+    for folder in folders:
+        at = folder.relative_to(PACKAGE)
+        if at.parts[0] in ("lcm_types", "blueprints", "skills"):
+            continue
+        assert f"`{at.name}/`" in TEXT or f"`dimos_streams/{at}/`" in TEXT, at
+
+
+def test_each_arrow_of_the_picture_is_an_import_and_each_import_follows_the_arrows() -> None:
+    arrows = {(importer, imported) for importer, _, imported in _ARROW.findall(PICTURE)}
+    imports = _imports()
+    assert arrows - imports == set(), "arrows that are no imports"
+    against = {pair for pair in imports if _AT_THE_BOTTOM not in pair and pair[1] not in _below(pair[0], arrows)}
+    assert against == set(), "imports that the picture does not show"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_the_files_that_a_page_names_are_there(page: Path) -> None:
+    missing = [
+        name
+        for name in _PATH.findall((ROOT / page).read_text())
+        if "PACKAGE" not in name and not (ROOT / name).exists()
+    ]
+    assert missing == []
