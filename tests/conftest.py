@@ -89,17 +89,17 @@ def free_port() -> int:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 16 MB."""
-    offset = tmp_path / "disk"
-    offset.mkdir()
+    disk = tmp_path / "disk"
+    disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(offset)], capture_output=True, text=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(disk)], capture_output=True, text=True, check=False
     )
     if mounted.returncode:
         pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
     try:
-        yield offset
+        yield disk
     finally:
-        subprocess.run(["umount", "--lazy", str(offset)], check=True)
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 @pytest.fixture(autouse=True)

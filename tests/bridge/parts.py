@@ -96,7 +96,7 @@ class Worker(Module):
 
 
 @dataclass
-class Place:
+class SimulatedProcess:
     """A process with modules, as far as the bus can tell; ``faults.partitioned`` kills it without a word."""
 
     bus: FaultBus
@@ -111,13 +111,13 @@ class Scene:
         self.faults = faults or Faults()
         self.inner: Bus = create_bus("memq://")
         self.bridge_config = bridge_config
-        self.offsets: list[Place] = []
-        self._bridge_offset: Place | None = None
+        self.processes: list[SimulatedProcess] = []
+        self._bridge_process: SimulatedProcess | None = None
 
     @property
     def bridge(self) -> Bridge:
-        assert self._bridge_offset is not None
-        bridge = self._bridge_offset.modules["bridge"]
+        assert self._bridge_process is not None
+        bridge = self._bridge_process.modules["bridge"]
         assert isinstance(bridge, Bridge)
         return bridge
 
@@ -125,37 +125,37 @@ class Scene:
     def broker(self) -> Broker:
         return self.bridge.broker
 
-    async def add(self, *modules: Module) -> Place:
+    async def add(self, *modules: Module) -> SimulatedProcess:
         """A new place with modules."""
-        bus = FaultBus(self.inner, self.faults, seed=len(self.offsets))
+        bus = FaultBus(self.inner, self.faults, seed=len(self.processes))
         await bus.open()
-        offset = Place(bus, ModuleHost(bus))
-        self.offsets.append(offset)
+        process = SimulatedProcess(bus, ModuleHost(bus))
+        self.processes.append(process)
         for module in modules:
-            await offset.host.start(module, {})
-            offset.modules[module.name] = module
-        return offset
+            await process.host.start(module, {})
+            process.modules[module.name] = module
+        return process
 
     async def start_bridge(self) -> Bridge:
         bridge = Bridge(self.bridge_config, name="bridge", context=RunContext(services=Services()))
-        self._bridge_offset = await self.add(bridge)
+        self._bridge_process = await self.add(bridge)
         return bridge
 
     async def kill_bridge(self) -> None:
         """End the bridge without letting it say anything more."""
-        assert self._bridge_offset is not None
-        self._bridge_offset.bus.partitioned = True
-        await self._bridge_offset.host.stop()
+        assert self._bridge_process is not None
+        self._bridge_process.bus.partitioned = True
+        await self._bridge_process.host.stop()
 
     async def offered(self, skill: str) -> None:
         """Wait until the bridge knows a skill."""
         await until(lambda: any(info.name == skill for _, info in self.broker.directory.skills()))
 
     async def close(self) -> None:
-        for offset in reversed(self.offsets):
-            offset.bus.partitioned = False
-            await offset.host.stop()
-            await offset.bus.close()
+        for process in reversed(self.processes):
+            process.bus.partitioned = False
+            await process.host.stop()
+            await process.bus.close()
         await self.inner.close()
 
 

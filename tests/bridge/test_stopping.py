@@ -15,11 +15,11 @@ from tests.helpers import run_virtual, until
 def test_a_bridge_that_stops_leaves_nothing_on_the_bus_and_no_task() -> None:
     async def check() -> None:
         async with scene() as world:
-            await world.offsets[0].host.stop()
+            await world.processes[0].host.stop()
             await world.add(ToyAgent(name="agent"))
             tasks, subscriptions = asyncio.all_tasks(), set(world.inner.subscriptions())
             await world.start_bridge()
-            bridge = world.offsets[-1]
+            bridge = world.processes[-1]
             await world.offered("follow")
             await world.offered("report")
 

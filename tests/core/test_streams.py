@@ -48,76 +48,68 @@ def test_declarations() -> None:
     assert Node().latest is not Node().latest
 
 
-def test_a_queue_drops_the_oldest_and_counts_it() -> None:
-    async def scenario() -> None:
-        bus, node = await opened()
-        reader = node.queued.reader()
-        for number in range(5):
-            send(bus, "/queued", str(number))
-        await asyncio.sleep(0)
-        assert [(await reader.next()).data for _ in range(3)] == ["2", "3", "4"]
-        assert node.queued.statistics().dropped == 2
-        assert node.queued.statistics().received == 5
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_queue_drops_the_oldest_and_counts_it() -> None:
+    bus, node = await opened()
+    reader = node.queued.reader()
+    for number in range(5):
+        send(bus, "/queued", str(number))
+    await asyncio.sleep(0)
+    assert [(await reader.next()).data for _ in range(3)] == ["2", "3", "4"]
+    assert node.queued.statistics().dropped == 2
+    assert node.queued.statistics().received == 5
 
 
-def test_the_latest_wins_and_knows_its_age() -> None:
-    async def scenario() -> None:
-        bus, node = await opened()
-        assert (node.latest.latest, node.latest.age()) == (None, None)
-        send(bus, "/latest", "old")
-        send(bus, "/latest", "new")
-        assert (await node.latest.next()).data == "new"
-        await asyncio.sleep(1.5)
-        assert node.latest.age() == pytest.approx(1.5)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(node.latest.next(), 1)
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_the_latest_wins_and_knows_its_age() -> None:
+    bus, node = await opened()
+    assert (node.latest.latest, node.latest.age()) == (None, None)
+    send(bus, "/latest", "old")
+    send(bus, "/latest", "new")
+    assert (await node.latest.next()).data == "new"
+    await asyncio.sleep(1.5)
+    assert node.latest.age() == pytest.approx(1.5)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(node.latest.next(), 1)
 
 
-def test_two_loops_over_one_input_both_get_all() -> None:
-    async def scenario() -> None:
-        bus, node = await opened()
-        got: dict[str, list[str]] = {"a": [], "b": []}
+@pytest.mark.virtual_time
+async def test_two_loops_over_one_input_both_get_all() -> None:
+    bus, node = await opened()
+    got: dict[str, list[str]] = {"a": [], "b": []}
 
-        async def read(name: str) -> None:
-            async for message in node.queued:
-                got[name].append(message.data)
+    async def read(name: str) -> None:
+        async for message in node.queued:
+            got[name].append(message.data)
 
-        tasks = [asyncio.create_task(read(name)) for name in got]
-        await asyncio.sleep(0)
-        for text in ("x", "y"):
-            send(bus, "/queued", text)
-        await asyncio.sleep(0.1)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert got == {"a": ["x", "y"], "b": ["x", "y"]}
-
-    run_virtual(scenario())
+    tasks = [asyncio.create_task(read(name)) for name in got]
+    await asyncio.sleep(0)
+    for text in ("x", "y"):
+        send(bus, "/queued", text)
+    await asyncio.sleep(0.1)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert got == {"a": ["x", "y"], "b": ["x", "y"]}
 
 
-def test_an_input_on_demand_receives_only_while_somebody_listens() -> None:
-    async def scenario() -> None:
-        bus, node = await opened()
-        node.rare.connect(bus, "/rare")
-        channel = channel_name("/rare", String)
-        assert node.rare.wired
-        assert not bus.has_subscribers(channel)
-        for text in ("first", "second"):
-            send(bus, "/rare", "missed")
+@pytest.mark.virtual_time
+async def test_an_input_on_demand_receives_only_while_somebody_listens() -> None:
+    bus, node = await opened()
+    node.rare.connect(bus, "/rare")
+    channel = channel_name("/rare", String)
+    assert node.rare.wired
+    assert not bus.has_subscribers(channel)
+    for text in ("first", "second"):
+        send(bus, "/rare", "missed")
+        with node.rare.listening():
+            send(bus, "/rare", text)
+            assert (await node.rare.next()).data == text
             with node.rare.listening():
-                send(bus, "/rare", text)
-                assert (await node.rare.next()).data == text
-                with node.rare.listening():
-                    pass
-                assert bus.has_subscribers(channel)
-            assert not bus.has_subscribers(channel)
-            assert node.rare.latest is None
-
-    run_virtual(scenario())
+                pass
+            assert bus.has_subscribers(channel)
+        assert not bus.has_subscribers(channel)
+        assert node.rare.latest is None
 
 
 def test_damaged_payloads_are_skipped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
@@ -134,19 +126,17 @@ def test_damaged_payloads_are_skipped_and_counted(caplog: pytest.LogCaptureFixtu
     assert "std_msgs.String" in caplog.text
 
 
-def test_outputs_refuse_what_they_are_not_for() -> None:
-    async def scenario() -> None:
-        bus, node = await opened()
-        with pytest.raises(TypeError, match=r"output 'out' takes std_msgs\.String, not Twist"):
-            node.out.publish(Twist())  # type: ignore[arg-type]
-        assert not node.out.wanted
-        bus.subscribe("/out#std_msgs.String", lambda channel, data: None)
-        assert node.out.wanted
-        node.out.disconnect()
-        with pytest.raises(DimosStreamsError, match="output 'out' is not connected"):
-            node.out.publish(String())
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_outputs_refuse_what_they_are_not_for() -> None:
+    bus, node = await opened()
+    with pytest.raises(TypeError, match=r"output 'out' takes std_msgs\.String, not Twist"):
+        node.out.publish(Twist())  # type: ignore[arg-type]
+    assert not node.out.wanted
+    bus.subscribe("/out#std_msgs.String", lambda channel, data: None)
+    assert node.out.wanted
+    node.out.disconnect()
+    with pytest.raises(DimosStreamsError, match="output 'out' is not connected"):
+        node.out.publish(String())
 
 
 def test_a_module_needs_its_streams_typed() -> None:

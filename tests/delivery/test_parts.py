@@ -15,7 +15,7 @@ from dimos_streams.testing import CrashablePart, PartDownError, PartGateway
 from dimos_streams.tool_stream.event import STATUS, Outcome
 from dimos_streams.tool_stream.gateway import JournalEntry
 from tests.delivery.skills import Body, Walker
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 
 class World:
@@ -46,99 +46,91 @@ class World:
         return await self.gateway.call("drive", {"to": to, "pause_ms": 100}, caller="me", **more)  # type: ignore[arg-type]
 
 
-def test_a_crashed_part_says_nothing_more(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with World(tmp_path / "journal") as world:
-            call_id = await world.drive()
-            await asyncio.sleep(1)
-            heard: list[bytes] = []
-            world.bus.subscribe(STATUS, lambda _, data: heard.append(data) if b"walker" in data else None)
-            world.walker.crash()
-            world.walker.crash()
-            await asyncio.sleep(1)
-            assert not heard
-            assert not world.walker.running
-            assert [body.ended is not None for body in world.bodies] == [True]
-            with pytest.raises(PartDownError):
-                world.walker.module("walker")
-            await asyncio.sleep(1)
-            (view,) = await world.gateway.calls()
-            assert (view.call_id, view.outcome) == (call_id, Outcome.LOST)
+@pytest.mark.virtual_time
+async def test_a_crashed_part_says_nothing_more(tmp_path: Path) -> None:
+    async with World(tmp_path / "journal") as world:
+        call_id = await world.drive()
+        await asyncio.sleep(1)
+        heard: list[bytes] = []
+        world.bus.subscribe(STATUS, lambda _, data: heard.append(data) if b"walker" in data else None)
+        world.walker.crash()
+        world.walker.crash()
+        await asyncio.sleep(1)
+        assert not heard
+        assert not world.walker.running
+        assert [body.ended is not None for body in world.bodies] == [True]
+        with pytest.raises(PartDownError):
+            world.walker.module("walker")
+        await asyncio.sleep(1)
+        (view,) = await world.gateway.calls()
+        assert (view.call_id, view.outcome) == (call_id, Outcome.LOST)
+        await world.walker.start()
+        await until(lambda: heard)
+        assert world.walker.starts == 2
+        with pytest.raises(PartDownError):
             await world.walker.start()
-            await until(lambda: heard)
-            assert world.walker.starts == 2
-            with pytest.raises(PartDownError):
-                await world.walker.start()
-
-    run_virtual(scenario())
 
 
-def test_a_bridge_comes_back_with_what_was_committed(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with World(tmp_path / "journal") as world:
-            record: list[JournalEntry] = []
+@pytest.mark.virtual_time
+async def test_a_bridge_comes_back_with_what_was_committed(tmp_path: Path) -> None:
+    async with World(tmp_path / "journal") as world:
+        record: list[JournalEntry] = []
 
-            async def read() -> None:
-                async for entry in world.gateway.events(after=0):
-                    record.append(entry)
+        async def read() -> None:
+            async for entry in world.gateway.events(after=0):
+                record.append(entry)
 
-            reading = asyncio.create_task(read())
-            call_id = await world.drive(to=30)
-            await asyncio.sleep(1)
-            waiting = asyncio.create_task(world.drive(lease_wait_s=60.0))
-            await asyncio.sleep(0)
-            world.bridge.crash()
-            with pytest.raises(SkillUnavailableError):
-                await waiting
-            with pytest.raises(SkillUnavailableError):
-                await world.gateway.skills()
-            await asyncio.sleep(0.5)
-            await world.bridge.start()
-            world.gateway.cut()
-            await until(lambda: record and record[-1].event.type == "close")
-            assert {entry.event.call_id for entry in record} == {call_id}
-            assert [entry.offset for entry in record] == list(range(1, 63))
-            assert [entry.event.seq for entry in record] == list(range(1, 63))
-            reading.cancel()
-
-    run_virtual(scenario())
+        reading = asyncio.create_task(read())
+        call_id = await world.drive(to=30)
+        await asyncio.sleep(1)
+        waiting = asyncio.create_task(world.drive(lease_wait_s=60.0))
+        await asyncio.sleep(0)
+        world.bridge.crash()
+        with pytest.raises(SkillUnavailableError):
+            await waiting
+        with pytest.raises(SkillUnavailableError):
+            await world.gateway.skills()
+        await asyncio.sleep(0.5)
+        await world.bridge.start()
+        world.gateway.cut()
+        await until(lambda: record and record[-1].event.type == "close")
+        assert {entry.event.call_id for entry in record} == {call_id}
+        assert [entry.offset for entry in record] == list(range(1, 63))
+        assert [entry.event.seq for entry in record] == list(range(1, 63))
+        reading.cancel()
 
 
-def test_a_damaged_journal_is_a_gap_for_every_reader(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        path = tmp_path / "journal"
-        async with World(path) as world:
-            await world.drive(to=1)
-            await asyncio.sleep(1)
-            read_up_to = await world.gateway.offset()
-            world.bridge.crash()
-            path.write_bytes(b"no journal" * 1000)
-            await world.bridge.start()
-            await world.drive(to=10)  # more than there was
-            await asyncio.sleep(2)
-            events: list[JournalEntry] = []
-            async for entry in world.gateway.events(after=read_up_to):
-                events.append(entry)
-                if entry.event.type == "close":
-                    break
-            assert [entry.event.type for entry in events[:3]] == ["gap", "open", "update"]
-            assert events[0].event.data["from_offset"] == read_up_to + 1
-            assert [entry.event.seq for entry in events[1:]] == list(range(1, len(events)))
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_damaged_journal_is_a_gap_for_every_reader(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    async with World(path) as world:
+        await world.drive(to=1)
+        await asyncio.sleep(1)
+        read_up_to = await world.gateway.offset()
+        world.bridge.crash()
+        path.write_bytes(b"no journal" * 1000)
+        await world.bridge.start()
+        await world.drive(to=10)  # more than there was
+        await asyncio.sleep(2)
+        events: list[JournalEntry] = []
+        async for entry in world.gateway.events(after=read_up_to):
+            events.append(entry)
+            if entry.event.type == "close":
+                break
+        assert [entry.event.type for entry in events[:3]] == ["gap", "open", "update"]
+        assert events[0].event.data["from_offset"] == read_up_to + 1
+        assert [entry.event.seq for entry in events[1:]] == list(range(1, len(events)))
 
 
-def test_a_bridge_that_lost_its_journal_gives_no_lease_away_that_is_held(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        path = tmp_path / "journal"
-        async with World(path) as world:
-            driving = await world.drive()
-            await asyncio.sleep(1)
-            world.bridge.crash()
-            path.write_bytes(b"no journal" * 1000)
-            await world.bridge.start()
-            with pytest.raises(CallRejectedError, match=f"needs 'base', which call '{driving}' holds"):
-                await world.drive()
-            assert [body.call_id for body in world.bodies] == [driving]
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_bridge_that_lost_its_journal_gives_no_lease_away_that_is_held(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    async with World(path) as world:
+        driving = await world.drive()
+        await asyncio.sleep(1)
+        world.bridge.crash()
+        path.write_bytes(b"no journal" * 1000)
+        await world.bridge.start()
+        with pytest.raises(CallRejectedError, match=f"needs 'base', which call '{driving}' holds"):
+            await world.drive()
+        assert [body.call_id for body in world.bodies] == [driving]

@@ -23,10 +23,10 @@ def test_there_are_enough_tasks() -> None:
     assert len(TASKS) >= 10
 
 
-@pytest.mark.parametrize(("task", "offset"), TASKS, ids=[task for task, _ in TASKS])
-def test_the_file_to_open_is_there(task: str, offset: str) -> None:
-    named = [match for match in _PATH.findall(offset) if "PACKAGE" not in match[0]]
-    assert named or "](docs/" in offset
+@pytest.mark.parametrize(("task", "where"), TASKS, ids=[task for task, _ in TASKS])
+def test_the_file_to_open_is_there(task: str, where: str) -> None:
+    named = [match for match in _PATH.findall(where) if "PACKAGE" not in match[0]]
+    assert named or "](docs/" in where
     for path, function in named:
         assert (ROOT / path).is_file(), path
         assert not function or f"def {function}(" in (ROOT / path).read_text(), function

@@ -21,9 +21,9 @@ def test_no_term_has_two_meanings() -> None:
     assert [term for term, times in terms.items() if times > 1] == []
 
 
-@pytest.mark.parametrize(("term", "offset"), TERMS)
-def test_a_term_lives_where_the_glossary_says(term: str, offset: str) -> None:
-    assert (ROOT / offset).is_file()
+@pytest.mark.parametrize(("term", "where"), TERMS)
+def test_a_term_lives_where_the_glossary_says(term: str, where: str) -> None:
+    assert (ROOT / where).is_file()
 
 
 def test_each_decision_has_a_date_and_a_status() -> None:

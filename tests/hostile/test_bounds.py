@@ -31,22 +31,20 @@ from tests.hostile.texts import HOSTILE_JSON
 from tests.live.modules import Mover, Sleeper
 
 
-def test_a_queue_holds_no_more_than_its_bytes() -> None:
-    async def check() -> None:
-        bus = create_bus("memq://")
-        await bus.open()
-        heard: list[bytes] = []
-        subscription = bus.subscribe("/large", lambda _, data: heard.append(data[:4]), capacity=100_000)
-        size, count = 1_000_000, CAPACITY_BYTES // 1_000_000 + 20
-        for number in range(count):
-            bus.publish("/large", struct.pack(">I", number) + bytes(size - 4))
-        assert subscription.statistics().waiting * size <= CAPACITY_BYTES
-        await until(lambda: subscription.statistics().waiting == 0)
-        assert struct.unpack(">I", heard[-1]) == (count - 1,), "the oldest go"
-        assert subscription.statistics().dropped == count - len(heard)
-        await bus.close()
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_a_queue_holds_no_more_than_its_bytes() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    heard: list[bytes] = []
+    subscription = bus.subscribe("/large", lambda _, data: heard.append(data[:4]), capacity=100_000)
+    size, count = 1_000_000, CAPACITY_BYTES // 1_000_000 + 20
+    for number in range(count):
+        bus.publish("/large", struct.pack(">I", number) + bytes(size - 4))
+    assert subscription.statistics().waiting * size <= CAPACITY_BYTES
+    await until(lambda: subscription.statistics().waiting == 0)
+    assert struct.unpack(">I", heard[-1]) == (count - 1,), "the oldest go"
+    assert subscription.statistics().dropped == count - len(heard)
+    await bus.close()
 
 
 @pytest.mark.live
@@ -165,33 +163,30 @@ def test_arguments_from_outside(text: str, caplog: pytest.LogCaptureFixture) -> 
     assert "Traceback" not in caplog.text
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("call_id", ["", "..", "../../etc", "a/b", "a\0", "a b", "é", "x" * 201])
-def test_an_id_that_no_url_can_hold_is_none(call_id: str) -> None:
+async def test_an_id_that_no_url_can_hold_is_none(call_id: str) -> None:
     """Nobody could ask for its call over HTTP, or end it: no call begins, no event or heartbeat tells of one."""
-
-    async def check() -> None:
-        bus = create_bus("memq://")
-        await bus.open()
-        events: list[ToolStreamEvent] = []
-        bus.subscribe(EVENTS, lambda _, data: events.append(decode(ToolStreamEvent, data)))
-        statuses: list[ModuleStatus] = []
-        directory = ModuleDirectory(bus)
-        directory.listen(statuses.append)
-        directory.start()
-        host = ModuleHost(bus)
-        await host.start(Sleeper(name="sleeper"), {})
-        bus.publish(CALLS, encode(SkillCall(call_id=call_id, module="sleeper", skill="cancelled_calls")))
-        bus.publish(CALLS, encode(SkillCall(call_id="last", module="sleeper", skill="cancelled_calls")))
-        bus.publish(STATUS, encode(ModuleStatus(module="m", instance="1", call_ids=[call_id], last_seqs=[1])))
-        await until(lambda: any(event.type == "close" for event in events))
-        assert {event.call_id for event in events} == {"last"}
-        assert {status.module for status in statuses} == {"sleeper"}
-        assert directory.malformed == 1
-        await host.stop()
-        directory.stop()
-        await bus.close()
-
-    run_virtual(check())
+    bus = create_bus("memq://")
+    await bus.open()
+    events: list[ToolStreamEvent] = []
+    bus.subscribe(EVENTS, lambda _, data: events.append(decode(ToolStreamEvent, data)))
+    statuses: list[ModuleStatus] = []
+    directory = ModuleDirectory(bus)
+    directory.listen(statuses.append)
+    directory.start()
+    host = ModuleHost(bus)
+    await host.start(Sleeper(name="sleeper"), {})
+    bus.publish(CALLS, encode(SkillCall(call_id=call_id, module="sleeper", skill="cancelled_calls")))
+    bus.publish(CALLS, encode(SkillCall(call_id="last", module="sleeper", skill="cancelled_calls")))
+    bus.publish(STATUS, encode(ModuleStatus(module="m", instance="1", call_ids=[call_id], last_seqs=[1])))
+    await until(lambda: any(event.type == "close" for event in events))
+    assert {event.call_id for event in events} == {"last"}
+    assert {status.module for status in statuses} == {"sleeper"}
+    assert directory.malformed == 1
+    await host.stop()
+    directory.stop()
+    await bus.close()
 
 
 @pytest.mark.parametrize(
@@ -235,34 +230,31 @@ def test_records_of_other_loggers_are_limited() -> None:
     assert run_virtual(check()) == [True, False, False, False, False, True]
 
 
-def test_somebody_elses_word_about_a_module() -> None:
+@pytest.mark.virtual_time
+async def test_somebody_elses_word_about_a_module() -> None:
     """It shows, as long as it is new, instead of what the module said; it is no sign of life."""
+    bus = create_bus("memq://")
+    await bus.open()
+    directory = ModuleDirectory(bus)
+    directory.start()
 
-    async def check() -> None:
-        bus = create_bus("memq://")
-        await bus.open()
-        directory = ModuleDirectory(bus)
-        directory.start()
+    def tell(**fields: object) -> None:
+        bus.publish(STATUS, encode(ModuleStatus(module="m", **fields)))  # type: ignore[arg-type]
 
-        def tell(**fields: object) -> None:
-            bus.publish(STATUS, encode(ModuleStatus(module="m", **fields)))  # type: ignore[arg-type]
-
-        tell(health="hung: nobody knows it")
-        tell(instance="1", health="ok")
-        await asyncio.sleep(1.2)
-        tell(health="hung: for 1.2 s" + "." * 1000)
-        await asyncio.sleep(0.4)
-        (view,) = directory.modules()
-        assert (view.alive, view.health[:15], len(view.health) <= 200) == (False, "hung: for 1.2 s", True)
-        await asyncio.sleep(1.4)
-        assert directory.modules()[0].health == "gone: silent for 3.0 s"
-        tell(instance="1", health="ok")
-        await asyncio.sleep(0)
-        await until(lambda: directory.modules()[0].health == "ok")
-        directory.stop()
-        await bus.close()
-
-    run_virtual(check())
+    tell(health="hung: nobody knows it")
+    tell(instance="1", health="ok")
+    await asyncio.sleep(1.2)
+    tell(health="hung: for 1.2 s" + "." * 1000)
+    await asyncio.sleep(0.4)
+    (view,) = directory.modules()
+    assert (view.alive, view.health[:15], len(view.health) <= 200) == (False, "hung: for 1.2 s", True)
+    await asyncio.sleep(1.4)
+    assert directory.modules()[0].health == "gone: silent for 3.0 s"
+    tell(instance="1", health="ok")
+    await asyncio.sleep(0)
+    await until(lambda: directory.modules()[0].health == "ok")
+    directory.stop()
+    await bus.close()
 
 
 def test_faults_reach_other_processes() -> None:

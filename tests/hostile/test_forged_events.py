@@ -22,7 +22,7 @@ from dimos_streams.tool_stream.receiving.inflow import ALL_PENDING_BYTES, MAX_CL
 from dimos_streams.tool_stream.receiving.receiver import NOTED_S, ToolStreamReceiver
 from dimos_streams.tool_stream.wire import EventPacker, pack_event, unpack_event
 from tests.bridge.parts import scene
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 from tests.live.modules import Sleeper
 from tests.tool_stream.liveness.test_instances import closed, with_two
 
@@ -68,24 +68,22 @@ def test_nobody_else_writes_on_in_a_call(seq: int, data: str) -> None:
     with_two(scenario)
 
 
-def test_who_writes_on_in_somebodys_call_is_told_of_in_the_bridges_health_for_a_while() -> None:
-    async def main() -> None:
-        async with scene() as world:
-            broker = world.broker
-            call_id = await broker.call("patrol", {}, caller="test")
-            await until(lambda: broker.ledger.calls.open[0].state == "open")
-            assert world.bridge.health == "ok"
-            broker.bus.publish(EVENTS, event(call_id, 3, data='{"_instance": "forged"}'))
+@pytest.mark.virtual_time
+async def test_who_writes_on_in_somebodys_call_is_told_of_in_the_bridges_health_for_a_while() -> None:
+    async with scene() as world:
+        broker = world.broker
+        call_id = await broker.call("patrol", {}, caller="test")
+        await until(lambda: broker.ledger.calls.open[0].state == "open")
+        assert world.bridge.health == "ok"
+        broker.bus.publish(EVENTS, event(call_id, 3, data='{"_instance": "forged"}'))
 
-            def health() -> str:
-                return next(view.health for view in broker.directory.modules() if view.name == "bridge")
+        def health() -> str:
+            return next(view.health for view in broker.directory.modules() if view.name == "bridge")
 
-            await until(lambda: f"call {call_id} is of instance" in health())
-            assert "events of instance 'forged' in it are not believed" in health()
-            await asyncio.sleep(NOTED_S + 10)
-            assert health() == "ok"
-
-    run_virtual(main())
+        await until(lambda: f"call {call_id} is of instance" in health())
+        assert "events of instance 'forged' in it are not believed" in health()
+        await asyncio.sleep(NOTED_S + 10)
+        assert health() == "ok"
 
 
 @pytest.mark.feature("F5")
@@ -147,60 +145,56 @@ def test_an_event_that_no_publisher_sends_is_refused_at_the_door() -> None:
     with_two(scenario)
 
 
-def test_a_receivers_tables_are_bounded_and_what_is_forged_costs_little() -> None:
-    async def scenario() -> None:
-        bus: Bus = create_bus("memq://")
-        await bus.open()
-        delivered: list[ToolEvent] = []
-        requests: list[bytes] = []
-        receiver = ToolStreamReceiver(bus, delivered.extend)
-        receiver.start()
-        bus.subscribe(REQUESTS, lambda _, data: requests.append(data))
-        began = time.perf_counter()
-        for number in range(3000):
-            ids = [f"claimed{number}-{n}" for n in range(100)]
-            receiver.on_status(ModuleStatus(module="m", instance="1", call_ids=ids, last_seqs=[2**30] * 100))
-        for number in range(MAX_OPEN + MAX_CLOSED):
-            bus.publish(EVENTS, event(f"quiet{number}", 2**30))
-            if number % 1000 == 0:
-                await asyncio.sleep(0.01)
-        for number in range(2, 1000):
-            bus.publish(EVENTS, event("ahead", 2 * number, text="x" * 40_000))
-            if number % 100 == 0:
-                await asyncio.sleep(0.01)
-        await asyncio.sleep(0.5)
-        assert len(receiver._inflows) <= MAX_OPEN + MAX_CLOSED + MAX_CLAIMED
-        assert receiver._inflows.bytes <= ALL_PENDING_BYTES
-        assert len(requests) < 40_000
-        packer = EventPacker("real", "m", "s", "c", "mine")
-        for seq in (1, 3, 2):
-            bus.publish(EVENTS, packer.pack(1, seq, "update" if seq > 1 else "open", "", {}))
-        await until(lambda: len([each for each in delivered if each.call_id == "real"]) == 3)
-        assert time.perf_counter() - began < 10.0
-        receiver.stop()
-        await bus.close()
-
-    run_virtual(scenario())
-
-
-def test_a_receiver_keeps_no_event_that_it_has_delivered() -> None:
-    async def scenario() -> None:
-        bus: Bus = create_bus("memq://")
-        await bus.open()
-        receiver = ToolStreamReceiver(bus, lambda events: None)
-        receiver.start()
-        tracemalloc.start()
-        for number in range(600):
-            bus.publish(EVENTS, event(f"call{number}", 1, "open", text=f"{number}" + "x" * 40_000))
+@pytest.mark.virtual_time
+async def test_a_receivers_tables_are_bounded_and_what_is_forged_costs_little() -> None:
+    bus: Bus = create_bus("memq://")
+    await bus.open()
+    delivered: list[ToolEvent] = []
+    requests: list[bytes] = []
+    receiver = ToolStreamReceiver(bus, delivered.extend)
+    receiver.start()
+    bus.subscribe(REQUESTS, lambda _, data: requests.append(data))
+    began = time.perf_counter()
+    for number in range(3000):
+        ids = [f"claimed{number}-{n}" for n in range(100)]
+        receiver.on_status(ModuleStatus(module="m", instance="1", call_ids=ids, last_seqs=[2**30] * 100))
+    for number in range(MAX_OPEN + MAX_CLOSED):
+        bus.publish(EVENTS, event(f"quiet{number}", 2**30))
+        if number % 1000 == 0:
             await asyncio.sleep(0.01)
-        grown = tracemalloc.get_traced_memory()[0]
-        tracemalloc.stop()
-        assert receiver.statistics().delivered == 600
-        assert grown < 5e6
-        receiver.stop()
-        await bus.close()
+    for number in range(2, 1000):
+        bus.publish(EVENTS, event("ahead", 2 * number, text="x" * 40_000))
+        if number % 100 == 0:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.5)
+    assert len(receiver._inflows) <= MAX_OPEN + MAX_CLOSED + MAX_CLAIMED
+    assert receiver._inflows.bytes <= ALL_PENDING_BYTES
+    assert len(requests) < 40_000
+    packer = EventPacker("real", "m", "s", "c", "mine")
+    for seq in (1, 3, 2):
+        bus.publish(EVENTS, packer.pack(1, seq, "update" if seq > 1 else "open", "", {}))
+    await until(lambda: len([each for each in delivered if each.call_id == "real"]) == 3)
+    assert time.perf_counter() - began < 10.0
+    receiver.stop()
+    await bus.close()
 
-    run_virtual(scenario())
+
+@pytest.mark.virtual_time
+async def test_a_receiver_keeps_no_event_that_it_has_delivered() -> None:
+    bus: Bus = create_bus("memq://")
+    await bus.open()
+    receiver = ToolStreamReceiver(bus, lambda events: None)
+    receiver.start()
+    tracemalloc.start()
+    for number in range(600):
+        bus.publish(EVENTS, event(f"call{number}", 1, "open", text=f"{number}" + "x" * 40_000))
+        await asyncio.sleep(0.01)
+    grown = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert receiver.statistics().delivered == 600
+    assert grown < 5e6
+    receiver.stop()
+    await bus.close()
 
 
 def test_calls_that_nobody_has_begun_are_no_flood_of_messages() -> None:
@@ -224,27 +218,25 @@ def test_calls_that_nobody_has_begun_are_no_flood_of_messages() -> None:
     with_two(scenario)
 
 
-def test_what_came_too_early_from_somebody_else_is_given_up_when_the_call_is_known() -> None:
-    async def scenario() -> None:
-        bus: Bus = create_bus("memq://")
-        await bus.open()
-        delivered: list[ToolEvent] = []
-        receiver = ToolStreamReceiver(bus, delivered.extend)
-        receiver.start()
-        packer = EventPacker("call", "m", "s", "c", "mine")
-        bus.publish(EVENTS, event("call", 2))
-        bus.publish(EVENTS, event("call", 3, data='{"_instance": "other"}'))
-        bus.publish(EVENTS, packer.pack(1, 3, "update", "third", {}))
-        await asyncio.sleep(0)
-        for seq, type, text in ((1, "open", "first"), (2, "update", "second"), (3, "update", "third")):
-            bus.publish(EVENTS, packer.pack(1, seq, type, text, {"n": seq}))  # type: ignore[arg-type]
-        await asyncio.sleep(0.1)
-        assert [each.text for each in delivered] == ["first", "second", "third"]
-        assert receiver.statistics().foreign == 2
-        receiver.stop()
-        await bus.close()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_what_came_too_early_from_somebody_else_is_given_up_when_the_call_is_known() -> None:
+    bus: Bus = create_bus("memq://")
+    await bus.open()
+    delivered: list[ToolEvent] = []
+    receiver = ToolStreamReceiver(bus, delivered.extend)
+    receiver.start()
+    packer = EventPacker("call", "m", "s", "c", "mine")
+    bus.publish(EVENTS, event("call", 2))
+    bus.publish(EVENTS, event("call", 3, data='{"_instance": "other"}'))
+    bus.publish(EVENTS, packer.pack(1, 3, "update", "third", {}))
+    await asyncio.sleep(0)
+    for seq, type, text in ((1, "open", "first"), (2, "update", "second"), (3, "update", "third")):
+        bus.publish(EVENTS, packer.pack(1, seq, type, text, {"n": seq}))  # type: ignore[arg-type]
+    await asyncio.sleep(0.1)
+    assert [each.text for each in delivered] == ["first", "second", "third"]
+    assert receiver.statistics().foreign == 2
+    receiver.stop()
+    await bus.close()
 
 
 def test_an_instance_goes_with_an_event_and_is_no_part_of_its_data() -> None:
@@ -260,26 +252,24 @@ def test_an_instance_goes_with_an_event_and_is_no_part_of_its_data() -> None:
         unpack_event(event("call", 1, text="x" * 60_000))
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A5")
-def test_a_flood_of_calls_that_are_rejected_is_no_flood_of_events() -> None:
-    async def scenario() -> None:
-        bus = create_bus("memq://")
-        await bus.open()
-        heard: list[ToolStreamEvent] = []
-        statuses: list[bytes] = []
-        bus.subscribe(EVENTS, lambda _, data: heard.append(decode(ToolStreamEvent, data)))
-        bus.subscribe(STATUS, lambda _, data: statuses.append(data))
-        host = ModuleHost(bus)
-        await host.start(Sleeper(name="sleeper"), {})
-        for number in range(3000):
-            bus.publish(CALLS, encode(SkillCall(call_id=f"forged{number}", module="sleeper", skill="no such")))
-            bus.publish(REQUESTS, encode(ToolStreamRequest(kind="describe")))
-        bus.publish(CALLS, encode(SkillCall(call_id="real", module="sleeper", skill="cancelled_calls")))
-        await until(lambda: any(each.call_id == "real" and each.type == "close" for each in heard))
-        await asyncio.sleep(1.0)
-        assert len({each.call_id for each in heard}) <= 300
-        assert len(statuses) <= 30
-        await host.stop()
-        await bus.close()
-
-    run_virtual(scenario())
+async def test_a_flood_of_calls_that_are_rejected_is_no_flood_of_events() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    heard: list[ToolStreamEvent] = []
+    statuses: list[bytes] = []
+    bus.subscribe(EVENTS, lambda _, data: heard.append(decode(ToolStreamEvent, data)))
+    bus.subscribe(STATUS, lambda _, data: statuses.append(data))
+    host = ModuleHost(bus)
+    await host.start(Sleeper(name="sleeper"), {})
+    for number in range(3000):
+        bus.publish(CALLS, encode(SkillCall(call_id=f"forged{number}", module="sleeper", skill="no such")))
+        bus.publish(REQUESTS, encode(ToolStreamRequest(kind="describe")))
+    bus.publish(CALLS, encode(SkillCall(call_id="real", module="sleeper", skill="cancelled_calls")))
+    await until(lambda: any(each.call_id == "real" and each.type == "close" for each in heard))
+    await asyncio.sleep(1.0)
+    assert len({each.call_id for each in heard}) <= 300
+    assert len(statuses) <= 30
+    await host.stop()
+    await bus.close()

@@ -58,7 +58,7 @@ class Drivers:
         self._bus = bus
         self.passed: dict[str, float] = {}
         """The newest forward speed that each robot's gate has let pass."""
-        self.offset = (0.0, 0.0)
+        self.position = (0.0, 0.0)
         """Of the second robot, by the simulator's ground truth."""
         for robot in ("robot1", "robot2"):
             bus.subscribe(channel_name(f"/{robot}/cmd_vel", Twist), self._on_velocity)
@@ -76,7 +76,7 @@ class Drivers:
     def _on_truth(self, channel: str, data: bytes) -> None:
         for transform in decode(TFMessage, data, channel=channel).transforms:
             if transform.child_frame_id.endswith("base_link"):
-                self.offset = (transform.transform.translation.x, transform.transform.translation.y)
+                self.position = (transform.transform.translation.x, transform.transform.translation.y)
 
 
 async def shown(url: str, agent: str, held: bool) -> dict[str, Any]:
@@ -109,9 +109,9 @@ def test_paused_is_what_the_gates_of_another_run_have_said(bus_url: str, free_po
         told = await command("pause", "--agent", "robot2")
         assert (told.code, told.out) == (0, "paused, held by robot2/gate\n"), told
         assert drivers.passed["robot2"] == 0.0
-        began = drivers.offset
+        began = drivers.position
         assert (await shown(url, "robot2/agent", held=True))["held"] == ["robot2/gate"]
-        assert drivers.offset == pytest.approx(began, abs=0.01)
+        assert drivers.position == pytest.approx(began, abs=0.01)
 
         gate = next(view for view in robots.processes() if "robot2/gate" in view.modules)
         assert gate.pid is not None

@@ -132,12 +132,10 @@ def test_the_simulators_people_are_where_they_are_said_to_be() -> None:
     assert len(identities[RED]) == 1
 
 
-def test_the_colour_image_is_not_rendered_for_nothing() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(PersonDetector(), unwired=UNSEEN) as harness:
-            assert not harness.bus.has_subscribers(channel_name("/color_image", Image))
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_the_colour_image_is_not_rendered_for_nothing() -> None:
+    async with ModuleHarness(PersonDetector(), unwired=UNSEEN) as harness:
+        assert not harness.bus.has_subscribers(channel_name("/color_image", Image))
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:
@@ -168,82 +166,74 @@ def test_hog_finds_the_simulators_people_through_the_bus() -> None:
     assert max(distance for _, distance in found) < 0.5
 
 
-def test_identities_last_while_the_robot_swings_round() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(PersonDetector(), unwired=UNSEEN) as harness:
-            await harness.add(Simulator({"people": ["person_red"]}))
-            await asyncio.sleep(1.0)
-            for step in range(40):
-                turn = -2.0 if step % 8 in (0, 1, 6, 7) else 2.0
-                harness.feed("cmd_vel", Twist(angular=Vector3(z=turn)))
-                await asyncio.sleep(0.1)
-            ids = [detection.id for message in harness.sent("detections") for detection in message.detections]
-            assert len(ids) > 20
-            assert set(ids) == {"1"}
-
-    run_virtual(scenario())
-
-
-def test_an_empty_array_says_nobody_and_silence_says_no_idea() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(PersonDetector(), unwired=UNSEEN) as harness:
-            heard, pictures = harness.sent("detections"), Pictures(harness)
-            pictures.take()
+@pytest.mark.virtual_time
+async def test_identities_last_while_the_robot_swings_round() -> None:
+    async with ModuleHarness(PersonDetector(), unwired=UNSEEN) as harness:
+        await harness.add(Simulator({"people": ["person_red"]}))
+        await asyncio.sleep(1.0)
+        for step in range(40):
+            turn = -2.0 if step % 8 in (0, 1, 6, 7) else 2.0
+            harness.feed("cmd_vel", Twist(angular=Vector3(z=turn)))
             await asyncio.sleep(0.1)
-            assert heard == []  # camera and labels are unknown
-            pictures.describe()
-            pictures.take()
-            await asyncio.sleep(0.1)
-            (detection,) = heard[-1].detections
-            assert (detection.id, label(detection)) == ("1", RED)
-            assert utime_of(heard[-1].header) == pictures.utime
-            assert (detection.bbox.center.position.x, detection.bbox.size_x) == (160.0, 40.0)
-            assert (detection.bbox.center.position.y, detection.bbox.size_y) == (120.0, 160.0)
-            assert position(detection) == pytest.approx((2.06, 0.0, 1.1), abs=0.02)
-            pictures.take(person=False)
-            await asyncio.sleep(0.1)
-            assert heard[-1].detections == []
-            pictures.take(depth_mm=0)
-            await asyncio.sleep(0.1)
-            (detection,) = heard[-1].detections
-            assert detection.id == "1"
-            assert all(math.isnan(value) for value in position(detection))
-            assert len(heard) == 3
-
-    run_virtual(scenario())
+        ids = [detection.id for message in harness.sent("detections") for detection in message.detections]
+        assert len(ids) > 20
+        assert set(ids) == {"1"}
 
 
-def test_without_depth_and_odometry_it_still_sees() -> None:
-    async def scenario() -> None:
-        unwired = (*UNSEEN, "depth_image", "odom", "tf")
-        async with ModuleHarness(PersonDetector(), unwired=unwired) as harness:
-            pictures = Pictures(harness, depth=False)
-            pictures.describe()
-            pictures.take()
-            await asyncio.sleep(0.1)
-            assert [label(d) for d in harness.sent("detections")[-1].detections] == [RED]
+@pytest.mark.virtual_time
+async def test_an_empty_array_says_nobody_and_silence_says_no_idea() -> None:
+    async with ModuleHarness(PersonDetector(), unwired=UNSEEN) as harness:
+        heard, pictures = harness.sent("detections"), Pictures(harness)
+        pictures.take()
+        await asyncio.sleep(0.1)
+        assert heard == []  # camera and labels are unknown
+        pictures.describe()
+        pictures.take()
+        await asyncio.sleep(0.1)
+        (detection,) = heard[-1].detections
+        assert (detection.id, label(detection)) == ("1", RED)
+        assert utime_of(heard[-1].header) == pictures.utime
+        assert (detection.bbox.center.position.x, detection.bbox.size_x) == (160.0, 40.0)
+        assert (detection.bbox.center.position.y, detection.bbox.size_y) == (120.0, 160.0)
+        assert position(detection) == pytest.approx((2.06, 0.0, 1.1), abs=0.02)
+        pictures.take(person=False)
+        await asyncio.sleep(0.1)
+        assert heard[-1].detections == []
+        pictures.take(depth_mm=0)
+        await asyncio.sleep(0.1)
+        (detection,) = heard[-1].detections
+        assert detection.id == "1"
+        assert all(math.isnan(value) for value in position(detection))
+        assert len(heard) == 3
 
-    run_virtual(scenario())
+
+@pytest.mark.virtual_time
+async def test_without_depth_and_odometry_it_still_sees() -> None:
+    unwired = (*UNSEEN, "depth_image", "odom", "tf")
+    async with ModuleHarness(PersonDetector(), unwired=unwired) as harness:
+        pictures = Pictures(harness, depth=False)
+        pictures.describe()
+        pictures.take()
+        await asyncio.sleep(0.1)
+        assert [label(d) for d in harness.sent("detections")[-1].detections] == [RED]
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("off", [400 * 86_400_000_000, -1_000_000])
-def test_identities_outlast_wrong_stamps_and_a_clock_that_is_set(off: int) -> None:
-    async def scenario() -> None:
-        detector = PersonDetector()
-        async with ModuleHarness(detector, unwired=UNSEEN) as harness:
-            heard, pictures = harness.sent("detections"), Pictures(harness, utime=500_000_000)
-            pictures.describe()
-            for step in range(20):
-                # One picture has a wrong stamp, and from the tenth on the clock is another.
-                pictures.utime += off if step in (4, 10) else -off if step == 5 else 0
-                pictures.take()
-                await asyncio.sleep(0.1)
-            assert len(heard) == 20 - 1 - 2
-            assert detector.statistics().misstamped == 3
-            assert {detection.id for message in heard for detection in message.detections} == {"1"}
-            assert utime_of(heard[-1].header) == pictures.utime
-
-    run_virtual(scenario())
+async def test_identities_outlast_wrong_stamps_and_a_clock_that_is_set(off: int) -> None:
+    detector = PersonDetector()
+    async with ModuleHarness(detector, unwired=UNSEEN) as harness:
+        heard, pictures = harness.sent("detections"), Pictures(harness, utime=500_000_000)
+        pictures.describe()
+        for step in range(20):
+            # One picture has a wrong stamp, and from the tenth on the clock is another.
+            pictures.utime += off if step in (4, 10) else -off if step == 5 else 0
+            pictures.take()
+            await asyncio.sleep(0.1)
+        assert len(heard) == 20 - 1 - 2
+        assert detector.statistics().misstamped == 3
+        assert {detection.id for message in heard for detection in message.detections} == {"1"}
+        assert utime_of(heard[-1].header) == pictures.utime
 
 
 def test_damaged_input_is_counted_and_logged_once_a_second(caplog: pytest.LogCaptureFixture) -> None:

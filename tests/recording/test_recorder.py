@@ -103,19 +103,17 @@ def test_patterns_that_fit_nothing_are_told(tmp_path: Path, caplog: pytest.LogCa
     assert [record.getMessage() for record in caplog.records] == [f"{tmp_path}/a.lcmlog: nothing came that fits /odm"]
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        bus = create_bus("memq://")
-        await bus.open()
-        recorder = Recorder(bus, RecordingOptions(path=Path("/dev/full")))
-        recorder.start()
-        bus.publish(TWIST, b"x")
-        with pytest.raises(DimosStreamsError, match="/dev/full can't be written: No space left"):
-            await recorder.tend()
-        recorder.stop()
-        await bus.close()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    recorder = Recorder(bus, RecordingOptions(path=Path("/dev/full")))
+    recorder.start()
+    bus.publish(TWIST, b"x")
+    with pytest.raises(DimosStreamsError, match="/dev/full can't be written: No space left"):
+        await recorder.tend()
+    recorder.stop()
+    await bus.close()
 
 
 def test_a_run_whose_recording_fails_says_so() -> None:

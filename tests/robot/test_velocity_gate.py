@@ -41,45 +41,41 @@ def clear_scan(distance: float = 5.0) -> LaserScan:
     )
 
 
-def test_rates_the_stop_after_the_last_command_and_silence() -> None:
-    async def main() -> None:
-        async with ModuleHarness(VelocityGate, unwired=("scan",)) as harness:
-            times: list[float] = []
-            harness.bus.subscribe(CMD_VEL, lambda channel, data: times.append(clock.monotonic()))
-            await command_for(harness, FORWARD, 2.0)
-            stopped_at = clock.monotonic() - 0.1
-            assert 38 <= len(times) <= 42
-            await asyncio.sleep(0.4)
-            assert harness.sent("cmd_vel")[-1] == Twist()
-            assert max(twist.linear.x for twist in harness.sent("cmd_vel")) == pytest.approx(0.5)
-            await asyncio.sleep(10.0)
-            assert max(times) < stopped_at + 1.0, "then it is silent"
-            first_zero = next(
-                moment
-                for moment, twist in zip(times, harness.sent("cmd_vel"), strict=True)
-                if moment > stopped_at and twist == Twist()
-            )
-            assert first_zero - stopped_at <= 0.4
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_rates_the_stop_after_the_last_command_and_silence() -> None:
+    async with ModuleHarness(VelocityGate, unwired=("scan",)) as harness:
+        times: list[float] = []
+        harness.bus.subscribe(CMD_VEL, lambda channel, data: times.append(clock.monotonic()))
+        await command_for(harness, FORWARD, 2.0)
+        stopped_at = clock.monotonic() - 0.1
+        assert 38 <= len(times) <= 42
+        await asyncio.sleep(0.4)
+        assert harness.sent("cmd_vel")[-1] == Twist()
+        assert max(twist.linear.x for twist in harness.sent("cmd_vel")) == pytest.approx(0.5)
+        await asyncio.sleep(10.0)
+        assert max(times) < stopped_at + 1.0, "then it is silent"
+        first_zero = next(
+            moment
+            for moment, twist in zip(times, harness.sent("cmd_vel"), strict=True)
+            if moment > stopped_at and twist == Twist()
+        )
+        assert first_zero - stopped_at <= 0.4
 
 
-def test_a_wired_scan_that_falls_silent_stops_the_base() -> None:
-    async def main() -> None:
-        async with ModuleHarness(VelocityGate) as harness:
-            await command_for(harness, FORWARD, 1.0)
-            assert all(twist == Twist() for twist in harness.sent("cmd_vel"))
-            harness.feed("scan", clear_scan())
-            await command_for(harness, FORWARD, 0.5)
-            assert harness.sent("cmd_vel")[-1].linear.x > 0.2
-            await command_for(harness, FORWARD, 0.3)
-            assert harness.sent("cmd_vel")[-1].linear.x == 0.0
-            harness.feed("scan", clear_scan(0.3))
-            await command_for(harness, FORWARD, 0.3)
-            assert harness.sent("cmd_vel")[-1].linear.x == 0.0
-            assert harness.failed() is None
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_wired_scan_that_falls_silent_stops_the_base() -> None:
+    async with ModuleHarness(VelocityGate) as harness:
+        await command_for(harness, FORWARD, 1.0)
+        assert all(twist == Twist() for twist in harness.sent("cmd_vel"))
+        harness.feed("scan", clear_scan())
+        await command_for(harness, FORWARD, 0.5)
+        assert harness.sent("cmd_vel")[-1].linear.x > 0.2
+        await command_for(harness, FORWARD, 0.3)
+        assert harness.sent("cmd_vel")[-1].linear.x == 0.0
+        harness.feed("scan", clear_scan(0.3))
+        await command_for(harness, FORWARD, 0.3)
+        assert harness.sent("cmd_vel")[-1].linear.x == 0.0
+        assert harness.failed() is None
 
 
 def test_it_leaves_the_base_at_rest_when_it_stops() -> None:
@@ -102,21 +98,19 @@ def test_it_leaves_the_base_at_rest_when_it_stops() -> None:
     assert run_virtual(main())[-1] == Twist()
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("direction", [0.0, 1.2, -2.5])
-def test_with_the_simulator_nothing_is_hit(direction: float) -> None:
-    async def main() -> None:
-        simulator = Simulator({"people": []}, name="robot")
-        async with ModuleHarness(VelocityGate) as harness:
-            await harness.add(simulator)
-            velocity = Vector3(x=2.0 * math.cos(direction), y=2.0 * math.sin(direction))
-            await command_for(harness, Twist(linear=velocity), 8.0)
-            assert simulator.world.data.ncon == 0
-            assert min(simulator.lidar.scan(simulator.world)) > 0.22 + 0.2
-            start, now = simulator.config, simulator.world.pose()
-            assert math.dist((now.x, now.y), (start.start_x, start.start_y)) > 0.8
-            assert simulator.world.twist().vx == pytest.approx(0.0, abs=0.01)
-
-    run_virtual(main())
+async def test_with_the_simulator_nothing_is_hit(direction: float) -> None:
+    simulator = Simulator({"people": []}, name="robot")
+    async with ModuleHarness(VelocityGate) as harness:
+        await harness.add(simulator)
+        velocity = Vector3(x=2.0 * math.cos(direction), y=2.0 * math.sin(direction))
+        await command_for(harness, Twist(linear=velocity), 8.0)
+        assert simulator.world.data.ncon == 0
+        assert min(simulator.lidar.scan(simulator.world)) > 0.22 + 0.2
+        start, now = simulator.config, simulator.world.pose()
+        assert math.dist((now.x, now.y), (start.start_x, start.start_y)) > 0.8
+        assert simulator.world.twist().vx == pytest.approx(0.0, abs=0.01)
 
 
 def driven_by_another(*, gate: bool) -> float:
@@ -150,62 +144,58 @@ def test_an_idle_gate_does_not_brake_a_robot_that_somebody_else_drives() -> None
 HOLD_TOPICS = {"skill_vel": "/skill_vel", "teleop_vel": "/teleop_vel", "hold": "/hold", "cmd_vel": "/cmd_vel"}
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("B3")
 @pytest.mark.parametrize("phase_s", [0.0, 0.05, 0.1, 0.15, 0.19])
-def test_a_gate_that_was_killed_lets_nothing_through_before_it_knows_who_holds(phase_s: float) -> None:
-    async def main() -> None:
-        bus = create_bus("memq://")
-        await bus.open()
-        moved: list[float] = []
+async def test_a_gate_that_was_killed_lets_nothing_through_before_it_knows_who_holds(phase_s: float) -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    moved: list[float] = []
 
-        def on_velocity(channel: str, data: bytes) -> None:
-            if decode(Twist, data, channel=channel).linear.x:
-                moved.append(clock.monotonic())
+    def on_velocity(channel: str, data: bytes) -> None:
+        if decode(Twist, data, channel=channel).linear.x:
+            moved.append(clock.monotonic())
 
-        bus.subscribe(CMD_VEL, on_velocity)
+    bus.subscribe(CMD_VEL, on_velocity)
 
-        async def say(channel: str, message: Callable[[], Message], period_s: float) -> None:
-            while True:
-                bus.publish(channel, encode(message()))
-                await asyncio.sleep(period_s)
+    async def say(channel: str, message: Callable[[], Message], period_s: float) -> None:
+        while True:
+            bus.publish(channel, encode(message()))
+            await asyncio.sleep(period_s)
 
-        def hold() -> Hold:
-            return Hold(utime=clock.utime(), source="agent", hold=True, valid_s=15.0)
+    def hold() -> Hold:
+        return Hold(utime=clock.utime(), source="agent", hold=True, valid_s=15.0)
 
-        gate = CrashablePart(bus, lambda context: [VelocityGate(name="gate", context=context)], topics=HOLD_TOPICS)
-        holding = asyncio.create_task(say(channel_name("/hold", Hold), hold, HOLD_PERIOD_S))
-        driving = asyncio.create_task(say(channel_name("/skill_vel", Twist), lambda: FORWARD, 0.05))
-        for _ in range(2):
-            await asyncio.sleep(1.0 + phase_s)
-            gate.crash()
-            await gate.start()
-        await asyncio.sleep(1.0)
-        assert not moved
-        holding.cancel()
-        await asyncio.sleep(16.0)
-        assert moved, "nobody holds any more"
+    gate = CrashablePart(bus, lambda context: [VelocityGate(name="gate", context=context)], topics=HOLD_TOPICS)
+    holding = asyncio.create_task(say(channel_name("/hold", Hold), hold, HOLD_PERIOD_S))
+    driving = asyncio.create_task(say(channel_name("/skill_vel", Twist), lambda: FORWARD, 0.05))
+    for _ in range(2):
+        await asyncio.sleep(1.0 + phase_s)
         gate.crash()
-        moved.clear()
         await gate.start()
-        began = clock.monotonic()
-        await asyncio.sleep(2.0)
-        assert moved[0] - began == pytest.approx(LISTEN_S, abs=0.15)
-        driving.cancel()
-        await gate.stop()
-        await bus.close()
+    await asyncio.sleep(1.0)
+    assert not moved
+    holding.cancel()
+    await asyncio.sleep(16.0)
+    assert moved, "nobody holds any more"
+    gate.crash()
+    moved.clear()
+    await gate.start()
+    began = clock.monotonic()
+    await asyncio.sleep(2.0)
+    assert moved[0] - began == pytest.approx(LISTEN_S, abs=0.15)
+    driving.cancel()
+    await gate.stop()
+    await bus.close()
 
-    run_virtual(main())
 
-
-def test_teleoperation_passes_while_a_gate_listens_who_holds() -> None:
-    async def main() -> None:
-        async with ModuleHarness(VelocityGate, unwired=("scan",)) as harness:
-            for _ in range(4):
-                harness.feed("teleop_vel", FORWARD)
-                await asyncio.sleep(0.1)
-            assert harness.sent("cmd_vel")[-1].linear.x > 0.3
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_teleoperation_passes_while_a_gate_listens_who_holds() -> None:
+    async with ModuleHarness(VelocityGate, unwired=("scan",)) as harness:
+        for _ in range(4):
+            harness.feed("teleop_vel", FORWARD)
+            await asyncio.sleep(0.1)
+        assert harness.sent("cmd_vel")[-1].linear.x > 0.3
 
 
 def test_a_gate_that_was_held_up_listens_again_and_one_that_hears_no_holds_need_not() -> None:
@@ -233,21 +223,19 @@ def test_a_timeout_beyond_the_promise_is_refused() -> None:
         VelocityGate({"command_timeout_s": 0.6})
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("B3")
-def test_its_health_says_what_was_odd_about_a_hold_for_a_while() -> None:
-    async def main() -> None:
-        async with ModuleHarness(VelocityGate, unwired=("scan",)) as harness:
-            await asyncio.sleep(1.0)
-            harness.feed("hold", Hold(utime=1, seq=1, source="console", hold=True, valid_s=3600.0))
-            await command_for(harness, FORWARD, 1.0)
-            assert harness.sent("cmd_vel")[-1] == Twist()
-            assert "hold of 'console' counts for 60 s only: valid_s is 3600.0" in harness.module.health
-            harness.feed("hold", Hold(utime=1, seq=1, source="", hold=True, valid_s=5.0))
-            await asyncio.sleep(0.2)
-            assert "skipped a hold of '': its source is empty" in harness.module.health
-            await asyncio.sleep(MAX_VALID_S + 0.1)
-            assert harness.module.health == "ok"
-            await command_for(harness, FORWARD, 1.0)
-            assert harness.sent("cmd_vel")[-1].linear.x > 0.2
-
-    run_virtual(main())
+async def test_its_health_says_what_was_odd_about_a_hold_for_a_while() -> None:
+    async with ModuleHarness(VelocityGate, unwired=("scan",)) as harness:
+        await asyncio.sleep(1.0)
+        harness.feed("hold", Hold(utime=1, seq=1, source="console", hold=True, valid_s=3600.0))
+        await command_for(harness, FORWARD, 1.0)
+        assert harness.sent("cmd_vel")[-1] == Twist()
+        assert "hold of 'console' counts for 60 s only: valid_s is 3600.0" in harness.module.health
+        harness.feed("hold", Hold(utime=1, seq=1, source="", hold=True, valid_s=5.0))
+        await asyncio.sleep(0.2)
+        assert "skipped a hold of '': its source is empty" in harness.module.health
+        await asyncio.sleep(MAX_VALID_S + 0.1)
+        assert harness.module.health == "ok"
+        await command_for(harness, FORWARD, 1.0)
+        assert harness.sent("cmd_vel")[-1].linear.x > 0.2

@@ -226,22 +226,19 @@ def test_a_recorder_goes_on_when_there_is_room(small_disk: Path) -> None:
     assert (channels[1], channels[-1]) == ("/first", "/last")
 
 
-def test_observe_tells_what_it_sees_without_a_picture(small_disk: Path) -> None:
+@pytest.mark.virtual_time
+async def test_observe_tells_what_it_sees_without_a_picture(small_disk: Path) -> None:
     import numpy as np
 
     fill(small_disk)
-
-    async def scenario() -> None:
-        async with ModuleHarness(Observe, context=RunContext(run_dir=small_disk)) as harness:
-            task = asyncio.create_task(Camera(harness, [Seen()]).run())
-            call = await harness.call("observe")
-            pixels = np.zeros((24, 32, 3), dtype=np.uint8)
-            harness.feed("color_image", image_from_array(pixels, "rgb8", header("camera_optical", 1)))
-            assert "person in a red shirt" in await call.answer()
-            assert (await call.result())["picture"] is None
-            task.cancel()
-
-    run_virtual(scenario())
+    async with ModuleHarness(Observe, context=RunContext(run_dir=small_disk)) as harness:
+        task = asyncio.create_task(Camera(harness, [Seen()]).run())
+        call = await harness.call("observe")
+        pixels = np.zeros((24, 32, 3), dtype=np.uint8)
+        harness.feed("color_image", image_from_array(pixels, "rgb8", header("camera_optical", 1)))
+        assert "person in a red shirt" in await call.answer()
+        assert (await call.result())["picture"] is None
+        task.cancel()
 
 
 def test_what_is_known_of_a_run_stays_known(small_disk: Path) -> None:

@@ -50,66 +50,62 @@ async def opened(bus: Bus) -> AsyncIterator[Bus]:
         await bus.close()
 
 
-def test_all_on_one_loop_start_in_order_and_end_in_reverse_with_what_is_attached_around_them() -> None:
-    async def scenario() -> None:
-        happened: list[str] = []
+@pytest.mark.virtual_time
+async def test_all_on_one_loop_start_in_order_and_end_in_reverse_with_what_is_attached_around_them() -> None:
+    happened: list[str] = []
 
-        @contextlib.asynccontextmanager
-        async def recorder(bus: Bus) -> AsyncIterator[None]:
-            happened.append("recorder on")
-            bus.subscribe("/heard#std_msgs.String", lambda _, data: heard.append(decode(String, data).data))
-            yield
-            happened.append("recorder off")
+    @contextlib.asynccontextmanager
+    async def recorder(bus: Bus) -> AsyncIterator[None]:
+        happened.append("recorder on")
+        bus.subscribe("/heard#std_msgs.String", lambda _, data: heard.append(decode(String, data).data))
+        yield
+        happened.append("recorder off")
 
-        heard: list[str] = []
+    heard: list[str] = []
 
-        def tell(event: RunEvent) -> None:
-            happened.append(f"{event.kind} {event.module}".strip())
-            assert event.process == "main"
+    def tell(event: RunEvent) -> None:
+        happened.append(f"{event.kind} {event.module}".strip())
+        assert event.process == "main"
 
-        run = InProcessRun(pair(), RunOptions(bus_url="memq://"), tell, attach=[recorder])
-        assert [(view.state, view.modules) for view in run.processes()] == [("stopped", ())]
-        await run.stop()
-        assert happened == [], "what has not begun has nothing to end"
+    run = InProcessRun(pair(), RunOptions(bus_url="memq://"), tell, attach=[recorder])
+    assert [(view.state, view.modules) for view in run.processes()] == [("stopped", ())]
+    await run.stop()
+    assert happened == [], "what has not begun has nothing to end"
+    await run.start()
+    (view,) = run.processes()
+    assert (view.state, view.modules, view.pid) == ("ready", ("talker", "listener"), os.getpid())
+    assert (run.module("talker").name, run.gateway) == ("talker", None)
+    with pytest.raises(UserError, match=r"no module 'taker' runs; did you mean 'talker'\?"):
+        run.module("taker")
+    await asyncio.sleep(1.0)
+    assert heard[:2] == ["talker 1", "talker 2"]
+    await run.stop()
+    await run.stop()
+    await asyncio.sleep(1.0)
+    told = len(heard)
+    assert run.processes()[0].state == "stopped"
+    begun = ["recorder on", "starting talker", "ready talker", "starting listener", "ready listener"]
+    assert happened == [*begun, "stopping", "recorder off", "stopped"]
+    await asyncio.sleep(1.0)
+    assert len(heard) == told
+
+
+@pytest.mark.virtual_time
+async def test_a_failure_of_one_is_the_run_s_and_names_it() -> None:
+    run = InProcessRun(pair(fail_after=5), RunOptions(bus_url="memq://"))
+    await run.start()
+    with pytest.raises(ModuleFailedError, match=r"^module 'talker' failed: RuntimeError: out of words$"):
+        async with asyncio.timeout(5):
+            await run.wait()
+    await run.stop()
+    events: list[RunEvent] = []
+    run = InProcessRun(pair(fail_at_start="no camera"), RunOptions(bus_url="memq://"), events.append)
+    with pytest.raises(ModuleFailedError, match=r"^module 'talker' could not start: RuntimeError: no camera$"):
         await run.start()
-        (view,) = run.processes()
-        assert (view.state, view.modules, view.pid) == ("ready", ("talker", "listener"), os.getpid())
-        assert (run.module("talker").name, run.gateway) == ("talker", None)
-        with pytest.raises(UserError, match=r"no module 'taker' runs; did you mean 'talker'\?"):
-            run.module("taker")
-        await asyncio.sleep(1.0)
-        assert heard[:2] == ["talker 1", "talker 2"]
-        await run.stop()
-        await run.stop()
-        await asyncio.sleep(1.0)
-        told = len(heard)
-        assert run.processes()[0].state == "stopped"
-        begun = ["recorder on", "starting talker", "ready talker", "starting listener", "ready listener"]
-        assert happened == [*begun, "stopping", "recorder off", "stopped"]
-        await asyncio.sleep(1.0)
-        assert len(heard) == told
-
-    run_virtual(scenario())
-
-
-def test_a_failure_of_one_is_the_run_s_and_names_it() -> None:
-    async def scenario() -> None:
-        run = InProcessRun(pair(fail_after=5), RunOptions(bus_url="memq://"))
-        await run.start()
-        with pytest.raises(ModuleFailedError, match=r"^module 'talker' failed: RuntimeError: out of words$"):
-            async with asyncio.timeout(5):
-                await run.wait()
-        await run.stop()
-        events: list[RunEvent] = []
-        run = InProcessRun(pair(fail_at_start="no camera"), RunOptions(bus_url="memq://"), events.append)
-        with pytest.raises(ModuleFailedError, match=r"^module 'talker' could not start: RuntimeError: no camera$"):
-            await run.start()
-        assert [event.kind for event in events] == ["starting", "stopping", "stopped"]
-        assert run.processes()[0].modules == ()
-        with pytest.raises(UserError, match=r"^the port is taken; choose another$"):
-            await InProcessRun(pair(fail_at_start="user"), RunOptions(bus_url="memq://")).start()
-
-    run_virtual(scenario())
+    assert [event.kind for event in events] == ["starting", "stopping", "stopped"]
+    assert run.processes()[0].modules == ()
+    with pytest.raises(UserError, match=r"^the port is taken; choose another$"):
+        await InProcessRun(pair(fail_at_start="user"), RunOptions(bus_url="memq://")).start()
 
 
 def test_a_module_that_does_not_stop_is_left_after_a_while_and_the_others_stop(
@@ -147,21 +143,19 @@ def test_a_module_that_does_not_stop_is_left_after_a_while_and_the_others_stop(
     assert "it does not end well" in caplog.text
 
 
-def test_a_stream_without_a_topic_is_silent_or_refused() -> None:
-    async def scenario() -> None:
-        async with opened(MemoryBus()) as bus:
-            host = ModuleHost(bus)
-            with pytest.raises(UserError, match="stream 'words' of module 'listener' is required and has no topic"):
-                await host.start(Listener(name="listener"), {})
-            everything: list[str] = []
-            bus.subscribe_all(lambda channel, data: everything.append(channel))
-            await host.start(Talker(name="talker"), {})
-            await asyncio.sleep(1.0)
-            assert not any("words" in channel for channel in everything)
-            assert STATUS in everything
-            await host.stop()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_stream_without_a_topic_is_silent_or_refused() -> None:
+    async with opened(MemoryBus()) as bus:
+        host = ModuleHost(bus)
+        with pytest.raises(UserError, match="stream 'words' of module 'listener' is required and has no topic"):
+            await host.start(Listener(name="listener"), {})
+        everything: list[str] = []
+        bus.subscribe_all(lambda channel, data: everything.append(channel))
+        await host.start(Talker(name="talker"), {})
+        await asyncio.sleep(1.0)
+        assert not any("words" in channel for channel in everything)
+        assert STATUS in everything
+        await host.stop()
 
 
 async def seconds_until_free(neighbours: Neighbours) -> float:
@@ -170,35 +164,33 @@ async def seconds_until_free(neighbours: Neighbours) -> float:
     return clock.monotonic() - began
 
 
-def test_what_runs_already_is_refused_unless_it_ends_in_time() -> None:
-    async def scenario() -> None:
-        async with opened(Shared()) as bus:
+@pytest.mark.virtual_time
+async def test_what_runs_already_is_refused_unless_it_ends_in_time() -> None:
+    async with opened(Shared()) as bus:
 
-            async def asked(*names: str) -> Neighbours:
-                neighbours = Neighbours(bus, names)
-                await neighbours.open()
-                return neighbours
+        async def asked(*names: str) -> Neighbours:
+            neighbours = Neighbours(bus, names)
+            await neighbours.open()
+            return neighbours
 
-            assert await seconds_until_free(await asked("talker", "listener")) == pytest.approx(0.4, abs=0.01)
-            host = ModuleHost(bus)
-            for module, topics in ((Talker(name="talker"), {}), (Listener(name="listener"), {"words": "/words"})):
-                await host.start(module, topics)
-            assert await seconds_until_free(await asked("another")) == pytest.approx(0.4, abs=0.01)
-            neighbours, began = await asked("talker", "listener"), clock.monotonic()
-            with pytest.raises(UserError) as refused:
-                await neighbours.refuse()
-            assert clock.monotonic() - began == pytest.approx(2.5, abs=0.1)
-            text = str(refused.value)
-            assert text.startswith("module 'listener' runs already on memq:// (and 1 more of this blueprint): ")
-            assert text.endswith("end that run (`dimos-streams stop`), or give this one another --bus or namespace")
-            with pytest.raises(UserError, match=r"^module 'talker' runs already on memq://: "):
-                await (await asked("talker")).refuse()
-            ending = asyncio.create_task(_stop_later(host, 1.0))
-            waited = await seconds_until_free(await asked("talker", "listener"))
-            assert 1.0 <= waited < 1.0 + 0.6 + 0.1, "it is waited for"
-            await ending
-
-    run_virtual(scenario())
+        assert await seconds_until_free(await asked("talker", "listener")) == pytest.approx(0.4, abs=0.01)
+        host = ModuleHost(bus)
+        for module, topics in ((Talker(name="talker"), {}), (Listener(name="listener"), {"words": "/words"})):
+            await host.start(module, topics)
+        assert await seconds_until_free(await asked("another")) == pytest.approx(0.4, abs=0.01)
+        neighbours, began = await asked("talker", "listener"), clock.monotonic()
+        with pytest.raises(UserError) as refused:
+            await neighbours.refuse()
+        assert clock.monotonic() - began == pytest.approx(2.5, abs=0.1)
+        text = str(refused.value)
+        assert text.startswith("module 'listener' runs already on memq:// (and 1 more of this blueprint): ")
+        assert text.endswith("end that run (`dimos-streams stop`), or give this one another --bus or namespace")
+        with pytest.raises(UserError, match=r"^module 'talker' runs already on memq://: "):
+            await (await asked("talker")).refuse()
+        ending = asyncio.create_task(_stop_later(host, 1.0))
+        waited = await seconds_until_free(await asked("talker", "listener"))
+        assert 1.0 <= waited < 1.0 + 0.6 + 0.1, "it is waited for"
+        await ending
 
 
 class Shared(MemoryBus):
@@ -249,17 +241,15 @@ def test_of_runs_that_begin_together_the_younger_ends() -> None:
     assert after_s < 2.0
 
 
-def test_a_loop_that_runs_beats_four_times_a_second() -> None:
-    async def scenario() -> None:
-        beats: list[float] = []
-        beating = asyncio.create_task(beat(lambda: beats.append(clock.monotonic())))
-        await asyncio.sleep(2.1)
-        assert beats == pytest.approx([0.25 * number for number in range(9)])
-        beating.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await beating
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_loop_that_runs_beats_four_times_a_second() -> None:
+    beats: list[float] = []
+    beating = asyncio.create_task(beat(lambda: beats.append(clock.monotonic())))
+    await asyncio.sleep(2.1)
+    assert beats == pytest.approx([0.25 * number for number in range(9)])
+    beating.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await beating
 
 
 def test_a_loop_that_does_not_run_is_told_of_once_with_what_it_does(
@@ -287,28 +277,26 @@ def test_a_loop_that_does_not_run_is_told_of_once_with_what_it_does(
     assert "the loop of this process did not run for 0." in caplog.text
 
 
-def test_whoever_can_not_speak_is_spoken_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        bus = MemoryBus()
-        await bus.open()
-        heard: list[ModuleStatus] = []
-        bus.subscribe(STATUS, lambda _, data: heard.append(decode(ModuleStatus, data)))
-        opened_for: list[str] = []
+@pytest.mark.virtual_time
+async def test_whoever_can_not_speak_is_spoken_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = MemoryBus()
+    await bus.open()
+    heard: list[ModuleStatus] = []
+    bus.subscribe(STATUS, lambda _, data: heard.append(decode(ModuleStatus, data)))
+    opened_for: list[str] = []
 
-        def create(url: str) -> Bus:
-            opened_for.append(url)
-            return bus
+    def create(url: str) -> Bus:
+        opened_for.append(url)
+        return bus
 
-        monkeypatch.setattr(liveness, "create_bus", create)
-        spokesman = HangReporter("memq://")
-        await spokesman.close()
-        for _ in range(2):
-            await spokesman.tell(["a", "b"], 7, "hung: for 1.2 s")
-        await asyncio.sleep(0.1)
-        told = [(status.module, status.pid, status.health, status.instance) for status in heard]
-        assert told == [(name, 7, "hung: for 1.2 s", "") for name in "abab"]
-        assert opened_for == ["memq://"]
-        await spokesman.close()
-        await spokesman.close()
-
-    run_virtual(scenario())
+    monkeypatch.setattr(liveness, "create_bus", create)
+    spokesman = HangReporter("memq://")
+    await spokesman.close()
+    for _ in range(2):
+        await spokesman.tell(["a", "b"], 7, "hung: for 1.2 s")
+    await asyncio.sleep(0.1)
+    told = [(status.module, status.pid, status.health, status.instance) for status in heard]
+    assert told == [(name, 7, "hung: for 1.2 s", "") for name in "abab"]
+    assert opened_for == ["memq://"]
+    await spokesman.close()
+    await spokesman.close()

@@ -83,25 +83,22 @@ def bridge_only() -> dict[str, object]:
     return {"bridge": resolve("follow-person").modules["bridge"]}
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A10")
-def test_a_robot_without_bridge_and_agent_runs_its_skills() -> None:
+async def test_a_robot_without_bridge_and_agent_runs_its_skills() -> None:
     described = resolve("robot-only")
     assert [problem for problem in check(described) if problem.severity == "error"] == []
-
-    async def scenario() -> None:
-        run = virtual_run(described)
-        await run.start()
-        assert run.gateway is None
-        events: list[ToolEvent] = []
-        run.bus.subscribe(EVENTS, lambda channel, data: events.append(unpack_event(data)))
-        call = SkillCall(call_id="by-hand", module="drive", skill="turn", arguments_json='{"angle_deg": 40}')
-        await asyncio.sleep(1)
-        run.bus.publish(CALLS, encode(call))
-        await until(lambda: events and events[-1].type == "close")
-        assert events[-1].data["outcome"] == "completed"
-        await run.stop()
-
-    run_virtual(scenario())
+    run = virtual_run(described)
+    await run.start()
+    assert run.gateway is None
+    events: list[ToolEvent] = []
+    run.bus.subscribe(EVENTS, lambda channel, data: events.append(unpack_event(data)))
+    call = SkillCall(call_id="by-hand", module="drive", skill="turn", arguments_json='{"angle_deg": 40}')
+    await asyncio.sleep(1)
+    run.bus.publish(CALLS, encode(call))
+    await until(lambda: events and events[-1].type == "close")
+    assert events[-1].data["outcome"] == "completed"
+    await run.stop()
 
 
 def test_the_same_seed_gives_the_same_bytes_on_every_channel() -> None:
@@ -125,32 +122,30 @@ def test_the_same_seed_gives_the_same_bytes_on_every_channel() -> None:
     assert run_virtual(scenario(8)) != first
 
 
-def test_the_conversation_has_every_step_of_the_mission() -> None:
-    async def scenario() -> None:
-        run = virtual_run(resolve("follow-person"), seed=7)
-        await run.start()
-        gateway = gateway_of(run)
-        said = await gateway.call("say", {"text": INPUT}, caller="operator")
-        told: list[ToolEvent] = []
+@pytest.mark.virtual_time
+async def test_the_conversation_has_every_step_of_the_mission() -> None:
+    run = virtual_run(resolve("follow-person"), seed=7)
+    await run.start()
+    gateway = gateway_of(run)
+    said = await gateway.call("say", {"text": INPUT}, caller="operator")
+    told: list[ToolEvent] = []
 
-        async def listen() -> None:
-            async for journalled in gateway.events(after=0, call_id=said):
-                told.append(journalled.event)
+    async def listen() -> None:
+        async for journalled in gateway.events(after=0, call_id=said):
+            told.append(journalled.event)
 
-        listening = asyncio.create_task(listen())
-        await asyncio.sleep(20)
-        await gateway.call("say", {"text": "stop"}, caller="operator")
-        await until(lambda: told and told[-1].type == "close")
-        entries = [event.data["entry"] for event in told if "entry" in event.data]
-        called = [tool["skill"] for entry in entries for tool in entry.get("tool_calls", [])]
-        texts = "\n".join(event.text for event in told)
-        assert "look_out_for" in called
-        assert "Saw person in a red shirt" in texts
-        assert "follow_person" in texts
-        assert sum(entry["role"] == "progress" for entry in entries) >= 3
-        assert "the operator said 'stop'" in texts
-        assert told[-1].data["result"]["reason"] == "aborted"
-        listening.cancel()
-        await run.stop()
-
-    run_virtual(scenario())
+    listening = asyncio.create_task(listen())
+    await asyncio.sleep(20)
+    await gateway.call("say", {"text": "stop"}, caller="operator")
+    await until(lambda: told and told[-1].type == "close")
+    entries = [event.data["entry"] for event in told if "entry" in event.data]
+    called = [tool["skill"] for entry in entries for tool in entry.get("tool_calls", [])]
+    texts = "\n".join(event.text for event in told)
+    assert "look_out_for" in called
+    assert "Saw person in a red shirt" in texts
+    assert "follow_person" in texts
+    assert sum(entry["role"] == "progress" for entry in entries) >= 3
+    assert "the operator said 'stop'" in texts
+    assert told[-1].data["result"]["reason"] == "aborted"
+    listening.cancel()
+    await run.stop()

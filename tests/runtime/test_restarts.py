@@ -18,7 +18,7 @@ from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.process import Report
 from dimos_streams.runtime.supervisor import Supervisor
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 
 class Process:
@@ -107,86 +107,77 @@ class Run:
         return [view.state for view in self.supervisor.processes()]
 
 
-def test_a_run_is_up_when_every_module_is_ready_and_ends_in_reverse() -> None:
-    async def scenario() -> None:
-        run = Run(two())
-        assert run.states() == ["new", "new"]
+@pytest.mark.virtual_time
+async def test_a_run_is_up_when_every_module_is_ready_and_ends_in_reverse() -> None:
+    run = Run(two())
+    assert run.states() == ["new", "new"]
+    await run.supervisor.start()
+    assert run.states() == ["ready", "ready"]
+    assert [view.pid for view in run.supervisor.processes()] == [1001, 1002]
+    assert [(event.kind, event.process, event.module) for _, event in run.events] == [
+        ("starting", "talker", ""),
+        ("starting", "listener", ""),
+        ("ready", "talker", "talker"),
+        ("ready", "listener", "listener"),
+    ]
+    await run.supervisor.stop()
+    await run.supervisor.stop()
+    assert [event.process for event in run.told("stopping")] == ["listener", "talker"]
+    assert [event.process for event in run.told("stopped")] == ["listener", "talker"]
+    assert run.states() == ["stopped", "stopped"]
+    assert [view.pid for view in run.supervisor.processes()] == [None, None]
+    assert run.told("restarting") == []
+    assert [process.bounds for process in Process.made] == [[5.0], [5.0]]
+
+
+@pytest.mark.virtual_time
+async def test_a_process_of_two_modules_is_ready_with_both() -> None:
+    modules = {name: ModuleSpec(name=name, type="tests.runtime.modules:Talker", process="p") for name in "ab"}
+    run = Run(Blueprint(name="both", modules=modules))
+    starting = asyncio.create_task(run.supervisor.start())
+    await until(lambda: len(run.told("ready")) == 1)
+    assert run.states() == ["starting"]
+    await starting
+    assert run.states() == ["ready"]
+    await run.supervisor.stop()
+
+
+@pytest.mark.virtual_time
+async def test_what_is_not_ready_in_time_is_named_and_everything_stops() -> None:
+    Process.unready = {"listener"}
+    run = Run(two())
+    with pytest.raises(ModuleFailedError, match=r"^not ready within 30 s: listener$"):
         await run.supervisor.start()
-        assert run.states() == ["ready", "ready"]
-        assert [view.pid for view in run.supervisor.processes()] == [1001, 1002]
-        assert [(event.kind, event.process, event.module) for _, event in run.events] == [
-            ("starting", "talker", ""),
-            ("starting", "listener", ""),
-            ("ready", "talker", "talker"),
-            ("ready", "listener", "listener"),
-        ]
-        await run.supervisor.stop()
-        await run.supervisor.stop()
-        assert [event.process for event in run.told("stopping")] == ["listener", "talker"]
-        assert [event.process for event in run.told("stopped")] == ["listener", "talker"]
-        assert run.states() == ["stopped", "stopped"]
-        assert [view.pid for view in run.supervisor.processes()] == [None, None]
-        assert run.told("restarting") == []
-        assert [process.bounds for process in Process.made] == [[5.0], [5.0]]
-
-    run_virtual(scenario())
+    assert clock.monotonic() == pytest.approx(30.4, abs=0.3)
+    assert run.states() == ["stopped", "stopped"]
 
 
-def test_a_process_of_two_modules_is_ready_with_both() -> None:
-    async def scenario() -> None:
-        modules = {name: ModuleSpec(name=name, type="tests.runtime.modules:Talker", process="p") for name in "ab"}
-        run = Run(Blueprint(name="both", modules=modules))
-        starting = asyncio.create_task(run.supervisor.start())
-        await until(lambda: len(run.told("ready")) == 1)
-        assert run.states() == ["starting"]
-        await starting
-        assert run.states() == ["ready"]
-        await run.supervisor.stop()
-
-    run_virtual(scenario())
-
-
-def test_what_is_not_ready_in_time_is_named_and_everything_stops() -> None:
-    async def scenario() -> None:
-        Process.unready = {"listener"}
-        run = Run(two())
-        with pytest.raises(ModuleFailedError, match=r"^not ready within 30 s: listener$"):
-            await run.supervisor.start()
-        assert clock.monotonic() == pytest.approx(30.4, abs=0.3)
-        assert run.states() == ["stopped", "stopped"]
-
-    run_virtual(scenario())
-
-
-def test_pauses_double_up_to_five_seconds_until_it_runs_steadily() -> None:
-    async def scenario() -> None:
-        run = Run(two())
-        await run.supervisor.start()
-        ended = []
-        for _ in range(7):
-            ended.append(clock.monotonic())
-            Process.made[-1 if len(ended) > 1 else 0].exit(1)
-            assert run.states() == ["waiting", "ready"]
-            assert run.supervisor.processes()[0].pid is None
-            await until(lambda: run.states()[0] == "ready")
-        pauses = [made.started_at - end for made, end in zip(Process.made[2:], ended, strict=True)]
-        assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0])
-        assert run.supervisor.processes()[0].restarts == 7
-        texts = [event.text for event in run.told("restarting")]
-        assert texts[:2] == [
-            f"process 'talker' ended with exit code 1; again in {pause} s" for pause in ("0.2", "0.4")
-        ]
-        await asyncio.sleep(10.0)
-        Process.made[-1].exit(-11)
-        assert run.told("restarting")[-1].text == "process 'talker' ended by SIGSEGV; again in 0.2 s"
-        await run.supervisor.stop()
-        await asyncio.sleep(10.0)
-        assert len(Process.made) == 9, "what waits when the run stops does not come back"
-        assert [event.process for event in run.told("failed")] == []
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_pauses_double_up_to_five_seconds_until_it_runs_steadily() -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    ended = []
+    for _ in range(7):
+        ended.append(clock.monotonic())
+        Process.made[-1 if len(ended) > 1 else 0].exit(1)
+        assert run.states() == ["waiting", "ready"]
+        assert run.supervisor.processes()[0].pid is None
+        await until(lambda: run.states()[0] == "ready")
+    pauses = [made.started_at - end for made, end in zip(Process.made[2:], ended, strict=True)]
+    assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0])
+    assert run.supervisor.processes()[0].restarts == 7
+    texts = [event.text for event in run.told("restarting")]
+    assert texts[:2] == [f"process 'talker' ended with exit code 1; again in {pause} s" for pause in ("0.2", "0.4")]
+    await asyncio.sleep(10.0)
+    Process.made[-1].exit(-11)
+    assert run.told("restarting")[-1].text == "process 'talker' ended by SIGSEGV; again in 0.2 s"
+    await run.supervisor.stop()
+    await asyncio.sleep(10.0)
+    assert len(Process.made) == 9, "what waits when the run stops does not come back"
+    assert [event.process for event in run.told("failed")] == []
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("policy", "code", "becomes"),
     [
@@ -198,99 +189,90 @@ def test_pauses_double_up_to_five_seconds_until_it_runs_steadily() -> None:
         ("never", 1, "failed"),
     ],
 )
-def test_what_becomes_of_a_process_that_ends_is_its_policy_s(policy: Restart, code: int, becomes: str) -> None:
-    async def scenario() -> None:
-        run = Run(two(policy))
-        await run.supervisor.start()
-        waiting = asyncio.create_task(run.supervisor.wait())
-        Process.made[0].exit(code)
-        assert run.states() == [becomes, "ready"]
-        await asyncio.sleep(0.1)
-        assert waiting.done() == (becomes == "failed")
-        if becomes == "failed":
-            with pytest.raises(ModuleFailedError, match=r"process 'talker' ended with exit code 1$"):
-                await waiting
-        waiting.cancel()
-        await run.supervisor.stop()
-        assert next(event.process for event in run.told("stopping")) == "listener"
-
-    run_virtual(scenario())
+async def test_what_becomes_of_a_process_that_ends_is_its_policy_s(policy: Restart, code: int, becomes: str) -> None:
+    run = Run(two(policy))
+    await run.supervisor.start()
+    waiting = asyncio.create_task(run.supervisor.wait())
+    Process.made[0].exit(code)
+    assert run.states() == [becomes, "ready"]
+    await asyncio.sleep(0.1)
+    assert waiting.done() == (becomes == "failed")
+    if becomes == "failed":
+        with pytest.raises(ModuleFailedError, match=r"process 'talker' ended with exit code 1$"):
+            await waiting
+    waiting.cancel()
+    await run.supervisor.stop()
+    assert next(event.process for event in run.told("stopping")) == "listener"
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("user", [True, False])
-def test_a_failure_is_told_as_it_was_reported_with_the_log_for_who_looks_into_it(user: bool, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        Process.unready = {"talker"}
-        run = Run(two(), tmp_path)
-        starting = asyncio.create_task(run.supervisor.start())
-        await until(lambda: len(Process.made) == 2)
-        Process.made[0].on_report({"kind": "failed", "text": "the port is taken", "user": user})
-        Process.made[0].exit(1)
-        log = tmp_path / "logs" / "talker.log"
-        with pytest.raises(UserError if user else ModuleFailedError) as failed:
-            await starting
-        assert str(failed.value) == ("the port is taken" if user else f"the port is taken (log: {log})")
-        (told,) = run.told("failed")
-        assert (told.text, told.log) == ("the port is taken", log)
-        assert clock.monotonic() < 5.0, "nobody waits for the others"
-
-    run_virtual(scenario())
-
-
-def test_a_process_that_fails_while_it_comes_back_is_tried_again() -> None:
-    async def scenario() -> None:
-        run = Run(two())
-        await run.supervisor.start()
-        Process.refused = 2
-        Process.made[0].exit(1)
-        await until(lambda: run.supervisor.processes()[0].restarts == 3)
-        assert "it could not be started: BlockingIOError('no process can be had')" in run.told("restarting")[-1].text
-        await until(lambda: run.states()[0] == "ready")
-        Process.unready = {"talker"}
-        Process.made[-1].exit(1)
-        await until(lambda: run.states()[0] == "starting")
-        Process.made[-1].exit(1)
-        assert run.states()[0] == "waiting"
-        Process.unready = set()
-        await until(lambda: run.states()[0] == "ready")
-        await run.supervisor.stop()
-
-    run_virtual(scenario())
+async def test_a_failure_is_told_as_it_was_reported_with_the_log_for_who_looks_into_it(
+    user: bool, tmp_path: Path
+) -> None:
+    Process.unready = {"talker"}
+    run = Run(two(), tmp_path)
+    starting = asyncio.create_task(run.supervisor.start())
+    await until(lambda: len(Process.made) == 2)
+    Process.made[0].on_report({"kind": "failed", "text": "the port is taken", "user": user})
+    Process.made[0].exit(1)
+    log = tmp_path / "logs" / "talker.log"
+    with pytest.raises(UserError if user else ModuleFailedError) as failed:
+        await starting
+    assert str(failed.value) == ("the port is taken" if user else f"the port is taken (log: {log})")
+    (told,) = run.told("failed")
+    assert (told.text, told.log) == ("the port is taken", log)
+    assert clock.monotonic() < 5.0, "nobody waits for the others"
 
 
-def test_what_comes_back_and_is_never_ready_is_killed_and_tried_again() -> None:
-    async def scenario() -> None:
-        run = Run(two())
-        await run.supervisor.start()
-        Process.unready = {"talker"}
-        Process.made[0].exit(1)
-        await until(lambda: run.states()[0] == "starting")
-        began = clock.monotonic()
-        await until(lambda: run.states()[0] == "waiting", 60.0)
-        assert clock.monotonic() - began == pytest.approx(30.0, abs=0.6)
-        assert run.told("restarting")[-1].text.startswith("process 'talker' was not ready within 30 s; again in")
-        await run.supervisor.stop()
+@pytest.mark.virtual_time
+async def test_a_process_that_fails_while_it_comes_back_is_tried_again() -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    Process.refused = 2
+    Process.made[0].exit(1)
+    await until(lambda: run.supervisor.processes()[0].restarts == 3)
+    assert "it could not be started: BlockingIOError('no process can be had')" in run.told("restarting")[-1].text
+    await until(lambda: run.states()[0] == "ready")
+    Process.unready = {"talker"}
+    Process.made[-1].exit(1)
+    await until(lambda: run.states()[0] == "starting")
+    Process.made[-1].exit(1)
+    assert run.states()[0] == "waiting"
+    Process.unready = set()
+    await until(lambda: run.states()[0] == "ready")
+    await run.supervisor.stop()
 
-    run_virtual(scenario())
+
+@pytest.mark.virtual_time
+async def test_what_comes_back_and_is_never_ready_is_killed_and_tried_again() -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    Process.unready = {"talker"}
+    Process.made[0].exit(1)
+    await until(lambda: run.states()[0] == "starting")
+    began = clock.monotonic()
+    await until(lambda: run.states()[0] == "waiting", 60.0)
+    assert clock.monotonic() - began == pytest.approx(30.0, abs=0.6)
+    assert run.told("restarting")[-1].text.startswith("process 'talker' was not ready within 30 s; again in")
+    await run.supervisor.stop()
 
 
-def test_what_hangs_is_told_killed_and_comes_back_or_ends_quickly() -> None:
-    async def scenario() -> None:
-        run = Run(two(), hang_bound_s=4.0)
-        await run.supervisor.start()
-        began = clock.monotonic()
-        Process.made[0].hang()
-        await until(lambda: run.states()[0] == "hung")
-        assert clock.monotonic() - began == pytest.approx(1.0, abs=0.3)
-        assert run.supervisor.processes()[0].pid == 1001
-        await until(lambda: run.states()[0] == "waiting")
-        assert clock.monotonic() - began == pytest.approx(4.0, abs=0.3)
-        assert len(run.told("hung")) == 1
-        assert run.told("restarting")[-1].text.startswith("process 'talker' hung for 4.")
-        await until(lambda: run.states()[0] == "ready")
-        Process.made[-1].hang()
-        await until(lambda: run.states()[0] == "hung")
-        await run.supervisor.stop()
-        assert Process.made[-1].bounds == [0.5], "it would not hear"
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_what_hangs_is_told_killed_and_comes_back_or_ends_quickly() -> None:
+    run = Run(two(), hang_bound_s=4.0)
+    await run.supervisor.start()
+    began = clock.monotonic()
+    Process.made[0].hang()
+    await until(lambda: run.states()[0] == "hung")
+    assert clock.monotonic() - began == pytest.approx(1.0, abs=0.3)
+    assert run.supervisor.processes()[0].pid == 1001
+    await until(lambda: run.states()[0] == "waiting")
+    assert clock.monotonic() - began == pytest.approx(4.0, abs=0.3)
+    assert len(run.told("hung")) == 1
+    assert run.told("restarting")[-1].text.startswith("process 'talker' hung for 4.")
+    await until(lambda: run.states()[0] == "ready")
+    Process.made[-1].hang()
+    await until(lambda: run.states()[0] == "hung")
+    await run.supervisor.stop()
+    assert Process.made[-1].bounds == [0.5], "it would not hear"

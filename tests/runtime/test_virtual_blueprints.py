@@ -32,7 +32,7 @@ class Truth:
     """Where everything is, in each robot's simulator."""
 
     topics: tuple[str, ...] = ("/ground_truth",)
-    offsets: dict[str, dict[str, Point]] = field(default_factory=lambda: defaultdict(dict))
+    positions: dict[str, dict[str, Point]] = field(default_factory=lambda: defaultdict(dict))
 
     @contextlib.asynccontextmanager
     async def attach(self, bus: Bus) -> AsyncIterator[None]:
@@ -41,17 +41,17 @@ class Truth:
         yield
 
     def _take(self, channel: str, data: bytes) -> None:
-        self.offsets[channel.partition("#")[0]] = {
+        self.positions[channel.partition("#")[0]] = {
             transform.child_frame_id: (transform.transform.translation.x, transform.transform.translation.y)
             for transform in decode(TFMessage, data).transforms
         }
 
     def robot(self, topic: str = "/ground_truth") -> Point:
-        return self.offsets[topic]["base_link"]
+        return self.positions[topic]["base_link"]
 
     def distance(self, person: str, topic: str = "/ground_truth") -> float:
         """Between the robot and a person; infinite if the person is not there."""
-        there = self.offsets[topic].get(person)
+        there = self.positions[topic].get(person)
         return math.inf if there is None else math.dist(self.robot(topic), there)
 
 
@@ -103,7 +103,7 @@ def test_a_guard_follows_whoever_comes_in_and_returns_to_its_round() -> None:
         )
         seen = await event_of(gateway, guard, lambda event: event.data.get("event") == "seen")
         assert seen.text.startswith("Saw person in a red shirt and blue trousers at (")
-        assert math.dist((seen.data["x"], seen.data["y"]), truth.offsets["/ground_truth"]["person_red"]) < 0.5
+        assert math.dist((seen.data["x"], seen.data["y"]), truth.positions["/ground_truth"]["person_red"]) < 0.5
         await event_of(gateway, guard, lambda event: event.data.get("event") == "found")
         await asyncio.sleep(6.0)
         assert 1.0 <= truth.distance("person_red") <= 2.5

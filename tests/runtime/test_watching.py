@@ -6,12 +6,13 @@ import asyncio
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.supervisor import Supervisor
-from tests.helpers import run_virtual
 
 
 class Process:
@@ -44,29 +45,27 @@ async def beating(supervisor: Supervisor) -> None:
         supervisor._on_report(supervisor._slots[0], {"kind": "beat"})
 
 
-def test_a_supervisor_that_was_stopped_takes_nobody_for_hung(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        events: list[RunEvent] = []
-        supervisor, process = watched(tmp_path, events)
-        tasks = [asyncio.create_task(work) for work in (supervisor._watch(), beating(supervisor))]
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, clock.VirtualTimeLoop)
-        for _ in range(10):
-            await asyncio.sleep(2.03)
-            loop._now_ns += 60_000_000_000  # as SIGSTOP and SIGCONT do
-        await asyncio.sleep(2)
-        assert events == []
-        assert not process.killed
-        tasks[1].cancel()
-        await asyncio.sleep(1.6)
-        assert [event.kind for event in events] == ["hung"]
-        assert not process.killed
-        supervisor._on_report(supervisor._slots[0], {"kind": "beat"})
-        assert events[-1].text.startswith("its loop runs again, after 1.")
-        await asyncio.sleep(supervisor._options.hang_bound_s + 0.6)
-        assert process.killed
-        tasks[0].cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await supervisor._hang_reporter.close()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_supervisor_that_was_stopped_takes_nobody_for_hung(tmp_path: Path) -> None:
+    events: list[RunEvent] = []
+    supervisor, process = watched(tmp_path, events)
+    tasks = [asyncio.create_task(work) for work in (supervisor._watch(), beating(supervisor))]
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, clock.VirtualTimeLoop)
+    for _ in range(10):
+        await asyncio.sleep(2.03)
+        loop._now_ns += 60_000_000_000  # as SIGSTOP and SIGCONT do
+    await asyncio.sleep(2)
+    assert events == []
+    assert not process.killed
+    tasks[1].cancel()
+    await asyncio.sleep(1.6)
+    assert [event.kind for event in events] == ["hung"]
+    assert not process.killed
+    supervisor._on_report(supervisor._slots[0], {"kind": "beat"})
+    assert events[-1].text.startswith("its loop runs again, after 1.")
+    await asyncio.sleep(supervisor._options.hang_bound_s + 0.6)
+    assert process.killed
+    tasks[0].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await supervisor._hang_reporter.close()

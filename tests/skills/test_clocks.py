@@ -13,7 +13,6 @@ from dimos_streams.module import Module
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.observe import Observe
 from dimos_streams.testing import HarnessCall, ModuleHarness
-from tests.helpers import run_virtual
 from tests.skills.parts import GREEN, RED, Camera, Seen, StampClock, frame, odometry
 
 HOUR = 3_600_000_000
@@ -61,70 +60,61 @@ def moves(harness: ModuleHarness) -> float:
     return math.fsum(speeds) / len(speeds)
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A8")
 @pytest.mark.parametrize("off_us", [15_000_000, HOUR, 400 * DAY, -HOUR])
-def test_one_stamp_that_cannot_be_changes_nothing(off_us: int) -> None:
-    async def scenario() -> None:
-        clock = StampClock()
-        async with robot(FollowPerson, detector=clock, base=clock) as harness:
-            call = await harness.call("follow_person", description="person in red", timeout_s=20.0)
-            await asyncio.sleep(5.0)
-            for _ in range(3):
-                harness.feed("detections", frame(Seen(at=(3.0, 0.0)), utime=clock.utime() + off_us))
-                harness.feed("odom", odometry(50.0, 50.0, utime=clock.utime() + off_us))
-                await asyncio.sleep(1.02)
-            assert (await call.closed()).data["result"]["reason"] == "timeout"
-            assert trouble(call) == []
-            assert moves(harness) == pytest.approx(1.0, abs=0.1)
-
-    run_virtual(scenario())
+async def test_one_stamp_that_cannot_be_changes_nothing(off_us: int) -> None:
+    clock = StampClock()
+    async with robot(FollowPerson, detector=clock, base=clock) as harness:
+        call = await harness.call("follow_person", description="person in red", timeout_s=20.0)
+        await asyncio.sleep(5.0)
+        for _ in range(3):
+            harness.feed("detections", frame(Seen(at=(3.0, 0.0)), utime=clock.utime() + off_us))
+            harness.feed("odom", odometry(50.0, 50.0, utime=clock.utime() + off_us))
+            await asyncio.sleep(1.02)
+        assert (await call.closed()).data["result"]["reason"] == "timeout"
+        assert trouble(call) == []
+        assert moves(harness) == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A8")
 @pytest.mark.parametrize("off_us", [-HOUR, -3_000_000, HOUR, 400 * DAY])
-def test_following_goes_on_while_the_clocks_of_all_are_set(off_us: int) -> None:
-    async def scenario() -> None:
-        clock = StampClock()
-        async with robot(FollowPerson, detector=clock, base=clock) as harness:
-            call = await follow_through(harness, clock, off_us)
-            assert trouble(call) == []
-            assert moves(harness) == pytest.approx(1.0, abs=0.1)
-
-    run_virtual(scenario())
+async def test_following_goes_on_while_the_clocks_of_all_are_set(off_us: int) -> None:
+    clock = StampClock()
+    async with robot(FollowPerson, detector=clock, base=clock) as harness:
+        call = await follow_through(harness, clock, off_us)
+        assert trouble(call) == []
+        assert moves(harness) == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A8")
 @pytest.mark.parametrize("off_us", [-DAY, DAY])
-def test_following_works_with_a_detector_whose_clock_is_a_day_off(off_us: int) -> None:
-    async def scenario() -> None:
-        async with robot(FollowPerson, detector=StampClock(off_us), base=StampClock()) as harness:
-            call = await follow_through(harness)
-            assert trouble(call) == []
-            assert moves(harness) == pytest.approx(1.0, abs=0.1)
-
-    run_virtual(scenario())
+async def test_following_works_with_a_detector_whose_clock_is_a_day_off(off_us: int) -> None:
+    async with robot(FollowPerson, detector=StampClock(off_us), base=StampClock()) as harness:
+        call = await follow_through(harness)
+        assert trouble(call) == []
+        assert moves(harness) == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A9")
 @pytest.mark.parametrize("off_us", [-DAY, 0, DAY])
 @pytest.mark.parametrize("whole_robot", [True, False])
-def test_looks_anew_by_the_camera_s_own_clock(off_us: int, whole_robot: bool) -> None:
+async def test_looks_anew_by_the_camera_s_own_clock(off_us: int, whole_robot: bool) -> None:
     """Neither a picture from before the call, which comes late, nor one of next year is an answer to it."""
-
-    async def scenario() -> None:
-        clock = StampClock(off_us)
-        async with ModuleHarness(Observe) as harness:
-            for _ in range(10):
-                harness.feed("detections", frame(Seen(label=GREEN), utime=clock.utime()))
-                harness.feed("odom", odometry(utime=(clock if whole_robot else StampClock()).utime()))
-                await asyncio.sleep(0.1)
-            call = await harness.call("observe")
-            harness.feed("detections", frame(Seen(label=GREEN), utime=clock.utime() - 50_000))
-            await asyncio.sleep(0.05)
-            harness.feed("detections", frame(Seen(label=GREEN), utime=clock.utime() + 400 * DAY))
-            await asyncio.sleep(0.05)
-            harness.feed("detections", frame(Seen(label=RED), utime=clock.utime()))
-            assert RED in await call.answer()
-            assert (await call.result())["utime"] == clock.utime()
-
-    run_virtual(scenario())
+    clock = StampClock(off_us)
+    async with ModuleHarness(Observe) as harness:
+        for _ in range(10):
+            harness.feed("detections", frame(Seen(label=GREEN), utime=clock.utime()))
+            harness.feed("odom", odometry(utime=(clock if whole_robot else StampClock()).utime()))
+            await asyncio.sleep(0.1)
+        call = await harness.call("observe")
+        harness.feed("detections", frame(Seen(label=GREEN), utime=clock.utime() - 50_000))
+        await asyncio.sleep(0.05)
+        harness.feed("detections", frame(Seen(label=GREEN), utime=clock.utime() + 400 * DAY))
+        await asyncio.sleep(0.05)
+        harness.feed("detections", frame(Seen(label=RED), utime=clock.utime()))
+        assert RED in await call.answer()
+        assert (await call.result())["utime"] == clock.utime()

@@ -16,7 +16,6 @@ from dimos_streams.skills.drive import Drive
 from dimos_streams.skills.moving.planar import wrapped
 from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
-from tests.helpers import run_virtual
 from tests.skills.parts import odometry
 from tests.skills.room import Room, room_with
 
@@ -34,108 +33,94 @@ def _measured(call: HarnessCall, name: str) -> float:
     return float(call.events[-1].data["result"][name])
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("distance", [1.5, -0.8])
-def test_move(distance: float) -> None:
-    async def scenario() -> None:
-        async with room_with(Drive, **EMPTY) as room:
-            call = await room.harness.call("move", distance_m=distance)
-            told = await call.answer()
-            await room.until(room.is_still, timeout_s=1.0)
-            moved = _measured(call, "moved_m")
-            assert told.startswith(f"Moved {moved:g} m (asked: {distance:g} m); now at x ")
-            assert moved == pytest.approx(_at(room)[0] + 2.4, abs=0.05)
-            assert _at(room) == pytest.approx((-2.4 + distance, -0.9, 0.0), abs=0.08)
-            remaining = [event.data["remaining_m"] for event in call.events if event.type == "progress"]
-            assert len(remaining) >= 3
-            assert remaining == sorted(remaining, reverse=True)
-
-    run_virtual(scenario())
+async def test_move(distance: float) -> None:
+    async with room_with(Drive, **EMPTY) as room:
+        call = await room.harness.call("move", distance_m=distance)
+        told = await call.answer()
+        await room.until(room.is_still, timeout_s=1.0)
+        moved = _measured(call, "moved_m")
+        assert told.startswith(f"Moved {moved:g} m (asked: {distance:g} m); now at x ")
+        assert moved == pytest.approx(_at(room)[0] + 2.4, abs=0.05)
+        assert _at(room) == pytest.approx((-2.4 + distance, -0.9, 0.0), abs=0.08)
+        remaining = [event.data["remaining_m"] for event in call.events if event.type == "progress"]
+        assert len(remaining) >= 3
+        assert remaining == sorted(remaining, reverse=True)
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("angle", [90.0, -45.0, 400.0])
-def test_turn(angle: float) -> None:
-    async def scenario() -> None:
-        async with room_with(Drive, **EMPTY) as room:
-            call = await room.harness.call("turn", angle_deg=angle)
-            told = await call.answer()
-            await room.until(room.is_still, timeout_s=1.0)
-            x, y, yaw = _at(room)
-            turned = _measured(call, "turned_deg")
-            assert told.startswith(f"Turned {turned:g} deg (asked: {angle:g} deg); now at")
-            assert math.remainder(yaw - turned, 360.0) == pytest.approx(0.0, abs=2.0)
-            assert (x, y) == pytest.approx((-2.4, -0.9), abs=0.02)
-            assert math.remainder(yaw - angle, 360.0) == pytest.approx(0.0, abs=4.0)
-
-    run_virtual(scenario())
+async def test_turn(angle: float) -> None:
+    async with room_with(Drive, **EMPTY) as room:
+        call = await room.harness.call("turn", angle_deg=angle)
+        told = await call.answer()
+        await room.until(room.is_still, timeout_s=1.0)
+        x, y, yaw = _at(room)
+        turned = _measured(call, "turned_deg")
+        assert told.startswith(f"Turned {turned:g} deg (asked: {angle:g} deg); now at")
+        assert math.remainder(yaw - turned, 360.0) == pytest.approx(0.0, abs=2.0)
+        assert (x, y) == pytest.approx((-2.4, -0.9), abs=0.02)
+        assert math.remainder(yaw - angle, 360.0) == pytest.approx(0.0, abs=4.0)
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("B6")
 @pytest.mark.parametrize(
     ("skill", "arguments"),
     [("move", {"distance_m": 1.2}), ("turn", {"angle_deg": 80.0}), ("go_to", {"x": -1.4, "y": -0.4})],
 )
-def test_what_was_driven_is_taken_back_to_where_it_began(skill: str, arguments: dict[str, Any]) -> None:
-    async def scenario() -> None:
-        async with room_with(Drive, **EMPTY) as room:
-            before = _at(room)
-            call = await room.harness.call(skill, **arguments)
-            await call.result()
-            assert _at(room) != pytest.approx(before, abs=0.5)
-            back = await room.harness.call("go_back", arguments=arguments, call_id=call.id)
-            await back.result()
-            await room.until(room.is_still, timeout_s=1.0)
-            x, y, yaw = _at(room)
-            assert (x, y) == pytest.approx(before[:2], abs=0.15)
-            assert math.remainder(yaw - before[2], 360.0) == pytest.approx(0.0, abs=4.0)
-            unknown = await room.harness.call("go_back", arguments=arguments, call_id="nobody")
-            with pytest.raises(SkillError, match="where call 'nobody' began is not known"):
-                await unknown.result()
-
-    run_virtual(scenario())
+async def test_what_was_driven_is_taken_back_to_where_it_began(skill: str, arguments: dict[str, Any]) -> None:
+    async with room_with(Drive, **EMPTY) as room:
+        before = _at(room)
+        call = await room.harness.call(skill, **arguments)
+        await call.result()
+        assert _at(room) != pytest.approx(before, abs=0.5)
+        back = await room.harness.call("go_back", arguments=arguments, call_id=call.id)
+        await back.result()
+        await room.until(room.is_still, timeout_s=1.0)
+        x, y, yaw = _at(room)
+        assert (x, y) == pytest.approx(before[:2], abs=0.15)
+        assert math.remainder(yaw - before[2], 360.0) == pytest.approx(0.0, abs=4.0)
+        unknown = await room.harness.call("go_back", arguments=arguments, call_id="nobody")
+        with pytest.raises(SkillError, match="where call 'nobody' began is not known"):
+            await unknown.result()
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("angle", [1.0, -0.5, 3.0])
-def test_a_small_turn_is_made_and_measured(angle: float) -> None:
+async def test_a_small_turn_is_made_and_measured(angle: float) -> None:
     """Also where it is less than the tolerance of large ones."""
-
-    async def scenario() -> None:
-        async with room_with(Drive, **EMPTY) as room:
-            call = await room.harness.call("turn", angle_deg=angle)
-            told = await call.answer()
-            await room.until(room.is_still, timeout_s=1.0)
-            assert _at(room)[2] == pytest.approx(angle, abs=0.25 * abs(angle))
-            turned = _measured(call, "turned_deg")
-            assert turned == pytest.approx(_at(room)[2], abs=0.1 * abs(angle))
-            assert f"Turned {turned:g} deg (asked: {angle:g} deg)" in told
-
-    run_virtual(scenario())
+    async with room_with(Drive, **EMPTY) as room:
+        call = await room.harness.call("turn", angle_deg=angle)
+        told = await call.answer()
+        await room.until(room.is_still, timeout_s=1.0)
+        assert _at(room)[2] == pytest.approx(angle, abs=0.25 * abs(angle))
+        turned = _measured(call, "turned_deg")
+        assert turned == pytest.approx(_at(room)[2], abs=0.1 * abs(angle))
+        assert f"Turned {turned:g} deg (asked: {angle:g} deg)" in told
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("distance", [0.03, -0.04])
-def test_a_small_move_is_made_and_measured(distance: float) -> None:
-    async def scenario() -> None:
-        async with room_with(Drive, **EMPTY) as room:
-            call = await room.harness.call("move", distance_m=distance)
-            await call.result()
-            await room.until(room.is_still, timeout_s=1.0)
-            assert _at(room)[0] + 2.4 == pytest.approx(distance, abs=0.25 * abs(distance))
-            assert _measured(call, "moved_m") == pytest.approx(_at(room)[0] + 2.4, abs=0.005)
-
-    run_virtual(scenario())
+async def test_a_small_move_is_made_and_measured(distance: float) -> None:
+    async with room_with(Drive, **EMPTY) as room:
+        call = await room.harness.call("move", distance_m=distance)
+        await call.result()
+        await room.until(room.is_still, timeout_s=1.0)
+        assert _at(room)[0] + 2.4 == pytest.approx(distance, abs=0.25 * abs(distance))
+        assert _measured(call, "moved_m") == pytest.approx(_at(room)[0] + 2.4, abs=0.005)
 
 
-def test_what_does_not_turn_is_not_told_as_turned() -> None:
+@pytest.mark.virtual_time
+async def test_what_does_not_turn_is_not_told_as_turned() -> None:
     """A robot that stands, whatever it is told."""
-
-    async def scenario() -> None:
-        async with ModuleHarness(Drive, {"blocked_after_s": 1.0}) as harness:
-            harness.module.spawn(_stand(harness), name="stand")
-            for skill, amount in (("turn", {"angle_deg": 1}), ("move", {"distance_m": 0.02})):
-                call = await harness.call(skill, **amount)
-                with pytest.raises(SkillError, match=r"blocked after 0\.0"):
-                    await call.result()
-
-    run_virtual(scenario())
+    async with ModuleHarness(Drive, {"blocked_after_s": 1.0}) as harness:
+        harness.module.spawn(_stand(harness), name="stand")
+        for skill, amount in (("turn", {"angle_deg": 1}), ("move", {"distance_m": 0.02})):
+            call = await harness.call(skill, **amount)
+            with pytest.raises(SkillError, match=r"blocked after 0\.0"):
+                await call.result()
 
 
 async def _stand(harness: ModuleHarness) -> None:
@@ -144,33 +129,29 @@ async def _stand(harness: ModuleHarness) -> None:
         await asyncio.sleep(0.05)
 
 
-def test_go_to() -> None:
-    async def scenario() -> None:
-        async with room_with(Drive, **EMPTY) as room:
-            call = await room.harness.call("go_to", x=-3.5, y=1.0)
-            told = await call.answer()
-            left = _measured(call, "from_goal_m")
-            assert told.startswith(f"Arrived {left:.2f} m from (-3.5, 1); now at")
-            await room.until(room.is_still, timeout_s=1.0)
-            assert left == pytest.approx(math.dist(_at(room)[:2], (-3.5, 1.0)), abs=0.05)
-            assert _at(room)[:2] == pytest.approx((-3.5, 1.0), abs=0.15)
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_go_to() -> None:
+    async with room_with(Drive, **EMPTY) as room:
+        call = await room.harness.call("go_to", x=-3.5, y=1.0)
+        told = await call.answer()
+        left = _measured(call, "from_goal_m")
+        assert told.startswith(f"Arrived {left:.2f} m from (-3.5, 1); now at")
+        await room.until(room.is_still, timeout_s=1.0)
+        assert left == pytest.approx(math.dist(_at(room)[:2], (-3.5, 1.0)), abs=0.05)
+        assert _at(room)[:2] == pytest.approx((-3.5, 1.0), abs=0.15)
 
 
-def test_go_to_goes_around_a_table() -> None:
-    async def scenario() -> None:
-        async with room_with(Drive, people=[], start_x=-2.6, start_y=0.9, start_yaw_deg=90.0) as room:
-            call = await room.harness.call("go_to", x=-0.6, y=3.3)
-            clearances = []
-            while not any(event.type == "close" for event in call.events):
-                await asyncio.sleep(0.1)
-                clearances.append(room.clearance())
-            await call.result()
-            assert _at(room)[:2] == pytest.approx((-0.6, 3.3), abs=0.15)
-            assert min(clearances) > 0.03
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_go_to_goes_around_a_table() -> None:
+    async with room_with(Drive, people=[], start_x=-2.6, start_y=0.9, start_yaw_deg=90.0) as room:
+        call = await room.harness.call("go_to", x=-0.6, y=3.3)
+        clearances = []
+        while not any(event.type == "close" for event in call.events):
+            await asyncio.sleep(0.1)
+            clearances.append(room.clearance())
+        await call.result()
+        assert _at(room)[:2] == pytest.approx((-0.6, 3.3), abs=0.15)
+        assert min(clearances) > 0.03
 
 
 def _fails(call: HarnessCall, text: str) -> None:
@@ -179,87 +160,73 @@ def _fails(call: HarnessCall, text: str) -> None:
     assert "standing at x " in call.events[-1].text
 
 
-def test_move_says_where_it_was_blocked() -> None:
-    async def scenario() -> None:
-        async with room_with(Drive, people=[], start_x=3.0, start_y=-1.0, start_yaw_deg=0.0) as room:
-            call = await room.harness.call("move", distance_m=3.0)
-            await call.closed()
-            _fails(call, "blocked after 0.95 of 3 m")
-            assert room.clearance() > 0.1
-            assert room.is_still()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_move_says_where_it_was_blocked() -> None:
+    async with room_with(Drive, people=[], start_x=3.0, start_y=-1.0, start_yaw_deg=0.0) as room:
+        call = await room.harness.call("move", distance_m=3.0)
+        await call.closed()
+        _fails(call, "blocked after 0.95 of 3 m")
+        assert room.clearance() > 0.1
+        assert room.is_still()
 
 
+@pytest.mark.virtual_time
 @pytest.mark.slow
-def test_go_to_where_no_way_leads() -> None:
-    async def scenario() -> None:
-        async with room_with(Drive, people=[], start_x=3.0, start_y=-1.0, start_yaw_deg=0.0) as room:
-            call = await room.harness.call("go_to", x=6.0, y=-1.0)
-            await call.closed(timeout_s=60.0)
-            _fails(call, "can't get nearer than")
-            await room.until(room.is_still, timeout_s=1.0)
-
-    run_virtual(scenario())
+async def test_go_to_where_no_way_leads() -> None:
+    async with room_with(Drive, people=[], start_x=3.0, start_y=-1.0, start_yaw_deg=0.0) as room:
+        call = await room.harness.call("go_to", x=6.0, y=-1.0)
+        await call.closed(timeout_s=60.0)
+        _fails(call, "can't get nearer than")
+        await room.until(room.is_still, timeout_s=1.0)
 
 
-def test_go_to_has_a_bound() -> None:
-    async def scenario() -> None:
-        async with room_with(Drive, **EMPTY) as room:
-            call = await room.harness.call("go_to", x=2.0, y=-1.0, timeout_s=2.0)
-            await call.closed()
-            _fails(call, "not there within 2 s")
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_go_to_has_a_bound() -> None:
+    async with room_with(Drive, **EMPTY) as room:
+        call = await room.harness.call("go_to", x=2.0, y=-1.0, timeout_s=2.0)
+        await call.closed()
+        _fails(call, "not there within 2 s")
 
 
-def test_silent_odometry_ends_a_motion() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Drive, unwired=("scan",)) as harness:
-            call = await harness.call("move", distance_m=1.0)
-            harness.feed("odom", odometry(x=0.5))
-            await call.closed()
-            assert "odometry has been silent for 0.5 s; last standing at x 0.50" in call.events[-1].text
-            assert harness.sent("cmd_vel")[0].linear.x > 0
-            assert harness.sent("cmd_vel")[-1] == Twist()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_silent_odometry_ends_a_motion() -> None:
+    async with ModuleHarness(Drive, unwired=("scan",)) as harness:
+        call = await harness.call("move", distance_m=1.0)
+        harness.feed("odom", odometry(x=0.5))
+        await call.closed()
+        assert "odometry has been silent for 0.5 s; last standing at x 0.50" in call.events[-1].text
+        assert harness.sent("cmd_vel")[0].linear.x > 0
+        assert harness.sent("cmd_vel")[-1] == Twist()
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(("skill", "arguments"), [("move", {"distance_m": 5.0}), ("go_to", {"x": 2.0, "y": -1.0})])
-def test_stop(skill: str, arguments: dict[str, Any]) -> None:
-    async def scenario() -> None:
-        async with room_with(Drive, **EMPTY) as room:
-            call = await room.harness.call(skill, **arguments)
-            await asyncio.sleep(2.0)
-            assert not room.is_still()
-            stop = await room.harness.call("stop")
-            assert "Stopped " in await stop.answer()
-            closed = await call.closed()
-            assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "stop was called")
-            await room.until(room.is_still, timeout_s=1.0)
-
-    run_virtual(scenario())
+async def test_stop(skill: str, arguments: dict[str, Any]) -> None:
+    async with room_with(Drive, **EMPTY) as room:
+        call = await room.harness.call(skill, **arguments)
+        await asyncio.sleep(2.0)
+        assert not room.is_still()
+        stop = await room.harness.call("stop")
+        assert "Stopped " in await stop.answer()
+        closed = await call.closed()
+        assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "stop was called")
+        await room.until(room.is_still, timeout_s=1.0)
 
 
-def test_stop_commands_zero_whoever_drives() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Drive) as harness:
-            stop = await harness.call("stop")
-            assert await stop.answer() == "Standing still"
-            assert set(map(repr, harness.sent("cmd_vel"))) == {repr(Twist())}
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_stop_commands_zero_whoever_drives() -> None:
+    async with ModuleHarness(Drive) as harness:
+        stop = await harness.call("stop")
+        assert await stop.answer() == "Standing still"
+        assert set(map(repr, harness.sent("cmd_vel"))) == {repr(Twist())}
 
 
-def test_arguments_have_bounds() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Drive) as harness:
-            call = await harness.call("move", distance_m=1000.0)
-            with pytest.raises(SkillError, match="distance_m: Input should be less than or equal to 20"):
-                await call.answer()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_arguments_have_bounds() -> None:
+    async with ModuleHarness(Drive) as harness:
+        call = await harness.call("move", distance_m=1000.0)
+        with pytest.raises(SkillError, match="distance_m: Input should be less than or equal to 20"):
+            await call.answer()
 
 
 async def _go_round(harness: ModuleHarness) -> None:
@@ -270,18 +237,16 @@ async def _go_round(harness: ModuleHarness) -> None:
         await asyncio.sleep(0.05)
 
 
-def test_a_way_on_which_the_robot_moves_and_gets_no_nearer_ends() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Drive, {"no_nearer_after_s": 8.0}) as harness:
-            harness.module.spawn(_go_round(harness), name="round")
-            began = clock.monotonic()
-            call = await harness.call("go_to", x=4.0, y=0.0)
-            await call.closed()
-            _fails(call, "can't get nearer than")
-            assert 8.0 < clock.monotonic() - began < 8.0 + math.tau + 1.0
-            assert not any(twist.linear.y for twist in harness.sent("cmd_vel")[-40:-1]), "it was not blocked"
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_way_on_which_the_robot_moves_and_gets_no_nearer_ends() -> None:
+    async with ModuleHarness(Drive, {"no_nearer_after_s": 8.0}) as harness:
+        harness.module.spawn(_go_round(harness), name="round")
+        began = clock.monotonic()
+        call = await harness.call("go_to", x=4.0, y=0.0)
+        await call.closed()
+        _fails(call, "can't get nearer than")
+        assert 8.0 < clock.monotonic() - began < 8.0 + math.tau + 1.0
+        assert not any(twist.linear.y for twist in harness.sent("cmd_vel")[-40:-1]), "it was not blocked"
 
 
 def _sidesteps(harness: ModuleHarness) -> list[tuple[float, float]]:
@@ -296,12 +261,13 @@ def _sidesteps(harness: ModuleHarness) -> list[tuple[float, float]]:
     return steps
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("near", "sides"),
     [(None, [-0.3, 0.3, -0.3]), (math.pi / 2, [-0.3] * 3), (-math.pi / 2, [0.3] * 3)],
     ids=["nothing is seen", "something at the left", "something at the right"],
 )
-def test_who_is_blocked_goes_aside_to_where_there_is_room_and_gives_up_in_the_end(
+async def test_who_is_blocked_goes_aside_to_where_there_is_room_and_gives_up_in_the_end(
     near: float | None, sides: list[float]
 ) -> None:
     async def look(harness: ModuleHarness) -> None:
@@ -311,72 +277,62 @@ def test_who_is_blocked_goes_aside_to_where_there_is_room_and_gives_up_in_the_en
             harness.feed("scan", scan)
             await asyncio.sleep(0.1)
 
-    async def scenario() -> None:
-        async with ModuleHarness(Drive, {"blocked_after_s": 1.0}) as harness:
-            harness.module.spawn(_stand(harness), name="stand")
-            harness.module.spawn(look(harness), name="look")
-            began = clock.monotonic()
-            call = await harness.call("go_to", x=3.0, y=0.0)
-            await call.closed()
-            _fails(call, "can't get nearer than 3.00 m")
-            steps = _sidesteps(harness)
-            assert [side for side, _ in steps] == sides
-            assert [lasted for _, lasted in steps] == pytest.approx([0.4 / 0.3] * 3, abs=0.1)
-            assert clock.monotonic() - began == pytest.approx(4 * 1.0 + 3 * 0.4 / 0.3, abs=0.6)
-
-    run_virtual(scenario())
+    async with ModuleHarness(Drive, {"blocked_after_s": 1.0}) as harness:
+        harness.module.spawn(_stand(harness), name="stand")
+        harness.module.spawn(look(harness), name="look")
+        began = clock.monotonic()
+        call = await harness.call("go_to", x=3.0, y=0.0)
+        await call.closed()
+        _fails(call, "can't get nearer than 3.00 m")
+        steps = _sidesteps(harness)
+        assert [side for side, _ in steps] == sides
+        assert [lasted for _, lasted in steps] == pytest.approx([0.4 / 0.3] * 3, abs=0.1)
+        assert clock.monotonic() - began == pytest.approx(4 * 1.0 + 3 * 0.4 / 0.3, abs=0.6)
 
 
-def test_who_may_not_go_aside_is_blocked_at_once() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Drive, {"blocked_after_s": 1.0, "sidesteps": 0}) as harness:
-            harness.module.spawn(_stand(harness), name="stand")
-            call = await harness.call("go_to", x=3.0, y=0.0)
-            began = clock.monotonic()
-            await call.closed()
-            _fails(call, "can't get nearer than 3.00 m")
-            assert clock.monotonic() - began == pytest.approx(1.0, abs=0.2)
-            assert _sidesteps(harness) == []
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_who_may_not_go_aside_is_blocked_at_once() -> None:
+    async with ModuleHarness(Drive, {"blocked_after_s": 1.0, "sidesteps": 0}) as harness:
+        harness.module.spawn(_stand(harness), name="stand")
+        call = await harness.call("go_to", x=3.0, y=0.0)
+        began = clock.monotonic()
+        await call.closed()
+        _fails(call, "can't get nearer than 3.00 m")
+        assert clock.monotonic() - began == pytest.approx(1.0, abs=0.2)
+        assert _sidesteps(harness) == []
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("goal", "faced_first"), [((-2.0, 0.5), True), ((0.0, -2.0), True), ((2.0, 0.4), False), ((0.2, 0.4), False)]
 )
-def test_what_is_aside_is_faced_before_it_is_driven_to_unless_it_is_near(
+async def test_what_is_aside_is_faced_before_it_is_driven_to_unless_it_is_near(
     goal: tuple[float, float], faced_first: bool
 ) -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Drive) as harness:
-            harness.module.spawn(_stand(harness), name="stand")
-            await harness.call("go_to", x=goal[0], y=goal[1])
-            await asyncio.sleep(0.5)
-            command = harness.sent("cmd_vel")[-1]
-            assert (command.linear == Vector3()) == faced_first
-            assert command.angular.z * goal[1] > 0.0
-            if not faced_first:
-                wanted = math.atan2(goal[1], goal[0])
-                assert math.atan2(command.linear.y, command.linear.x) == pytest.approx(wanted)
-                assert math.hypot(command.linear.x, command.linear.y) == pytest.approx(0.6)
-
-    run_virtual(scenario())
+    async with ModuleHarness(Drive) as harness:
+        harness.module.spawn(_stand(harness), name="stand")
+        await harness.call("go_to", x=goal[0], y=goal[1])
+        await asyncio.sleep(0.5)
+        command = harness.sent("cmd_vel")[-1]
+        assert (command.linear == Vector3()) == faced_first
+        assert command.angular.z * goal[1] > 0.0
+        if not faced_first:
+            wanted = math.atan2(goal[1], goal[0])
+            assert math.atan2(command.linear.y, command.linear.x) == pytest.approx(wanted)
+            assert math.hypot(command.linear.x, command.linear.y) == pytest.approx(0.6)
 
 
-def test_only_the_newest_calls_can_be_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.virtual_time
+async def test_only_the_newest_calls_can_be_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dimos_streams.skills.drive._REMEMBERED", 2)
-
-    async def scenario() -> None:
-        async with room_with(Drive, **EMPTY) as room:
-            calls = [await room.harness.call("turn", angle_deg=3.0) for _ in range(1)]
-            for _ in range(2):
-                await calls[-1].result()
-                calls.append(await room.harness.call("turn", angle_deg=3.0))
+    async with room_with(Drive, **EMPTY) as room:
+        calls = [await room.harness.call("turn", angle_deg=3.0) for _ in range(1)]
+        for _ in range(2):
             await calls[-1].result()
-            newest = await room.harness.call("go_back", arguments={"angle_deg": 3.0}, call_id=calls[-1].id)
-            assert (await newest.result())["from_goal_m"] == pytest.approx(0.0, abs=0.02)
-            oldest = await room.harness.call("go_back", arguments={"angle_deg": 3.0}, call_id=calls[0].id)
-            with pytest.raises(SkillError, match="began is not known"):
-                await oldest.result()
-
-    run_virtual(scenario())
+            calls.append(await room.harness.call("turn", angle_deg=3.0))
+        await calls[-1].result()
+        newest = await room.harness.call("go_back", arguments={"angle_deg": 3.0}, call_id=calls[-1].id)
+        assert (await newest.result())["from_goal_m"] == pytest.approx(0.0, abs=0.02)
+        oldest = await room.harness.call("go_back", arguments={"angle_deg": 3.0}, call_id=calls[0].id)
+        with pytest.raises(SkillError, match="began is not known"):
+            await oldest.result()

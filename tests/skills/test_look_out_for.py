@@ -20,7 +20,6 @@ from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.look_out_for import LookOut
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
-from tests.helpers import run_virtual
 from tests.skills.parts import GREEN, RED, Camera, Seen
 
 FOLLOW = {"skill": "follow_person", "arguments": {"description": "$label"}}
@@ -56,137 +55,122 @@ async def looking(
             task.cancel()
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A9")
-def test_a_match_is_reported_with_all_that_is_known() -> None:
-    async def scenario() -> None:
-        async with looking(Seen(label=GREEN, id="1")) as (harness, camera):
-            call = await harness.call("look_out_for", descriptions=["a dog", "the man in red"])
-            assert await call.answer() == "Looking out for a dog or the man in red"
-            await asyncio.sleep(5.0)
-            camera.view = [Seen(label=GREEN, id="1"), Seen(label=RED, at=(3.0, 4.0), id="2", score=0.8)]
-            result = await call.result()
-            assert result == {
-                "matched": True,
-                "descriptions": ["a dog", "the man in red"],
-                "description": "the man in red",
-                "label": RED,
-                "score": 0.8,
-                "bbox": [140.0, 60.0, 180.0, 180.0],
-                "distance_m": 5.0,
-                "continued_as": None,
-            }
-            match = call.events[-2]
-            assert (match.type, match.data["event"], match.data["bbox"]) == ("update", "match", result["bbox"])
-            assert match.text == f"Saw {RED} (matches 'the man in red'), 5.0 m away"
-
-    run_virtual(scenario())
+async def test_a_match_is_reported_with_all_that_is_known() -> None:
+    async with looking(Seen(label=GREEN, id="1")) as (harness, camera):
+        call = await harness.call("look_out_for", descriptions=["a dog", "the man in red"])
+        assert await call.answer() == "Looking out for a dog or the man in red"
+        await asyncio.sleep(5.0)
+        camera.view = [Seen(label=GREEN, id="1"), Seen(label=RED, at=(3.0, 4.0), id="2", score=0.8)]
+        result = await call.result()
+        assert result == {
+            "matched": True,
+            "descriptions": ["a dog", "the man in red"],
+            "description": "the man in red",
+            "label": RED,
+            "score": 0.8,
+            "bbox": [140.0, 60.0, 180.0, 180.0],
+            "distance_m": 5.0,
+            "continued_as": None,
+        }
+        match = call.events[-2]
+        assert (match.type, match.data["event"], match.data["bbox"]) == ("update", "match", result["bbox"])
+        assert match.text == f"Saw {RED} (matches 'the man in red'), 5.0 m away"
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A9")
-def test_several_lookouts_at_once() -> None:
-    async def scenario() -> None:
-        async with looking() as (harness, camera):
-            red = await harness.call("look_out_for", descriptions=["man in red"])
-            green = await harness.call("look_out_for", descriptions=["man in green"])
-            await red.answer()
-            await green.answer()
-            camera.view = [Seen(label=GREEN)]
-            assert (await green.result())["label"] == GREEN
-            assert red.texts("close") == []
-            camera.view = [Seen(label=RED)]
-            assert (await red.result())["label"] == RED
-
-    run_virtual(scenario())
+async def test_several_lookouts_at_once() -> None:
+    async with looking() as (harness, camera):
+        red = await harness.call("look_out_for", descriptions=["man in red"])
+        green = await harness.call("look_out_for", descriptions=["man in green"])
+        await red.answer()
+        await green.answer()
+        camera.view = [Seen(label=GREEN)]
+        assert (await green.result())["label"] == GREEN
+        assert red.texts("close") == []
+        camera.view = [Seen(label=RED)]
+        assert (await red.result())["label"] == RED
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A9")
-def test_gives_up_in_time() -> None:
-    async def scenario() -> None:
-        async with looking(Seen(label=GREEN)) as (harness, _):
-            began = clock.monotonic()
-            call = await harness.call("look_out_for", descriptions=["man in red"], timeout_s=7.0)
-            closed = await call.closed()
-            assert clock.monotonic() - began == pytest.approx(7.0, abs=0.1)
-            assert closed.outcome is Outcome.COMPLETED
-            assert closed.text == "The time is over: man in red did not come into view"
-            assert closed.data["result"]["matched"] is False
-
-    run_virtual(scenario())
+async def test_gives_up_in_time() -> None:
+    async with looking(Seen(label=GREEN)) as (harness, _):
+        began = clock.monotonic()
+        call = await harness.call("look_out_for", descriptions=["man in red"], timeout_s=7.0)
+        closed = await call.closed()
+        assert clock.monotonic() - began == pytest.approx(7.0, abs=0.1)
+        assert closed.outcome is Outcome.COMPLETED
+        assert closed.text == "The time is over: man in red did not come into view"
+        assert closed.data["result"]["matched"] is False
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A9")
-def test_an_unsure_detector_is_not_believed() -> None:
-    async def scenario() -> None:
-        async with looking(Seen(score=0.6)) as (harness, _):
-            sure = await harness.call("look_out_for", descriptions=["man in red"], confidence=0.7, timeout_s=5.0)
-            easy = await harness.call("look_out_for", descriptions=["man in red"], confidence=0.6, timeout_s=5.0)
-            assert (await easy.result())["score"] == 0.6
-            assert (await sure.result())["matched"] is False
-        async with looking(Seen(score=0.6), confidence=0.7) as (harness, _):
-            usual = await harness.call("look_out_for", descriptions=["man in red"], timeout_s=5.0)
-            assert (await usual.result())["matched"] is False
-
-    run_virtual(scenario())
+async def test_an_unsure_detector_is_not_believed() -> None:
+    async with looking(Seen(score=0.6)) as (harness, _):
+        sure = await harness.call("look_out_for", descriptions=["man in red"], confidence=0.7, timeout_s=5.0)
+        easy = await harness.call("look_out_for", descriptions=["man in red"], confidence=0.6, timeout_s=5.0)
+        assert (await easy.result())["score"] == 0.6
+        assert (await sure.result())["matched"] is False
+    async with looking(Seen(score=0.6), confidence=0.7) as (harness, _):
+        usual = await harness.call("look_out_for", descriptions=["man in red"], timeout_s=5.0)
+        assert (await usual.result())["matched"] is False
 
 
-def test_one_frame_is_not_enough_however_often_it_comes() -> None:
-    async def scenario() -> None:
-        async with looking() as (harness, camera):
-            call = await harness.call("look_out_for", descriptions=["man in red"], timeout_s=20.0)
-            for _ in range(2):
-                camera.state, camera.view = "live", [Seen()]
-                await asyncio.sleep(0.1)
-                camera.state = "repeating"
-                await asyncio.sleep(8.0)
-            assert (await call.result())["matched"] is False
-            told = [
-                text for text in call.texts("update") if text == "The camera shows nothing new. Still looking out"
-            ]
-            assert len(told) == 2, "once each time"
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_one_frame_is_not_enough_however_often_it_comes() -> None:
+    async with looking() as (harness, camera):
+        call = await harness.call("look_out_for", descriptions=["man in red"], timeout_s=20.0)
+        for _ in range(2):
+            camera.state, camera.view = "live", [Seen()]
+            await asyncio.sleep(0.1)
+            camera.state = "repeating"
+            await asyncio.sleep(8.0)
+        assert (await call.result())["matched"] is False
+        told = [text for text in call.texts("update") if text == "The camera shows nothing new. Still looking out"]
+        assert len(told) == 2, "once each time"
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A9")
-def test_then_goes_on_with_another_skill() -> None:
-    async def scenario() -> None:
-        async with looking(bridge=True, others=(FollowPerson,)) as (harness, camera):
-            call = await harness.call("look_out_for", descriptions=["man in red"], then=FOLLOW)
-            await call.answer()
-            camera.view = [Seen()]
-            result = await call.result()
-            assert [event.data.get("event") for event in call.events if event.type == "update"] == [
-                "started",
-                "match",
-            ]
-            assert result["matched"] is True
-            assert f"went on with call {result['continued_as']}" in call.events[-1].text
-            await asyncio.sleep(1.0)
-            follow = [event for event in harness.events() if event.call_id == result["continued_as"]]
-            assert follow[0].data["arguments"] == {"description": RED}
-            assert follow[0].data["parent"] == call.id
-            assert follow[0].caller == call.events[0].caller
-            assert [event.text for event in follow if event.type == "update"] == [f"Following {RED}"]
-
-    run_virtual(scenario())
+async def test_then_goes_on_with_another_skill() -> None:
+    async with looking(bridge=True, others=(FollowPerson,)) as (harness, camera):
+        call = await harness.call("look_out_for", descriptions=["man in red"], then=FOLLOW)
+        await call.answer()
+        camera.view = [Seen()]
+        result = await call.result()
+        assert [event.data.get("event") for event in call.events if event.type == "update"] == [
+            "started",
+            "match",
+        ]
+        assert result["matched"] is True
+        assert f"went on with call {result['continued_as']}" in call.events[-1].text
+        await asyncio.sleep(1.0)
+        follow = [event for event in harness.events() if event.call_id == result["continued_as"]]
+        assert follow[0].data["arguments"] == {"description": RED}
+        assert follow[0].data["parent"] == call.id
+        assert follow[0].caller == call.events[0].caller
+        assert [event.text for event in follow if event.type == "update"] == [f"Following {RED}"]
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A9")
-def test_then_gets_the_label_the_description_and_the_box() -> None:
-    async def scenario() -> None:
-        async with looking(Seen(), bridge=True, others=(Clerk,)) as (harness, _):
-            arguments = {"note": "saw $label ($description) at $bbox, cost $5", "box": "$bbox"}
-            then = {"skill": "take_down", "arguments": arguments}
-            call = await harness.call("look_out_for", descriptions=["man in red"], then=then)
-            result = await call.result()
-            await asyncio.sleep(0.5)
-            done = [event for event in harness.events() if event.call_id == result["continued_as"]][-1]
-            box = [140.0, 60.0, 180.0, 180.0]
-            assert done.text == f"saw {RED} (man in red) at {box}, cost $5 {box}"
-
-    run_virtual(scenario())
+async def test_then_gets_the_label_the_description_and_the_box() -> None:
+    async with looking(Seen(), bridge=True, others=(Clerk,)) as (harness, _):
+        arguments = {"note": "saw $label ($description) at $bbox, cost $5", "box": "$bbox"}
+        then = {"skill": "take_down", "arguments": arguments}
+        call = await harness.call("look_out_for", descriptions=["man in red"], then=then)
+        result = await call.result()
+        await asyncio.sleep(0.5)
+        done = [event for event in harness.events() if event.call_id == result["continued_as"]][-1]
+        box = [140.0, 60.0, 180.0, 180.0]
+        assert done.text == f"saw {RED} (man in red) at {box}, cost $5 {box}"
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A9")
 @pytest.mark.parametrize(
     ("then", "text"),
@@ -201,60 +185,50 @@ def test_then_gets_the_label_the_description_and_the_box() -> None:
         ({"skill": "follow_person", "args": {}}, "then.args: Extra inputs are not permitted"),
     ],
 )
-def test_a_then_that_could_not_be_called_is_refused_at_once(then: dict[str, Any], text: str) -> None:
-    async def scenario() -> None:
-        async with looking(Seen(), others=(FollowPerson,)) as (harness, _):
-            call = await harness.call("look_out_for", descriptions=["man in red"], then=then)
-            with pytest.raises(SkillError) as error:
-                await call.answer()
-            assert text in str(error.value)
-            assert call.texts("update") == []
-
-    run_virtual(scenario())
+async def test_a_then_that_could_not_be_called_is_refused_at_once(then: dict[str, Any], text: str) -> None:
+    async with looking(Seen(), others=(FollowPerson,)) as (harness, _):
+        call = await harness.call("look_out_for", descriptions=["man in red"], then=then)
+        with pytest.raises(SkillError) as error:
+            await call.answer()
+        assert text in str(error.value)
+        assert call.texts("update") == []
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A9")
-def test_the_match_is_told_even_if_then_can_not_start() -> None:
+async def test_the_match_is_told_even_if_then_can_not_start() -> None:
     """Nobody routes the call here: there is no bridge."""
+    async with looking(Seen(), others=(FollowPerson,)) as (harness, _):
+        call = await harness.call("look_out_for", descriptions=["man in red"], then=FOLLOW)
+        closed = await call.closed()
+        assert closed.outcome is Outcome.FAILED
+        assert f"Saw {RED}" in closed.text
+        assert "'follow_person' could not be started" in closed.text
+        assert any(event.data.get("event") == "match" for event in call.events)
 
-    async def scenario() -> None:
-        async with looking(Seen(), others=(FollowPerson,)) as (harness, _):
-            call = await harness.call("look_out_for", descriptions=["man in red"], then=FOLLOW)
+
+@pytest.mark.virtual_time
+async def test_stop_looking_out_ends_all() -> None:
+    async with looking() as (harness, _):
+        first = await harness.call("look_out_for", descriptions=["man in red"])
+        second = await harness.call("look_out_for", descriptions=["a dog"])
+        await second.answer()
+        stop = await harness.call("stop_looking_out")
+        assert await stop.answer() == "Stopped looking out for man in red and looking out for a dog"
+        for call in (first, second):
             closed = await call.closed()
-            assert closed.outcome is Outcome.FAILED
-            assert f"Saw {RED}" in closed.text
-            assert "'follow_person' could not be started" in closed.text
-            assert any(event.data.get("event") == "match" for event in call.events)
-
-    run_virtual(scenario())
+            assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "stop_looking_out was called")
+        again = await harness.call("stop_looking_out")
+        assert await again.answer() == "No lookout was running"
 
 
-def test_stop_looking_out_ends_all() -> None:
-    async def scenario() -> None:
-        async with looking() as (harness, _):
-            first = await harness.call("look_out_for", descriptions=["man in red"])
-            second = await harness.call("look_out_for", descriptions=["a dog"])
-            await second.answer()
-            stop = await harness.call("stop_looking_out")
-            assert await stop.answer() == "Stopped looking out for man in red and looking out for a dog"
-            for call in (first, second):
-                closed = await call.closed()
-                assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "stop_looking_out was called")
-            again = await harness.call("stop_looking_out")
-            assert await again.answer() == "No lookout was running"
-
-    run_virtual(scenario())
-
-
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("descriptions", [[], ["  "], ["x"] * 17])
-def test_descriptions_must_be_there(descriptions: list[str]) -> None:
-    async def scenario() -> None:
-        async with looking() as (harness, _):
-            call = await harness.call("look_out_for", descriptions=descriptions)
-            with pytest.raises(SkillError, match="descriptions"):
-                await call.answer()
-
-    run_virtual(scenario())
+async def test_descriptions_must_be_there(descriptions: list[str]) -> None:
+    async with looking() as (harness, _):
+        call = await harness.call("look_out_for", descriptions=descriptions)
+        with pytest.raises(SkillError, match="descriptions"):
+            await call.answer()
 
 
 def test_names_are_replaced_at_any_depth() -> None:

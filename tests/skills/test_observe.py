@@ -19,79 +19,68 @@ from tests.helpers import run_virtual
 from tests.skills.parts import GREEN, RED, Camera, Seen, frame, odometry
 
 
-def test_tells_in_words_and_as_a_list() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Observe) as harness:
-            view = [Seen(label=GREEN, at=None, id="2", column=300.0), Seen(at=(2.0, 0.5), id="1")]
-            task = asyncio.create_task(Camera(harness, view).run())
-            harness.feed("odom", odometry(1.0, -2.0, 0.5))
-            call = await harness.call("observe")
-            assert await call.answer() == (
-                "I see a person in a red shirt and blue trousers, 2.1 m ahead, 14 deg left and "
-                "a person in a green shirt and black trousers, 35 deg right"
-            )
-            result = await call.result()
-            assert result["robot"] == {"x": 1.0, "y": -2.0, "yaw_deg": 28.6}
-            assert result["picture"] is None
-            assert [thing["track"] for thing in result["things"]] == ["1", "2"]
-            assert result["things"][0] == {
-                "label": RED,
-                "score": 0.9,
-                "track": "1",
-                "distance_m": 2.06,
-                "bearing_deg": 14.0,
-                "bbox": [140.0, 60.0, 180.0, 180.0],
-            }
-            task.cancel()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_tells_in_words_and_as_a_list() -> None:
+    async with ModuleHarness(Observe) as harness:
+        view = [Seen(label=GREEN, at=None, id="2", column=300.0), Seen(at=(2.0, 0.5), id="1")]
+        task = asyncio.create_task(Camera(harness, view).run())
+        harness.feed("odom", odometry(1.0, -2.0, 0.5))
+        call = await harness.call("observe")
+        assert await call.answer() == (
+            "I see a person in a red shirt and blue trousers, 2.1 m ahead, 14 deg left and "
+            "a person in a green shirt and black trousers, 35 deg right"
+        )
+        result = await call.result()
+        assert result["robot"] == {"x": 1.0, "y": -2.0, "yaw_deg": 28.6}
+        assert result["picture"] is None
+        assert [thing["track"] for thing in result["things"]] == ["1", "2"]
+        assert result["things"][0] == {
+            "label": RED,
+            "score": 0.9,
+            "track": "1",
+            "distance_m": 2.06,
+            "bearing_deg": 14.0,
+            "bbox": [140.0, 60.0, 180.0, 180.0],
+        }
+        task.cancel()
 
 
-def test_an_empty_view() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Observe, unwired=("odom", "color_image", "camera_info")) as harness:
-            task = asyncio.create_task(Camera(harness).run())
-            call = await harness.call("observe")
-            assert await call.answer() == "I see nobody"
-            task.cancel()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_an_empty_view() -> None:
+    async with ModuleHarness(Observe, unwired=("odom", "color_image", "camera_info")) as harness:
+        task = asyncio.create_task(Camera(harness).run())
+        call = await harness.call("observe")
+        assert await call.answer() == "I see nobody"
+        task.cancel()
 
 
-def test_looks_anew_and_does_not_remember() -> None:
+@pytest.mark.virtual_time
+async def test_looks_anew_and_does_not_remember() -> None:
     """What was seen before the call, as from another place, is no answer to it."""
-
-    async def scenario() -> None:
-        async with ModuleHarness(Observe) as harness:
-            harness.feed("detections", frame(Seen(label=GREEN)))
-            await asyncio.sleep(0.2)
-            call = await harness.call("observe")
-            harness.feed("detections", frame(Seen(label=GREEN), utime=1))
-            await asyncio.sleep(0.2)
-            harness.feed("detections", frame(Seen(label=RED)))
-            assert RED in await call.answer()
-
-    run_virtual(scenario())
+    async with ModuleHarness(Observe) as harness:
+        harness.feed("detections", frame(Seen(label=GREEN)))
+        await asyncio.sleep(0.2)
+        call = await harness.call("observe")
+        harness.feed("detections", frame(Seen(label=GREEN), utime=1))
+        await asyncio.sleep(0.2)
+        harness.feed("detections", frame(Seen(label=RED)))
+        assert RED in await call.answer()
 
 
-def test_a_slow_detector_is_better_than_none() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Observe) as harness:
-            call = await harness.call("observe")
-            harness.feed("detections", frame(Seen(label=GREEN), utime=1))
-            assert GREEN in await call.answer()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_slow_detector_is_better_than_none() -> None:
+    async with ModuleHarness(Observe) as harness:
+        call = await harness.call("observe")
+        harness.feed("detections", frame(Seen(label=GREEN), utime=1))
+        assert GREEN in await call.answer()
 
 
-def test_a_blind_robot_says_so() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Observe) as harness:
-            call = await harness.call("observe")
-            with pytest.raises(SkillError, match=r"I can't see: the detector has sent no new frame for 2 s"):
-                await call.answer()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_blind_robot_says_so() -> None:
+    async with ModuleHarness(Observe) as harness:
+        call = await harness.call("observe")
+        with pytest.raises(SkillError, match=r"I can't see: the detector has sent no new frame for 2 s"):
+            await call.answer()
 
 
 @pytest.mark.parametrize("encoding", ["jpeg", "rgb8"])

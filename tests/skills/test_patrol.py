@@ -11,7 +11,6 @@ import pytest
 from dimos_streams.skills.patrol import Patrol
 from dimos_streams.testing import HarnessCall
 from dimos_streams.tool_stream.event import Outcome
-from tests.helpers import run_virtual
 from tests.skills.room import Room, room_with
 
 pytestmark = pytest.mark.slow
@@ -30,138 +29,120 @@ def _told(call: HarnessCall, event: str) -> list[str]:
     return [each.text for each in call.events if each.data.get("event") == event]
 
 
-def test_an_empty_room_is_patrolled() -> None:
-    async def scenario() -> None:
-        async with room_with(Patrol, CONFIG | {"look_around_deg": 90.0}, people=[]) as room:
-            call = await room.harness.call("patrol", rounds=2)
-            assert await call.answer() == "On patrol: 2 way-points, 2 times, looking out for person"
-            for place, name in ((SOUTH, "1 of 2, round 1"), (NORTH, "2 of 2, round 1"), (SOUTH, "1 of 2, round 2")):
-                await call.wait_for(lambda event, name=name: name in event.text)  # type: ignore[misc]
-                assert _distance(room, place) < 0.2
-            closed = await call.closed(timeout_s=90.0)
-            assert closed.outcome is Outcome.COMPLETED
-            assert closed.text.startswith("Patrolled 2 rounds, 4 way-points. Met nobody. Ended 0.")
-            assert _distance(room, HOME) < 0.2
-            assert closed.data["result"]["home_m"] == pytest.approx(_distance(room, HOME), abs=0.05)
-            for update in (event for event in call.events if event.data.get("event") == "waypoint"):
-                told = update.data["x"], update.data["y"]
-                assert f"{min(math.dist(told, place) for place in (NORTH, SOUTH)):.2f} m from it" in update.text
-            await room.until(room.is_still, timeout_s=2.0)
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_an_empty_room_is_patrolled() -> None:
+    async with room_with(Patrol, CONFIG | {"look_around_deg": 90.0}, people=[]) as room:
+        call = await room.harness.call("patrol", rounds=2)
+        assert await call.answer() == "On patrol: 2 way-points, 2 times, looking out for person"
+        for place, name in ((SOUTH, "1 of 2, round 1"), (NORTH, "2 of 2, round 1"), (SOUTH, "1 of 2, round 2")):
+            await call.wait_for(lambda event, name=name: name in event.text)  # type: ignore[misc]
+            assert _distance(room, place) < 0.2
+        closed = await call.closed(timeout_s=90.0)
+        assert closed.outcome is Outcome.COMPLETED
+        assert closed.text.startswith("Patrolled 2 rounds, 4 way-points. Met nobody. Ended 0.")
+        assert _distance(room, HOME) < 0.2
+        assert closed.data["result"]["home_m"] == pytest.approx(_distance(room, HOME), abs=0.05)
+        for update in (event for event in call.events if event.data.get("event") == "waypoint"):
+            told = update.data["x"], update.data["y"]
+            assert f"{min(math.dist(told, place) for place in (NORTH, SOUTH)):.2f} m from it" in update.text
+        await room.until(room.is_still, timeout_s=2.0)
 
 
-def test_whoever_appears_is_followed_and_reported_and_the_round_goes_on() -> None:
-    async def scenario() -> None:
-        events = [{"at_s": 0.0, "hide": "person_red"}, {"at_s": 3.0, "show": "person_red"}]
-        async with room_with(Patrol, CONFIG, seed=3, people=["person_red"], events=events) as room:
-            call = await room.harness.call("patrol", follow_s=10.0)
-            seen = await call.wait_for(lambda event: event.data.get("event") == "seen")
-            stance = room.simulator.world.walkers["person_red"].stance
-            assert room.simulator.world.time > 3.0
-            assert seen.data["label"] == RED
-            assert math.dist((seen.data["x"], seen.data["y"]), (stance.x, stance.y)) < 0.5
-            assert seen.text == f"Saw {RED} at ({seen.data['x']:.1f}, {seen.data['y']:.1f})"
-            assert all(round(seen.data[axis], 2) == seen.data[axis] for axis in "xy"), "to the centimetre"
-            await room.until(lambda: room.distance("person_red") < 2.5)
-            await asyncio.sleep(5.0)
-            assert 1.0 <= room.distance("person_red") <= 2.5
-            report = await call.wait_for(lambda event: event.data.get("event") == "back")
-            assert report.text.startswith(f"Stopped following {RED}: the time is over. Followed for 10 s")
-            reached_before = len(_told(call, "waypoint"))
-            result = await call.result(timeout_s=120.0)
-            assert len(_told(call, "waypoint")) > reached_before
-            assert (result["reached"], result["missed"]) == (2, 0)
-            (met,) = result["encounters"]
-            assert (met["label"], round(met["followed_s"])) == (RED, 10)
-            assert _distance(room, HOME) < 0.2
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_whoever_appears_is_followed_and_reported_and_the_round_goes_on() -> None:
+    events = [{"at_s": 0.0, "hide": "person_red"}, {"at_s": 3.0, "show": "person_red"}]
+    async with room_with(Patrol, CONFIG, seed=3, people=["person_red"], events=events) as room:
+        call = await room.harness.call("patrol", follow_s=10.0)
+        seen = await call.wait_for(lambda event: event.data.get("event") == "seen")
+        stance = room.simulator.world.walkers["person_red"].stance
+        assert room.simulator.world.time > 3.0
+        assert seen.data["label"] == RED
+        assert math.dist((seen.data["x"], seen.data["y"]), (stance.x, stance.y)) < 0.5
+        assert seen.text == f"Saw {RED} at ({seen.data['x']:.1f}, {seen.data['y']:.1f})"
+        assert all(round(seen.data[axis], 2) == seen.data[axis] for axis in "xy"), "to the centimetre"
+        await room.until(lambda: room.distance("person_red") < 2.5)
+        await asyncio.sleep(5.0)
+        assert 1.0 <= room.distance("person_red") <= 2.5
+        report = await call.wait_for(lambda event: event.data.get("event") == "back")
+        assert report.text.startswith(f"Stopped following {RED}: the time is over. Followed for 10 s")
+        reached_before = len(_told(call, "waypoint"))
+        result = await call.result(timeout_s=120.0)
+        assert len(_told(call, "waypoint")) > reached_before
+        assert (result["reached"], result["missed"]) == (2, 0)
+        (met,) = result["encounters"]
+        assert (met["label"], round(met["followed_s"])) == (RED, 10)
+        assert _distance(room, HOME) < 0.2
 
 
-def test_somebody_who_leaves_is_reported_as_lost() -> None:
-    async def scenario() -> None:
-        events = [{"at_s": 8.0, "hide": "person_red"}]
-        async with room_with(Patrol, CONFIG, seed=3, people=["person_red"], events=events) as room:
-            call = await room.harness.call("patrol", follow_s=60.0)
-            result = await call.result(timeout_s=120.0)
-            assert len(_told(call, "lost")) == 1
-            assert "lost them" in result["encounters"][0]["ended"]
-            assert result["reached"] == 2
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_somebody_who_leaves_is_reported_as_lost() -> None:
+    events = [{"at_s": 8.0, "hide": "person_red"}]
+    async with room_with(Patrol, CONFIG, seed=3, people=["person_red"], events=events) as room:
+        call = await room.harness.call("patrol", follow_s=60.0)
+        result = await call.result(timeout_s=120.0)
+        assert len(_told(call, "lost")) == 1
+        assert "lost them" in result["encounters"][0]["ended"]
+        assert result["reached"] == 2
 
 
-def test_only_those_who_fit_are_cared_for() -> None:
-    async def scenario() -> None:
-        stands = {"at_s": 0.0, "place": "person_red", "x": 1.0, "y": -2.2}
-        async with room_with(Patrol, CONFIG, people=["person_red"], events=[stands]) as room:
-            call = await room.harness.call("patrol", watch_for=["somebody in a green shirt"])
-            assert (await call.result(timeout_s=90.0))["encounters"] == []
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_only_those_who_fit_are_cared_for() -> None:
+    stands = {"at_s": 0.0, "place": "person_red", "x": 1.0, "y": -2.2}
+    async with room_with(Patrol, CONFIG, people=["person_red"], events=[stands]) as room:
+        call = await room.harness.call("patrol", watch_for=["somebody in a green shirt"])
+        assert (await call.result(timeout_s=90.0))["encounters"] == []
 
 
-def test_a_way_point_that_cannot_be_reached_is_left_out() -> None:
-    async def scenario() -> None:
-        config = CONFIG | {"waypoints": [(-2.6, 3.4), NORTH], "leg_timeout_s": 12.0}  # the first is under the sofa
-        async with room_with(Patrol, config, people=[]) as room:
-            call = await room.harness.call("patrol")
-            result = await call.result(timeout_s=120.0)
-            assert (result["reached"], result["missed"]) == (1, 1)
-            assert _told(call, "missed")[0].startswith("Can't reach way-point 1 of 2, round 1 of 1: ")
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_way_point_that_cannot_be_reached_is_left_out() -> None:
+    config = CONFIG | {"waypoints": [(-2.6, 3.4), NORTH], "leg_timeout_s": 12.0}  # the first is under the sofa
+    async with room_with(Patrol, config, people=[]) as room:
+        call = await room.harness.call("patrol")
+        result = await call.result(timeout_s=120.0)
+        assert (result["reached"], result["missed"]) == (1, 1)
+        assert _told(call, "missed")[0].startswith("Can't reach way-point 1 of 2, round 1 of 1: ")
 
 
-def test_a_patrol_without_any_way_point_in_reach_fails() -> None:
-    async def scenario() -> None:
-        async with room_with(Patrol, CONFIG | {"waypoints": [(-2.6, 3.4)], "leg_timeout_s": 10.0}, people=[]) as room:
-            call = await room.harness.call("patrol", rounds=3)
-            closed = await call.closed(timeout_s=60.0)
-            assert closed.outcome is Outcome.FAILED
-            assert "no way-point can be reached" in closed.text
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_patrol_without_any_way_point_in_reach_fails() -> None:
+    async with room_with(Patrol, CONFIG | {"waypoints": [(-2.6, 3.4)], "leg_timeout_s": 10.0}, people=[]) as room:
+        call = await room.harness.call("patrol", rounds=3)
+        closed = await call.closed(timeout_s=60.0)
+        assert closed.outcome is Outcome.FAILED
+        assert "no way-point can be reached" in closed.text
 
 
-def test_stop_patrol_ends_it_and_the_robot_stands() -> None:
-    async def scenario() -> None:
-        async with room_with(Patrol, CONFIG, people=[]) as room:
-            call = await room.harness.call("patrol")
-            await asyncio.sleep(3.0)
-            assert not room.is_still()
-            stop = await room.harness.call("stop_patrol")
-            assert await stop.result() == "Stopped patrolling"
-            assert (await call.closed()).outcome is Outcome.CANCELLED
-            await room.until(room.is_still, timeout_s=2.0)
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_stop_patrol_ends_it_and_the_robot_stands() -> None:
+    async with room_with(Patrol, CONFIG, people=[]) as room:
+        call = await room.harness.call("patrol")
+        await asyncio.sleep(3.0)
+        assert not room.is_still()
+        stop = await room.harness.call("stop_patrol")
+        assert await stop.result() == "Stopped patrolling"
+        assert (await call.closed()).outcome is Outcome.CANCELLED
+        await room.until(room.is_still, timeout_s=2.0)
 
 
-def test_a_frozen_camera_is_told_and_the_round_goes_on() -> None:
-    async def scenario() -> None:
-        events = [{"at_s": 1.0, "freeze_camera": True}, {"at_s": 8.0, "freeze_camera": False}]
-        async with room_with(Patrol, CONFIG, people=[], events=events) as room:
-            call = await room.harness.call("patrol")
-            await call.wait_for(lambda event: event.data.get("event") == "frozen")
-            await call.wait_for(lambda event: event.data.get("event") == "unfrozen")
-            assert (await call.result(timeout_s=90.0))["reached"] == 2
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_frozen_camera_is_told_and_the_round_goes_on() -> None:
+    events = [{"at_s": 1.0, "freeze_camera": True}, {"at_s": 8.0, "freeze_camera": False}]
+    async with room_with(Patrol, CONFIG, people=[], events=events) as room:
+        call = await room.harness.call("patrol")
+        await call.wait_for(lambda event: event.data.get("event") == "frozen")
+        await call.wait_for(lambda event: event.data.get("event") == "unfrozen")
+        assert (await call.result(timeout_s=90.0))["reached"] == 2
 
 
-def test_who_is_only_reported_is_not_followed() -> None:
-    async def scenario() -> None:
-        stands = {"at_s": 0.0, "place": "person_red", "x": 1.0, "y": -2.2}
-        async with room_with(Patrol, CONFIG, people=["person_red"], events=[stands]) as room:
-            call = await room.harness.call("patrol", follow_s=0.0)
-            result = await call.result(timeout_s=90.0)
-            (met,) = result["encounters"]
-            assert (met["followed_s"], met["ended"]) == (0.0, "Only reported.")
-            assert _told(call, "back") == ["Only reported. Back to the round."]
-            assert _told(call, "found") == []
-            assert "followed for" not in call.events[-1].text
-            assert result["reached"] == 2
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_who_is_only_reported_is_not_followed() -> None:
+    stands = {"at_s": 0.0, "place": "person_red", "x": 1.0, "y": -2.2}
+    async with room_with(Patrol, CONFIG, people=["person_red"], events=[stands]) as room:
+        call = await room.harness.call("patrol", follow_s=0.0)
+        result = await call.result(timeout_s=90.0)
+        (met,) = result["encounters"]
+        assert (met["followed_s"], met["ended"]) == (0.0, "Only reported.")
+        assert _told(call, "back") == ["Only reported. Back to the round."]
+        assert _told(call, "found") == []
+        assert "followed for" not in call.events[-1].text
+        assert result["reached"] == 2

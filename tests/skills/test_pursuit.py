@@ -28,7 +28,6 @@ from dimos_streams.skills.seeing.frames import Frame
 from dimos_streams.skills.seeing.sighting import Lens, sightings_of
 from dimos_streams.skills.seeing.watch import Watch
 from dimos_streams.testing import ModuleHarness
-from tests.helpers import run_virtual
 from tests.skills.parts import GREEN, RED, Seen, frame, odometry
 
 GAINS = Gains(distance=1.0, bearing=2.0, motion=1.0)
@@ -42,17 +41,15 @@ def test_a_pose_maps_there_and_back() -> None:
     assert wrapped(3 * math.pi / 2) == pytest.approx(-math.pi / 2)
 
 
-def test_what_was_seen_is_placed_by_the_pose_of_that_instant() -> None:
-    async def scenario() -> None:
-        poses = PoseHistory()
-        assert poses.latest() == Pose()
-        for x in range(5):
-            await asyncio.sleep(1.0)
-            poses.add(odometry(float(x), utime=x * 1_000_000))
-        assert poses.at(2_100_000, clock.monotonic()).position == 2
-        assert poses.latest().position == 4
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_what_was_seen_is_placed_by_the_pose_of_that_instant() -> None:
+    poses = PoseHistory()
+    assert poses.latest() == Pose()
+    for x in range(5):
+        await asyncio.sleep(1.0)
+        poses.add(odometry(float(x), utime=x * 1_000_000))
+    assert poses.at(2_100_000, clock.monotonic()).position == 2
+    assert poses.latest().position == 4
 
 
 def test_the_filter_finds_a_steady_walk() -> None:
@@ -178,6 +175,7 @@ def test_a_sighting_is_what_fits_best_and_where_it_can_be() -> None:
     assert far.bearing(Lens(100.0, 60.0)) == pytest.approx(-math.pi / 4)
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("change", "points"),
     [
@@ -189,24 +187,21 @@ def test_a_sighting_is_what_fits_best_and_where_it_can_be() -> None:
         ({"angle_min": 100.0}, 0),
     ],
 )
-def test_of_a_scan_only_what_is_near_and_measured_is_around(change: dict[str, float], points: int) -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Drive) as harness:
-            assert not surroundings_of(harness.module.scan)._points  # type: ignore[attr-defined]
-            ranges = [1.0, 1.4, 1.9, 2.1, 0.05, math.nan, math.inf]
-            scan = LaserScan(angle_min=-0.5, angle_increment=0.5, range_min=0.1, range_max=12.0, ranges=ranges)
-            for name, value in change.items():
-                setattr(scan, name, value)
-            harness.feed("scan", scan)
-            await asyncio.sleep(0.4)
-            around = surroundings_of(harness.module.scan)  # type: ignore[attr-defined]
-            assert len(around._points) == points
-            if not change:
-                assert around._points == pytest.approx([1.0 * turned(-0.5), 1.4 + 0j, 1.9 * turned(0.5)], abs=1e-6)
-            await asyncio.sleep(0.2)
-            assert not surroundings_of(harness.module.scan)._points  # type: ignore[attr-defined]
-
-    run_virtual(scenario())
+async def test_of_a_scan_only_what_is_near_and_measured_is_around(change: dict[str, float], points: int) -> None:
+    async with ModuleHarness(Drive) as harness:
+        assert not surroundings_of(harness.module.scan)._points  # type: ignore[attr-defined]
+        ranges = [1.0, 1.4, 1.9, 2.1, 0.05, math.nan, math.inf]
+        scan = LaserScan(angle_min=-0.5, angle_increment=0.5, range_min=0.1, range_max=12.0, ranges=ranges)
+        for name, value in change.items():
+            setattr(scan, name, value)
+        harness.feed("scan", scan)
+        await asyncio.sleep(0.4)
+        around = surroundings_of(harness.module.scan)  # type: ignore[attr-defined]
+        assert len(around._points) == points
+        if not change:
+            assert around._points == pytest.approx([1.0 * turned(-0.5), 1.4 + 0j, 1.9 * turned(0.5)], abs=1e-6)
+        await asyncio.sleep(0.2)
+        assert not surroundings_of(harness.module.scan)._points  # type: ignore[attr-defined]
 
 
 @given(st.floats(-3.0, 3.0), st.lists(st.complex_numbers(min_magnitude=0.4, max_magnitude=3.0), max_size=12))
@@ -222,37 +217,35 @@ def test_a_detour_is_free_and_the_nearest_that_is(wanted: float, points: list[co
         assert all(around.free_distance(wanted + side * step) < 0.9 for step in nearer for side in (1, -1))
 
 
-def test_a_skill_that_ends_its_own_calls_waits_for_them_and_says_which_hang() -> None:
-    async def scenario() -> None:
-        calls, cancelled = OwnCalls(), []
+@pytest.mark.virtual_time
+async def test_a_skill_that_ends_its_own_calls_waits_for_them_and_says_which_hang() -> None:
+    calls, cancelled = OwnCalls(), []
 
-        class Skills:
-            async def cancel(self, call_id: str, reason: str) -> None:
-                cancelled.append((call_id, reason))
+    class Skills:
+        async def cancel(self, call_id: str, reason: str) -> None:
+            cancelled.append((call_id, reason))
 
-        by = cast(Call, SimpleNamespace(id="stop", skills=Skills()))
+    by = cast(Call, SimpleNamespace(id="stop", skills=Skills()))
 
-        async def work(name: str, ends_after_s: float) -> None:
-            with calls.running(cast(Call, SimpleNamespace(id=name)), f"doing {name}"):
-                await asyncio.sleep(ends_after_s)
+    async def work(name: str, ends_after_s: float) -> None:
+        with calls.running(cast(Call, SimpleNamespace(id=name)), f"doing {name}"):
+            await asyncio.sleep(ends_after_s)
 
-        assert await calls.end(by, "enough") == []
-        quick = [asyncio.create_task(work("a", 0.6)), asyncio.create_task(work("b", 0.1))]
-        await asyncio.sleep(0.0)
-        began = clock.monotonic()
-        assert await calls.end(by, "enough") == ["doing a", "doing b"]
-        assert clock.monotonic() - began == pytest.approx(0.6)
-        assert cancelled[:2] == [("a", "enough"), ("b", "enough")]
-        assert cancelled.count(("a", "enough")) == 3, "the bus may lose a message"
-        await asyncio.gather(*quick)
-        hanging = asyncio.create_task(work("c", 60.0))
-        await asyncio.sleep(0.0)
-        with pytest.raises(SkillError, match="not ended within 2 s: doing c"):
-            await calls.end(by, "enough")
-        assert clock.monotonic() - began == pytest.approx(2.6, abs=0.3)
-        hanging.cancel()
-
-    run_virtual(scenario())
+    assert await calls.end(by, "enough") == []
+    quick = [asyncio.create_task(work("a", 0.6)), asyncio.create_task(work("b", 0.1))]
+    await asyncio.sleep(0.0)
+    began = clock.monotonic()
+    assert await calls.end(by, "enough") == ["doing a", "doing b"]
+    assert clock.monotonic() - began == pytest.approx(0.6)
+    assert cancelled[:2] == [("a", "enough"), ("b", "enough")]
+    assert cancelled.count(("a", "enough")) == 3, "the bus may lose a message"
+    await asyncio.gather(*quick)
+    hanging = asyncio.create_task(work("c", 60.0))
+    await asyncio.sleep(0.0)
+    with pytest.raises(SkillError, match="not ended within 2 s: doing c"):
+        await calls.end(by, "enough")
+    assert clock.monotonic() - began == pytest.approx(2.6, abs=0.3)
+    hanging.cancel()
 
 
 def test_what_a_guard_reports_reads_well() -> None:
@@ -270,21 +263,19 @@ def test_what_a_guard_reports_reads_well() -> None:
     )
 
 
-def test_who_walks_on_is_expected_where_they_are_by_now() -> None:
-    async def scenario() -> None:
-        poses = PoseHistory()
-        watch = Watch("person in red", poses, clock.monotonic())
-        for _ in range(40):
-            poses.add(odometry())
-            seen = frame(Seen(at=(2.0, 0.7 * clock.monotonic())))
-            stamp = utime_of(seen.header)
-            assert watch.take(Frame(seen, stamp, stamp, clock.monotonic()), clock.monotonic())
-            await asyncio.sleep(0.1)
-        for _ in range(3):
-            now = clock.monotonic()
-            assert watch.target is not None
-            expected = watch.target.expected(watch.target_time(now))
-            assert expected == pytest.approx(complex(2.0, 0.7 * now), abs=0.04)
-            await asyncio.sleep(0.1)
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_who_walks_on_is_expected_where_they_are_by_now() -> None:
+    poses = PoseHistory()
+    watch = Watch("person in red", poses, clock.monotonic())
+    for _ in range(40):
+        poses.add(odometry())
+        seen = frame(Seen(at=(2.0, 0.7 * clock.monotonic())))
+        stamp = utime_of(seen.header)
+        assert watch.take(Frame(seen, stamp, stamp, clock.monotonic()), clock.monotonic())
+        await asyncio.sleep(0.1)
+    for _ in range(3):
+        now = clock.monotonic()
+        assert watch.target is not None
+        expected = watch.target.expected(watch.target_time(now))
+        assert expected == pytest.approx(complex(2.0, 0.7 * now), abs=0.04)
+        await asyncio.sleep(0.1)

@@ -18,7 +18,7 @@ from dimos_streams.tool_stream.receiving.receiver import Resume, ToolStreamRecei
 from dimos_streams.tool_stream.sending.publisher import CallWriter, PublisherLimits, ToolStreamPublisher
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S
 from dimos_streams.tool_stream.wire import pack_event
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 
 class Ends:
@@ -81,215 +81,190 @@ async def bus_and_ends(faults: Faults, seed: int) -> Ends:
     return Ends(bus, faults, seed)
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("seed", range(20))
-def test_everything_arrives_once_in_order_through_loss_and_restarts(seed: int) -> None:
+async def test_everything_arrives_once_in_order_through_loss_and_restarts(seed: int) -> None:
     faults = Faults(loss=0.2, duplication=0.1, delay_s=(0.0005, 0.02))
+    rng = random.Random(seed)
+    async with await bus_and_ends(faults, seed) as ends:
 
-    async def scenario() -> None:
-        rng = random.Random(seed)
-        async with await bus_and_ends(faults, seed) as ends:
+        async def talk(call_id: str, count: int) -> None:
+            writer = ends.begin(call_id)
+            for number in range(count):
+                await writer.update(f"{number}", {})
+                if rng.random() < 0.1:
+                    await asyncio.sleep(rng.random() * 0.3)
+            writer.close(Outcome.COMPLETED, "", {"result": None})
 
-            async def talk(call_id: str, count: int) -> None:
-                writer = ends.begin(call_id)
-                for number in range(count):
-                    await writer.update(f"{number}", {})
-                    if rng.random() < 0.1:
-                        await asyncio.sleep(rng.random() * 0.3)
-                writer.close(Outcome.COMPLETED, "", {"result": None})
-
-            counts = {f"call-{n}": rng.randint(0, 400) for n in range(4)}
-            talking = [asyncio.create_task(talk(call_id, count)) for call_id, count in counts.items()]
-            for _ in range(3):
-                await asyncio.sleep(rng.random())
-                ends.restart_receiver()
-            await asyncio.gather(*talking)
-            for call_id, count in counts.items():
-                events = await ends.until_closed(call_id)
-                assert [event.seq for event in events] == list(range(1, count + 3))
-                assert [event.text for event in events[1:-1]] == [str(n) for n in range(count)]
-            assert ends.sender_bus.counts().lost > 0
-
-    run_virtual(scenario())
-
-
-def test_a_lost_last_event_is_noticed_by_the_heartbeat() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(), 1) as ends:
-            writer = ends.begin("call")
-            await asyncio.sleep(1)
-            ends.sender_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == EVENTS)
-            writer.close(Outcome.COMPLETED, "the end", {})
-            await asyncio.sleep(0.1)
-            ends.sender_bus.faults = Faults()
-            events = await ends.until_closed("call")
-            assert events[-1].text == "the end"
-            await asyncio.sleep(0.5)
-            assert ends.publisher.live("m") == []
-
-    run_virtual(scenario())
-
-
-def test_history_used_up_is_an_explicit_gap() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(), 1) as ends:
-            ends.receiver.stop()
-            ends.publisher.limits = PublisherLimits(history=10)
-            writer = ends.begin("call")
-            for number in range(50):
-                await writer.update(str(number), {})
+        counts = {f"call-{n}": rng.randint(0, 400) for n in range(4)}
+        talking = [asyncio.create_task(talk(call_id, count)) for call_id, count in counts.items()]
+        for _ in range(3):
+            await asyncio.sleep(rng.random())
             ends.restart_receiver()
-            writer.close(Outcome.COMPLETED, "", {})
-            events = await ends.until_closed("call")
-            assert events[0].type == "open"
-            assert events[1].type == "gap"
-            assert events[1].data == {"from_seq": 2, "to_seq": 42}
-            assert [event.seq for event in events[2:]] == list(range(43, 53))
-
-    run_virtual(scenario())
+        await asyncio.gather(*talking)
+        for call_id, count in counts.items():
+            events = await ends.until_closed(call_id)
+            assert [event.seq for event in events] == list(range(1, count + 3))
+            assert [event.text for event in events[1:-1]] == [str(n) for n in range(count)]
+        assert ends.sender_bus.counts().lost > 0
 
 
-def test_what_nobody_can_repair_becomes_a_gap_within_a_bound() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(), 1) as ends:
-            event = ToolEvent(
-                utime=1, call_id="orphan", seq=3, type="update", module="m", skill="s", caller="c", text="third"
-            )
-            ends.sender_bus.publish(EVENTS, pack_event(event))
-            await asyncio.sleep(3)
-            assert [(e.type, e.seq) for e in ends.delivered["orphan"]] == [("gap", 2), ("update", 3)]
-
-    run_virtual(scenario())
-
-
-def test_progress_thins_out_and_updates_wait_while_the_receiver_is_behind() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(delay_s=(0.1, 0.1)), 1) as ends:
-            writer = ends.begin("call")
-            await asyncio.sleep(1)
-            for number in range(10_000):
-                writer.progress(str(number), {})
-            assert writer.last_seq <= ends.publisher.limits.window + 1
-            await writer.update("after", {})
-            writer.close(Outcome.COMPLETED, "", {})
-            events = await ends.until_closed("call")
-            progress = [event for event in events if event.type == "progress"]
-            assert progress[-1].text == "9999"
-            assert sum(event.data.get("coalesced", 1) for event in progress) == 10_000
-
-    run_virtual(scenario())
-
-
-def test_a_close_comes_behind_the_progress_that_was_kept_back() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(), 1) as ends:
-            writer = ends.begin("call")
-            await asyncio.sleep(0.5)
-            ends.receiver_bus.partitioned = True
-            ends.publisher.limits = PublisherLimits(window=10)
-            for number in range(100):
-                writer.progress(str(number), {})
-            writer.close(Outcome.COMPLETED, "the end", {})
-            ends.receiver_bus.partitioned = False
-            events = await ends.until_closed("call")
-            assert [event.text for event in events[-2:]] == ["99", "the end"]
-            assert events[-2].data["coalesced"] == 100 - (len(events) - 3)
-
-    run_virtual(scenario())
-
-
-def test_progress_that_was_kept_back_for_a_receiver_that_left_comes_before_what_is_newer() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(), 1) as ends:
-            writer = ends.begin("call")
-            await asyncio.sleep(0.5)
-            ends.receiver_bus.partitioned = True
-            ends.publisher.limits = PublisherLimits(window=10)
-            for number in range(100):
-                writer.progress(str(number), {})
-            await asyncio.sleep(RECEIVER_GONE_S + 1)
-            ends.publisher.limits = PublisherLimits()
-            writer.progress("newer", {})
-            ends.receiver_bus.partitioned = False
-            writer.close(Outcome.COMPLETED, "the end", {})
-            events = await ends.until_closed("call")
-            assert [event.text for event in events[-3:]] == ["99", "newer", "the end"]
-
-    run_virtual(scenario())
-
-
-def test_what_every_receiver_has_is_let_go_of() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(), 1) as ends:
-            writer = ends.begin("call")
-            for number in range(100):
-                await writer.update(str(number), {})
-            await until(lambda: not writer.unacknowledged)
-            assert writer.repair(2, 101) == ([], (2, 101))
-            assert len(writer.repair(1, 1)[0]) == 1, "the open is always kept"
-
-    run_virtual(scenario())
-
-
-def test_a_receiver_acknowledges_many_events_at_once() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(), 1) as ends:
-            requests: list[bytes] = []
-            ends.receiver_bus.subscribe(REQUESTS, lambda _, data: requests.append(data))
-            writer = ends.begin("call")
-            for number in range(1000):
-                await writer.update(str(number), {})
-                await asyncio.sleep(0.001)
-            assert {decode(ToolStreamRequest, data).kind for data in requests} == {"ack"}
-            assert len(requests) < 200
-
-    run_virtual(scenario())
-
-
-def test_damaged_requests_are_counted_and_harmless() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(), 1) as ends:
-            ends.sender_bus.publish(REQUESTS, b"no request")
-            ends.begin("call").close(Outcome.COMPLETED, "fine", {})
-            await ends.until_closed("call")
-            assert ends.receiver.statistics().malformed == 1
-            assert [bus.statistics().errors for bus in (ends.sender_bus, ends.receiver_bus)] == [0, 0]
-
-    run_virtual(scenario())
-
-
-def test_a_directory_that_is_stopped_hears_nothing_more() -> None:
-    async def scenario() -> None:
-        bus = create_bus("memq://")
-        await bus.open()
-        directory = ModuleDirectory(bus)
-        directory.stop()
-        directory.start()
-        bus.publish(STATUS, encode(ModuleStatus(module="one", instance="1", health="ok")))
-        await until(directory.modules)
-        directory.stop()
-        directory.stop()
-        bus.publish(STATUS, encode(ModuleStatus(module="two", instance="2", health="ok")))
+@pytest.mark.virtual_time
+async def test_a_lost_last_event_is_noticed_by_the_heartbeat() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        writer = ends.begin("call")
+        await asyncio.sleep(1)
+        ends.sender_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == EVENTS)
+        writer.close(Outcome.COMPLETED, "the end", {})
         await asyncio.sleep(0.1)
-        assert [module.name for module in directory.modules()] == ["one"]
-        await bus.close()
+        ends.sender_bus.faults = Faults()
+        events = await ends.until_closed("call")
+        assert events[-1].text == "the end"
+        await asyncio.sleep(0.5)
+        assert ends.publisher.live("m") == []
 
-    run_virtual(scenario())
+
+@pytest.mark.virtual_time
+async def test_history_used_up_is_an_explicit_gap() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        ends.receiver.stop()
+        ends.publisher.limits = PublisherLimits(history=10)
+        writer = ends.begin("call")
+        for number in range(50):
+            await writer.update(str(number), {})
+        ends.restart_receiver()
+        writer.close(Outcome.COMPLETED, "", {})
+        events = await ends.until_closed("call")
+        assert events[0].type == "open"
+        assert events[1].type == "gap"
+        assert events[1].data == {"from_seq": 2, "to_seq": 42}
+        assert [event.seq for event in events[2:]] == list(range(43, 53))
 
 
-def test_damaged_events_are_counted_and_harmless() -> None:
-    async def scenario() -> None:
-        rng = random.Random(5)
-        async with await bus_and_ends(Faults(), 1) as ends:
-            good = encode(ToolStreamEvent(call_id="x", seq=1, type="open", data_json="{}"))
-            for _ in range(3000):
-                bad = bytearray(good)
-                for _ in range(rng.randint(1, 4)):
-                    bad[rng.randrange(len(bad))] = rng.randrange(256)
-                ends.sender_bus.publish(EVENTS, bytes(bad[: rng.randint(0, len(bad))]))
-            writer = ends.begin("call")
-            writer.close(Outcome.COMPLETED, "fine", {})
-            assert (await ends.until_closed("call"))[-1].text == "fine"
-            assert ends.receiver.statistics().malformed > 2000
-            assert ends.receiver_bus.statistics().errors == 0
+@pytest.mark.virtual_time
+async def test_what_nobody_can_repair_becomes_a_gap_within_a_bound() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        event = ToolEvent(
+            utime=1, call_id="orphan", seq=3, type="update", module="m", skill="s", caller="c", text="third"
+        )
+        ends.sender_bus.publish(EVENTS, pack_event(event))
+        await asyncio.sleep(3)
+        assert [(e.type, e.seq) for e in ends.delivered["orphan"]] == [("gap", 2), ("update", 3)]
 
-    run_virtual(scenario())
+
+@pytest.mark.virtual_time
+async def test_progress_thins_out_and_updates_wait_while_the_receiver_is_behind() -> None:
+    async with await bus_and_ends(Faults(delay_s=(0.1, 0.1)), 1) as ends:
+        writer = ends.begin("call")
+        await asyncio.sleep(1)
+        for number in range(10_000):
+            writer.progress(str(number), {})
+        assert writer.last_seq <= ends.publisher.limits.window + 1
+        await writer.update("after", {})
+        writer.close(Outcome.COMPLETED, "", {})
+        events = await ends.until_closed("call")
+        progress = [event for event in events if event.type == "progress"]
+        assert progress[-1].text == "9999"
+        assert sum(event.data.get("coalesced", 1) for event in progress) == 10_000
+
+
+@pytest.mark.virtual_time
+async def test_a_close_comes_behind_the_progress_that_was_kept_back() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        writer = ends.begin("call")
+        await asyncio.sleep(0.5)
+        ends.receiver_bus.partitioned = True
+        ends.publisher.limits = PublisherLimits(window=10)
+        for number in range(100):
+            writer.progress(str(number), {})
+        writer.close(Outcome.COMPLETED, "the end", {})
+        ends.receiver_bus.partitioned = False
+        events = await ends.until_closed("call")
+        assert [event.text for event in events[-2:]] == ["99", "the end"]
+        assert events[-2].data["coalesced"] == 100 - (len(events) - 3)
+
+
+@pytest.mark.virtual_time
+async def test_progress_that_was_kept_back_for_a_receiver_that_left_comes_before_what_is_newer() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        writer = ends.begin("call")
+        await asyncio.sleep(0.5)
+        ends.receiver_bus.partitioned = True
+        ends.publisher.limits = PublisherLimits(window=10)
+        for number in range(100):
+            writer.progress(str(number), {})
+        await asyncio.sleep(RECEIVER_GONE_S + 1)
+        ends.publisher.limits = PublisherLimits()
+        writer.progress("newer", {})
+        ends.receiver_bus.partitioned = False
+        writer.close(Outcome.COMPLETED, "the end", {})
+        events = await ends.until_closed("call")
+        assert [event.text for event in events[-3:]] == ["99", "newer", "the end"]
+
+
+@pytest.mark.virtual_time
+async def test_what_every_receiver_has_is_let_go_of() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        writer = ends.begin("call")
+        for number in range(100):
+            await writer.update(str(number), {})
+        await until(lambda: not writer.unacknowledged)
+        assert writer.repair(2, 101) == ([], (2, 101))
+        assert len(writer.repair(1, 1)[0]) == 1, "the open is always kept"
+
+
+@pytest.mark.virtual_time
+async def test_a_receiver_acknowledges_many_events_at_once() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        requests: list[bytes] = []
+        ends.receiver_bus.subscribe(REQUESTS, lambda _, data: requests.append(data))
+        writer = ends.begin("call")
+        for number in range(1000):
+            await writer.update(str(number), {})
+            await asyncio.sleep(0.001)
+        assert {decode(ToolStreamRequest, data).kind for data in requests} == {"ack"}
+        assert len(requests) < 200
+
+
+@pytest.mark.virtual_time
+async def test_damaged_requests_are_counted_and_harmless() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        ends.sender_bus.publish(REQUESTS, b"no request")
+        ends.begin("call").close(Outcome.COMPLETED, "fine", {})
+        await ends.until_closed("call")
+        assert ends.receiver.statistics().malformed == 1
+        assert [bus.statistics().errors for bus in (ends.sender_bus, ends.receiver_bus)] == [0, 0]
+
+
+@pytest.mark.virtual_time
+async def test_a_directory_that_is_stopped_hears_nothing_more() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    directory = ModuleDirectory(bus)
+    directory.stop()
+    directory.start()
+    bus.publish(STATUS, encode(ModuleStatus(module="one", instance="1", health="ok")))
+    await until(directory.modules)
+    directory.stop()
+    directory.stop()
+    bus.publish(STATUS, encode(ModuleStatus(module="two", instance="2", health="ok")))
+    await asyncio.sleep(0.1)
+    assert [module.name for module in directory.modules()] == ["one"]
+    await bus.close()
+
+
+@pytest.mark.virtual_time
+async def test_damaged_events_are_counted_and_harmless() -> None:
+    rng = random.Random(5)
+    async with await bus_and_ends(Faults(), 1) as ends:
+        good = encode(ToolStreamEvent(call_id="x", seq=1, type="open", data_json="{}"))
+        for _ in range(3000):
+            bad = bytearray(good)
+            for _ in range(rng.randint(1, 4)):
+                bad[rng.randrange(len(bad))] = rng.randrange(256)
+            ends.sender_bus.publish(EVENTS, bytes(bad[: rng.randint(0, len(bad))]))
+        writer = ends.begin("call")
+        writer.close(Outcome.COMPLETED, "fine", {})
+        assert (await ends.until_closed("call"))[-1].text == "fine"
+        assert ends.receiver.statistics().malformed > 2000
+        assert ends.receiver_bus.statistics().errors == 0

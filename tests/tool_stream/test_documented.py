@@ -23,7 +23,7 @@ def test_timers_and_bounds() -> None:
     assert set(delays[5:]) == {delays[-1]}
     expected = {
         "receiver.SETTLE_S": f"{receiver.SETTLE_S * 1000:g} ms",
-        "receiver.REPAIR_DELAYS_S": f"{short} ms, {len(delays) - 5} times {delays[-1] * 1000:g} ms, then a `gap`:"
+        "receiver.NACK_DELAYS_S": f"{short} ms, {len(delays) - 5} times {delays[-1] * 1000:g} ms, then a `gap`:"
         f" {sum(delays):.1f} s in all",
         "receiver.ACK_DELAY_S": f"after {receiver.ACK_DELAY_S * 1000:g} ms, or {receiver.ACK_EVERY} events",
         "inflow.MAX_PENDING": f"{inflow.MAX_PENDING}",
@@ -40,7 +40,7 @@ def test_timers_and_bounds() -> None:
         "instances.SUPERSEDED_S": f"{instances.SUPERSEDED_S:g} s",
         "module.LOSS_BOUND_S": f"{module.LOSS_BOUND_S:g} s",
         "loss.ENDS_WITHIN_S": f"{loss.ENDS_WITHIN_S:g} s",
-        "Patience.continue_s": f"{Timeouts().continue_s:g} s",
+        "Timeouts.continue_s": f"{Timeouts().continue_s:g} s",
         "directory.ALIVE_S": f"{directory.ALIVE_S:g} s without",
     }
     rows = dict(re.findall(r"^\| [^|]+ \| ([^|]+) \| `([^`]+)`[^|]*\|$", _PAGE.read_text(), re.MULTILINE))

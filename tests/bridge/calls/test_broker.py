@@ -127,11 +127,11 @@ def test_who_is_overtaken_by_another_waits_no_longer_than_it_wanted_to() -> None
 def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
     async def check() -> None:
         async with scene() as world:
-            broker, offset = world.broker, world.offsets[1]
+            broker, process = world.broker, world.processes[1]
             call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
             await answered(broker, call_id)
             before = clock.monotonic()
-            offset.bus.partitioned = True
+            process.bus.partitioned = True
             view = await closed(broker, call_id)
             assert view.outcome is Outcome.LOST
             assert clock.monotonic() - before <= 2.0
@@ -145,10 +145,10 @@ def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
             assert [event.seq for event in events] == list(range(1, len(events) + 1))
             assert [event.type for event in events].count("close") == 1
 
-            worker = offset.modules["worker"]
+            worker = process.modules["worker"]
             assert isinstance(worker, Worker)
             assert worker.running == [call_id], "it does not know yet that it is given up"
-            offset.bus.partitioned = False
+            process.bus.partitioned = False
             await until(lambda: not worker.running)
             assert await free_base(broker)
             assert await collect(broker, call_id=call_id) == events, "nothing follows a close"
@@ -163,7 +163,7 @@ def test_a_call_whose_module_starts_again_is_lost() -> None:
             call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
             await answered(broker, call_id)
             await asyncio.sleep(0.5)
-            world.offsets[1].bus.partitioned = True
+            world.processes[1].bus.partitioned = True
             await world.add(Worker(name="worker"))
             view = await closed(broker, call_id, 1.0)
             assert (view.outcome, view.text) == (
@@ -180,14 +180,14 @@ def test_a_call_that_its_module_does_not_know_is_lost() -> None:
         async with scene() as world:
             broker = world.broker
             # The request is lost on the way, and every repetition.
-            world.offsets[0].bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CALLS)
+            world.processes[0].bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CALLS)
             begun = clock.monotonic()
             call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
             view = await closed(broker, call_id)
             assert (view.outcome, view.last_seq) == (Outcome.LOST, 2)
             assert 2.0 <= clock.monotonic() - begun <= 2.3
             assert [event.type for event in await collect(broker, call_id=call_id)] == ["open", "close"]
-            world.offsets[0].bus.faults = Faults()
+            world.processes[0].bus.faults = Faults()
             assert await free_base(broker)
 
     run_virtual(check())
@@ -197,7 +197,7 @@ def test_calls_and_cancels_get_through_a_lossy_bus_once() -> None:
     async def check() -> None:
         async with scene(faults=Faults(loss=0.3, duplication=0.2, delay_s=(0.0, 0.02))) as world:
             broker = world.broker
-            worker = world.offsets[1].modules["worker"]
+            worker = world.processes[1].modules["worker"]
             assert isinstance(worker, Worker)
             for number in range(20):
                 call_id = await broker.call("follow", {"description": f"p{number}"}, caller="agent")
@@ -261,7 +261,7 @@ def test_duplicates() -> None:
                 for name in ("bob", "cid")
             ]
             ids = [await task for task in both]
-            worker = world.offsets[1].modules["worker"]
+            worker = world.processes[1].modules["worker"]
             assert isinstance(worker, Worker)
             await until(lambda: len(worker.running) == 1 and worker.running[0] in ids)
             assert worker.most == 1
@@ -276,7 +276,7 @@ def test_a_call_that_will_not_end_is_not_replaced() -> None:
             broker = world.broker
             first = await broker.call("patrol", {}, caller="agent")
             await until(lambda: broker.ledger.calls.open[0].state == "open")
-            world.offsets[0].bus.faults = Faults(loss=1.0, affects=lambda channel: "cancel" in channel)
+            world.processes[0].bus.faults = Faults(loss=1.0, affects=lambda channel: "cancel" in channel)
             with pytest.raises(CallRejectedError, match="did not end within 10 s") as refused:
                 await broker.call("patrol", {}, caller="agent", on_duplicate="replace")
             assert refused.value.holder == first
@@ -431,7 +431,7 @@ def test_garbage_on_the_bus_stops_nothing() -> None:
                     await asyncio.sleep(0.01)
             assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
             assert len(await collect(broker, call_id=call_id)) == 202
-            assert world.offsets[0].bus.statistics().errors == 0
+            assert world.processes[0].bus.statistics().errors == 0
             assert broker.receiver.statistics().malformed > 1000
             assert broker.directory.malformed > 1000
 
@@ -509,7 +509,7 @@ def test_a_call_that_ended_while_the_bridge_was_away_ends_when_it_is_back(tmp_pa
             dead = await world.broker.call("follow", {"description": "bob"}, caller="agent")
             await answered(world.broker, dead)
             await world.kill_bridge()
-            world.offsets[1].bus.partitioned = True
+            world.processes[1].bus.partitioned = True
             await world.add(Worker(name="worker"))
             await world.start_bridge()
             await world.offered("follow")

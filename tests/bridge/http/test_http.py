@@ -107,7 +107,7 @@ def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
         holder = bridge.call("follow", wait="answer", description="ann")["call_id"]
         busy = problem(bridge.post("/calls", {"skill": "at_once", "arguments": {"value": 1}}), 409, "call-rejected")
         assert busy["holder"] == holder
-        bridge.scene.offsets[1].bus.partitioned = True
+        bridge.scene.processes[1].bus.partitioned = True
         until_closed(bridge, holder)
         body = {"skill": "at_once", "arguments": {"value": 1}}
         gone = problem(bridge.post("/calls", body), 503, "skill-unavailable")

@@ -276,7 +276,7 @@ def test_reports_outlive_the_bridge_and_an_agent_that_comes_back_is_asked_again(
             made["agent"].emit("text", text="still here")
             await until(lambda: again.of("event"))
 
-            await scene.offsets[2].host.stop()
+            await scene.processes[2].host.stop()
             await until(lambda: not again.agent("agent"), 30)
             other = type(made["agent"])(name="agent")
             await scene.add(other)

@@ -378,7 +378,7 @@ def test_the_bridge_stops_with_watchers() -> None:
             consoles = [Socket(await connect(at(scene))) for _ in range(5)]
             await until(lambda: all(console.messages for console in consoles))
             async with asyncio.timeout(2):
-                await scene.offsets[0].host.stop()
+                await scene.processes[0].host.stop()
                 await asyncio.gather(*(console.task for console in consoles))
             assert [console.connection.close_code for console in consoles] == [1001] * 5
             for console in consoles:

@@ -22,7 +22,6 @@ from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import CALLS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.threads import ToolStream
-from tests.helpers import run_virtual
 
 
 class CounterConfig(ModuleConfig):
@@ -106,45 +105,40 @@ class Blocking(Module):
         return "measured"
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_blocking_work_sends_in_virtual_time_comes_before_the_close(fails: bool) -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Blocking) as harness:
-            call = await harness.call("measure", count=1000, fails=fails)
-            close = await call.closed()
-            assert close.text == ("it is broken" if fails else "measured")
-            assert call.texts("update") == [f"point {number}" for number in range(1000)]
-
-    run_virtual(scenario())
+async def test_what_blocking_work_sends_in_virtual_time_comes_before_the_close(fails: bool) -> None:
+    async with ModuleHarness(Blocking) as harness:
+        call = await harness.call("measure", count=1000, fails=fails)
+        close = await call.closed()
+        assert close.text == ("it is broken" if fails else "measured")
+        assert call.texts("update") == [f"point {number}" for number in range(1000)]
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("A1")
-def test_updates_of_two_calls_never_mix() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Counter) as harness:
-            first = await harness.call("count", name="first", to=5)
-            second = await harness.call("count", name="second", to=4)
-            assert await first.answer() == "first 1"
-            assert await first.result() == "first counted"
-            assert await second.result() == "second counted"
-            for call, name, count in ((first, "first", 5), (second, "second", 4)):
-                assert [event.seq for event in call.events] == list(range(1, count + 3))
-                assert [event.type for event in call.events] == ["open", *["update"] * count, "close"]
-                assert call.texts("update") == [f"{name} {n}" for n in range(1, count + 1)]
-
-    run_virtual(scenario())
+async def test_updates_of_two_calls_never_mix() -> None:
+    async with ModuleHarness(Counter) as harness:
+        first = await harness.call("count", name="first", to=5)
+        second = await harness.call("count", name="second", to=4)
+        assert await first.answer() == "first 1"
+        assert await first.result() == "first counted"
+        assert await second.result() == "second counted"
+        for call, name, count in ((first, "first", 5), (second, "second", 4)):
+            assert [event.seq for event in call.events] == list(range(1, count + 3))
+            assert [event.type for event in call.events] == ["open", *["update"] * count, "close"]
+            assert call.texts("update") == [f"{name} {n}" for n in range(1, count + 1)]
 
 
-def test_without_an_update_the_result_is_the_answer() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Counter) as harness:
-            call = await harness.call("answer")
-            assert await call.answer() == '{"answer":42}'
-            assert await call.result() == {"answer": 42}
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_without_an_update_the_result_is_the_answer() -> None:
+    async with ModuleHarness(Counter) as harness:
+        call = await harness.call("answer")
+        assert await call.answer() == '{"answer":42}'
+        assert await call.result() == {"answer": 42}
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("skill_name", "arguments", "outcome", "text"),
     [
@@ -155,35 +149,30 @@ def test_without_an_update_the_result_is_the_answer() -> None:
         ("cuont", {}, Outcome.REJECTED, "did you mean 'count'?"),
     ],
 )
-def test_every_end_is_one_close(
+async def test_every_end_is_one_close(
     skill_name: str,
     arguments: dict[str, str],
     outcome: Outcome,
     text: str,
 ) -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Counter) as harness:
-            call = await harness.call(skill_name, **arguments)
-            closed = await call.closed()
-            assert closed.outcome is outcome
-            assert text in closed.text
-            assert "secret" not in closed.text
-            assert [event.type for event in call.events].count("close") == 1
-
-    run_virtual(scenario())
+    async with ModuleHarness(Counter) as harness:
+        call = await harness.call(skill_name, **arguments)
+        closed = await call.closed()
+        assert closed.outcome is outcome
+        assert text in closed.text
+        assert "secret" not in closed.text
+        assert [event.type for event in call.events].count("close") == 1
 
 
-def test_cancelling_runs_finally_and_keeps_the_reason() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Counter) as harness:
-            call = await harness.call("count", name="long", to=1000)
-            await call.answer()
-            call.cancel("enough")
-            closed = await call.closed()
-            assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "enough")
-            assert harness.sent("cmd_vel") == [Twist()]
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_cancelling_runs_finally_and_keeps_the_reason() -> None:
+    async with ModuleHarness(Counter) as harness:
+        call = await harness.call("count", name="long", to=1000)
+        await call.answer()
+        call.cancel("enough")
+        closed = await call.closed()
+        assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "enough")
+        assert harness.sent("cmd_vel") == [Twist()]
 
 
 @pytest.mark.feature("A2")
@@ -203,70 +192,64 @@ def test_eight_threads_send_without_holes(caplog: pytest.LogCaptureFixture) -> N
     assert "is stopped already" in caplog.text
 
 
-def test_a_call_that_comes_twice_runs_once() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Counter) as harness:
-            recorded: list[bytes] = []
-            harness.bus.subscribe("/skill_calls#dimos_streams.SkillCall", lambda _, data: recorded.append(data))
-            call = await harness.call("count", name="once", to=2)
-            for _ in range(3):
-                harness.bus.publish("/skill_calls#dimos_streams.SkillCall", recorded[0])
-            await call.closed()
+@pytest.mark.virtual_time
+async def test_a_call_that_comes_twice_runs_once() -> None:
+    async with ModuleHarness(Counter) as harness:
+        recorded: list[bytes] = []
+        harness.bus.subscribe("/skill_calls#dimos_streams.SkillCall", lambda _, data: recorded.append(data))
+        call = await harness.call("count", name="once", to=2)
+        for _ in range(3):
             harness.bus.publish("/skill_calls#dimos_streams.SkillCall", recorded[0])
-            await asyncio.sleep(2)
-            assert [event.type for event in call.events] == ["open", "update", "update", "close"]
+        await call.closed()
+        harness.bus.publish("/skill_calls#dimos_streams.SkillCall", recorded[0])
+        await asyncio.sleep(2)
+        assert [event.type for event in call.events] == ["open", "update", "update", "close"]
 
-    run_virtual(scenario())
 
-
+@pytest.mark.virtual_time
 @pytest.mark.feature("C4")
-def test_what_a_module_says_of_its_state_is_told_at_once_and_with_each_heartbeat() -> None:
-    async def main() -> None:
-        async with ModuleHarness(Counter, name="counter") as harness:
-            directory = ModuleDirectory(harness.bus)
-            directory.start()
-            heard: list[ModuleStatus] = []
-            directory.listen(heard.append)
-            await asyncio.sleep(0.3)
-            heard.clear()
-            harness.module.report_state({"gate": {"open": True}})
-            harness.module.report_state({"gate": {"open": True}})
-            await asyncio.sleep(0)
-            assert [status.state_json for status in heard] == ['{"gate":{"open":true}}'], "once"
-            view = directory.module("counter")
-            assert view is not None
-            assert view.state == {"gate": {"open": True}}
-            await asyncio.sleep(1.0)
-            assert {status.state_json for status in heard} == {'{"gate":{"open":true}}'}
-            assert len(heard) >= 4
-            with pytest.raises(ValueError, match="the state of module 'counter' has 5008 bytes, 4000 are possible"):
-                harness.module.report_state({"x": "y" * 5000})
-            with pytest.raises(ValueError, match="not JSON compliant"):
-                harness.module.report_state({"x": float("nan")})
-            harness.module.report_state({})
-            await asyncio.sleep(0)
-            assert heard[-1].state_json == ""
-            directory.stop()
-
-    run_virtual(main())
-
-
-@pytest.mark.parametrize("bad", ["{", "[]", "3", '{"x": NaN}', '{"x": "' + "y" * 5000 + '"}', "[" * 3000])
-def test_a_state_that_can_not_be_read_is_counted_and_says_nothing(bad: str) -> None:
-    async def main() -> None:
-        bus = create_bus("memq://")
-        await bus.open()
-        directory = ModuleDirectory(bus)
+async def test_what_a_module_says_of_its_state_is_told_at_once_and_with_each_heartbeat() -> None:
+    async with ModuleHarness(Counter, name="counter") as harness:
+        directory = ModuleDirectory(harness.bus)
         directory.start()
-        for text in ('{"gate": 1}', bad):
-            bus.publish(STATUS, encode(ModuleStatus(module="m", instance="1", health="ok", state_json=text)))
-            await asyncio.sleep(0)
-        (view,) = directory.modules()
-        assert (view.state, view.health, directory.malformed) == ({}, "ok", 1)
+        heard: list[ModuleStatus] = []
+        directory.listen(heard.append)
+        await asyncio.sleep(0.3)
+        heard.clear()
+        harness.module.report_state({"gate": {"open": True}})
+        harness.module.report_state({"gate": {"open": True}})
+        await asyncio.sleep(0)
+        assert [status.state_json for status in heard] == ['{"gate":{"open":true}}'], "once"
+        view = directory.module("counter")
+        assert view is not None
+        assert view.state == {"gate": {"open": True}}
+        await asyncio.sleep(1.0)
+        assert {status.state_json for status in heard} == {'{"gate":{"open":true}}'}
+        assert len(heard) >= 4
+        with pytest.raises(ValueError, match="the state of module 'counter' has 5008 bytes, 4000 are possible"):
+            harness.module.report_state({"x": "y" * 5000})
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            harness.module.report_state({"x": float("nan")})
+        harness.module.report_state({})
+        await asyncio.sleep(0)
+        assert heard[-1].state_json == ""
         directory.stop()
-        await bus.close()
 
-    run_virtual(main())
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("bad", ["{", "[]", "3", '{"x": NaN}', '{"x": "' + "y" * 5000 + '"}', "[" * 3000])
+async def test_a_state_that_can_not_be_read_is_counted_and_says_nothing(bad: str) -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    directory = ModuleDirectory(bus)
+    directory.start()
+    for text in ('{"gate": 1}', bad):
+        bus.publish(STATUS, encode(ModuleStatus(module="m", instance="1", health="ok", state_json=text)))
+        await asyncio.sleep(0)
+    (view,) = directory.modules()
+    assert (view.state, view.health, directory.malformed) == ({}, "ok", 1)
+    directory.stop()
+    await bus.close()
 
 
 def test_schema_comes_from_signature_and_docstring() -> None:
@@ -302,32 +285,30 @@ class Kept(Module):
         return "judged"
 
 
-def test_a_module_refuses_what_is_not_for_who_calls_also_without_a_bridge() -> None:
-    async def check() -> None:
-        async with ModuleHarness(Kept, name="kept") as harness:
+@pytest.mark.virtual_time
+async def test_a_module_refuses_what_is_not_for_who_calls_also_without_a_bridge() -> None:
+    async with ModuleHarness(Kept, name="kept") as harness:
 
-            async def ended(skill: str, caller: str, parent: str) -> ToolEvent:
-                call_id = f"{skill}-{caller}-{parent}"
-                message = SkillCall(call_id=call_id, module="kept", skill=skill, caller=caller, parent=parent)
-                harness.bus.publish(CALLS, encode(message))
-                async with asyncio.timeout(5):
-                    while True:
-                        for event in harness.events():
-                            if event.call_id == call_id and event.type == "close":
-                                return event
-                        await asyncio.sleep(0.01)
+        async def ended(skill: str, caller: str, parent: str) -> ToolEvent:
+            call_id = f"{skill}-{caller}-{parent}"
+            message = SkillCall(call_id=call_id, module="kept", skill=skill, caller=caller, parent=parent)
+            harness.bus.publish(CALLS, encode(message))
+            async with asyncio.timeout(5):
+                while True:
+                    for event in harness.events():
+                        if event.call_id == call_id and event.type == "close":
+                            return event
+                    await asyncio.sleep(0.01)
 
-            assert (await ended("kept", "operator", "")).text == "kept"
-            refused = await ended("kept", "operator", "look-1")
-            assert refused.outcome is Outcome.REJECTED
-            assert refused.text == "skill 'kept' is for operators: no skill may begin it (here that of call 'look-1')"
-            assert (await ended("judge", "bridge", "")).text == "judged"
-            refused = await ended("judge", "operator", "")
-            assert refused.outcome is Outcome.REJECTED
-            assert "is for the bridge alone, and nobody else may call it (here 'operator')" in refused.text
-            assert (await ended("judge", "bridge", "look-1")).outcome is Outcome.REJECTED
-
-    run_virtual(check())
+        assert (await ended("kept", "operator", "")).text == "kept"
+        refused = await ended("kept", "operator", "look-1")
+        assert refused.outcome is Outcome.REJECTED
+        assert refused.text == "skill 'kept' is for operators: no skill may begin it (here that of call 'look-1')"
+        assert (await ended("judge", "bridge", "")).text == "judged"
+        refused = await ended("judge", "operator", "")
+        assert refused.outcome is Outcome.REJECTED
+        assert "is for the bridge alone, and nobody else may call it (here 'operator')" in refused.text
+        assert (await ended("judge", "bridge", "look-1")).outcome is Outcome.REJECTED
 
 
 class Sensor(Module):
@@ -339,14 +320,12 @@ class Sensor(Module):
         return await call.skills.start(then, {})
 
 
-def test_what_is_read_only_begins_no_other_call() -> None:
-    async def scenario() -> None:
-        async with ModuleHarness(Sensor) as harness, ModuleHarness(Counter, bus=harness.bus):
-            call = await harness.call("look", then="answer")
-            with pytest.raises(SkillError, match=r"'look' can't begin 'answer': it is declared read_only"):
-                await call.result()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_what_is_read_only_begins_no_other_call() -> None:
+    async with ModuleHarness(Sensor) as harness, ModuleHarness(Counter, bus=harness.bus):
+        call = await harness.call("look", then="answer")
+        with pytest.raises(SkillError, match=r"'look' can't begin 'answer': it is declared read_only"):
+            await call.result()
 
 
 @pytest.mark.parametrize("more", [{"motion": True}, {"resources": {"base"}}, {"reversible": False}, {"undo": "back"}])
@@ -366,14 +345,12 @@ class Truck(Module):
         raise SkillError("the ramp is up", result=self.load)
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("E9")
 @pytest.mark.parametrize(("load", "told"), [({"parcels": 2}, {"parcels": 2}), (None, None), ("x" * 1_000_000, None)])
-def test_a_failed_call_tells_what_there_is_of_a_result(load: Any, told: Any) -> None:
-    async def scenario() -> None:
-        truck = Truck(name="truck")
-        truck.load = load
-        async with ModuleHarness(truck) as harness:
-            closed = await (await harness.call("unload")).closed()
-            assert (closed.outcome, closed.text, closed.data.get("result")) == ("failed", "the ramp is up", told)
-
-    run_virtual(scenario())
+async def test_a_failed_call_tells_what_there_is_of_a_result(load: Any, told: Any) -> None:
+    truck = Truck(name="truck")
+    truck.load = load
+    async with ModuleHarness(truck) as harness:
+        closed = await (await harness.call("unload")).closed()
+        assert (closed.outcome, closed.text, closed.data.get("result")) == ("failed", "the ramp is up", told)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.history import History
 from dimos_streams.tool_stream.sending.publisher import PublisherLimits
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_FORGOTTEN_S, RECEIVER_GONE_S
-from tests.bridge.parts import Place, Worker, scene
-from tests.helpers import run_virtual, until
+from tests.bridge.parts import SimulatedProcess, Worker, scene
+from tests.helpers import until
 from tests.tool_stream.test_delivery import Ends, bus_and_ends
 
 
@@ -24,120 +26,106 @@ def second_receiver(ends: Ends, delivered: list[int]) -> ToolStreamReceiver:
     return receiver
 
 
-def test_what_one_receiver_has_is_kept_for_the_other() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(), 1) as ends:
-            delivered: list[int] = []
-            second = second_receiver(ends, delivered)
-            writer = ends.begin("call")
-            await asyncio.sleep(0.5)
-            ends.receiver_bus.partitioned = True
-            for number in range(100):
-                await writer.update(str(number), {})
-            writer.close(Outcome.COMPLETED, "", {})
-            await until(lambda: len(delivered) == 102)
-            await asyncio.sleep(RECEIVER_GONE_S + 1)
-            ends.receiver_bus.partitioned = False
-            events = await ends.until_closed("call")
-            assert [event.seq for event in events] == list(range(1, 103))
-            await asyncio.sleep(1)
-            assert ends.publisher.live("m") == []
-            second.stop()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_what_one_receiver_has_is_kept_for_the_other() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        delivered: list[int] = []
+        second = second_receiver(ends, delivered)
+        writer = ends.begin("call")
+        await asyncio.sleep(0.5)
+        ends.receiver_bus.partitioned = True
+        for number in range(100):
+            await writer.update(str(number), {})
+        writer.close(Outcome.COMPLETED, "", {})
+        await until(lambda: len(delivered) == 102)
+        await asyncio.sleep(RECEIVER_GONE_S + 1)
+        ends.receiver_bus.partitioned = False
+        events = await ends.until_closed("call")
+        assert [event.seq for event in events] == list(range(1, 103))
+        await asyncio.sleep(1)
+        assert ends.publisher.live("m") == []
+        second.stop()
 
 
-def test_a_receiver_that_stays_away_is_forgotten_beside_another() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(), 1) as ends:
-            delivered: list[int] = []
-            second = second_receiver(ends, delivered)
-            ends.begin("first").close(Outcome.COMPLETED, "", {})
-            await asyncio.sleep(0.5)
-            ends.receiver_bus.partitioned = True
-            ends.begin("call").close(Outcome.COMPLETED, "", {})
-            await asyncio.sleep(1)
-            assert ends.publisher.live("m") == [("call", 2)]
-            await asyncio.sleep(RECEIVER_FORGOTTEN_S)
-            ends.begin("next").close(Outcome.COMPLETED, "", {})
-            await asyncio.sleep(1)
-            assert ends.publisher.live("m") == []
-            second.stop()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_receiver_that_stays_away_is_forgotten_beside_another() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        delivered: list[int] = []
+        second = second_receiver(ends, delivered)
+        ends.begin("first").close(Outcome.COMPLETED, "", {})
+        await asyncio.sleep(0.5)
+        ends.receiver_bus.partitioned = True
+        ends.begin("call").close(Outcome.COMPLETED, "", {})
+        await asyncio.sleep(1)
+        assert ends.publisher.live("m") == [("call", 2)]
+        await asyncio.sleep(RECEIVER_FORGOTTEN_S)
+        ends.begin("next").close(Outcome.COMPLETED, "", {})
+        await asyncio.sleep(1)
+        assert ends.publisher.live("m") == []
+        second.stop()
 
 
-def test_a_skill_that_never_waits_is_held_back_by_its_receiver() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(loss=0.2, delay_s=(0.0005, 0.001)), 1) as ends:
-            writer = ends.begin("call")
-            for number in range(6000):  # more than the history holds
-                await writer.update(str(number), {})
-            writer.close(Outcome.COMPLETED, "", {})
-            events = await ends.until_closed("call")
-            assert [event.seq for event in events] == list(range(1, 6003))
-            assert "gap" not in {event.type for event in events}
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_skill_that_never_waits_is_held_back_by_its_receiver() -> None:
+    async with await bus_and_ends(Faults(loss=0.2, delay_s=(0.0005, 0.001)), 1) as ends:
+        writer = ends.begin("call")
+        for number in range(6000):  # more than the history holds
+            await writer.update(str(number), {})
+        writer.close(Outcome.COMPLETED, "", {})
+        events = await ends.until_closed("call")
+        assert [event.seq for event in events] == list(range(1, 6003))
+        assert "gap" not in {event.type for event in events}
 
 
-def test_a_closed_call_is_let_go_of_though_its_publisher_goes_on() -> None:
-    async def scenario() -> None:
-        async with await bus_and_ends(Faults(), 1) as ends:
-            writer = ends.begin("call")
-            await asyncio.sleep(0.1)
-            ends.receiver.finish("call")
-            for number in range(2 * PublisherLimits().window):
-                await writer.update(str(number), {})
-            writer.close(Outcome.CANCELLED, "", {})
-            await asyncio.sleep(0.5)
-            assert ends.publisher.live("m") == []
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_closed_call_is_let_go_of_though_its_publisher_goes_on() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        writer = ends.begin("call")
+        await asyncio.sleep(0.1)
+        ends.receiver.finish("call")
+        for number in range(2 * PublisherLimits().window):
+            await writer.update(str(number), {})
+        writer.close(Outcome.CANCELLED, "", {})
+        await asyncio.sleep(0.5)
+        assert ends.publisher.live("m") == []
 
 
-def test_heartbeats_that_are_lost_come_again_before_a_call_is_given_up() -> None:
+@pytest.mark.virtual_time
+async def test_heartbeats_that_are_lost_come_again_before_a_call_is_given_up() -> None:
     """40 % are lost, for a minute."""
-
-    async def scenario() -> None:
-        async with scene() as world:
-            call_id = await world.broker.call("follow", {"description": "ann"}, caller="agent")
-            await asyncio.sleep(1)
-            world.offsets[1].bus.faults = Faults(loss=0.4)
-            await asyncio.sleep(60)
-            assert (await world.broker.view(call_id)).state == "open"
-
-    run_virtual(scenario())
+    async with scene() as world:
+        call_id = await world.broker.call("follow", {"description": "ann"}, caller="agent")
+        await asyncio.sleep(1)
+        world.processes[1].bus.faults = Faults(loss=0.4)
+        await asyncio.sleep(60)
+        assert (await world.broker.view(call_id)).state == "open"
 
 
-def test_a_call_whose_lease_was_given_away_ends() -> None:
+@pytest.mark.virtual_time
+async def test_a_call_whose_lease_was_given_away_ends() -> None:
     """The journal is lost, and another module is heard first."""
-
-    async def scenario() -> None:
-        async with scene() as world:
-            await world.add(Worker(name="other"))
-            old = await world.broker.call("follow", {"description": "ann"}, caller="agent")
-            await asyncio.sleep(1)
-            held_by = next(offset for offset in world.offsets[1:] if runs(offset, old))
-            await world.kill_bridge()
-            held_by.bus.partitioned = True
-            await world.start_bridge()
-            await world.offered("follow")
-            new = await world.broker.call("follow", {"description": "bob"}, caller="agent")
-            await asyncio.sleep(0.3)
-            held_by.bus.partitioned = False
-            await until(lambda: world.broker.ledger.calls.get(old) is not None)
-            assert await world.broker.wait(old, "close", 5.0)
-            view = await world.broker.view(old)
-            assert view.outcome is Outcome.CANCELLED
-            assert new in view.text
-            assert (await world.broker.view(new)).state == "open"
-
-    run_virtual(scenario())
+    async with scene() as world:
+        await world.add(Worker(name="other"))
+        old = await world.broker.call("follow", {"description": "ann"}, caller="agent")
+        await asyncio.sleep(1)
+        held_by = next(process for process in world.processes[1:] if runs(process, old))
+        await world.kill_bridge()
+        held_by.bus.partitioned = True
+        await world.start_bridge()
+        await world.offered("follow")
+        new = await world.broker.call("follow", {"description": "bob"}, caller="agent")
+        await asyncio.sleep(0.3)
+        held_by.bus.partitioned = False
+        await until(lambda: world.broker.ledger.calls.get(old) is not None)
+        assert await world.broker.wait(old, "close", 5.0)
+        view = await world.broker.view(old)
+        assert view.outcome is Outcome.CANCELLED
+        assert new in view.text
+        assert (await world.broker.view(new)).state == "open"
 
 
-def runs(offset: Place, call_id: str) -> bool:
-    return any(isinstance(module, Worker) and call_id in module.running for module in offset.modules.values())
+def runs(process: SimulatedProcess, call_id: str) -> bool:
+    return any(isinstance(module, Worker) and call_id in module.running for module in process.modules.values())
 
 
 def test_history() -> None:
