@@ -143,11 +143,13 @@ class Delegation:
         calls = _named(parts, handed)
         work = self._prepare(parts, agent, task, missions)
         work.parts.events.emit("sub_mission_start", (work.mission.id,), agent=agent, task=task, calls=list(handed))
+        self._working.append(work)
         work.take(calls)
         try:
             await self._work(work, task)
         finally:
             work.close()
+            self._working.remove(work)  # not before: until then what it has not read counts as unrecorded
             work.parts.events.emit("sub_mission_end", (work.mission.id,), reason=work.mission.reason)
         return _answer(work, agent)
 
@@ -184,15 +186,14 @@ class Delegation:
                 work.loop.on_end(mission)
 
     async def _work(self, work: SubMission, task: str) -> None:
+        """Until it is over. Calls that run when the agent stops go on, as the agent's own do."""
         assert work.loop is not None
-        self._working.append(work)
         work.parts.queue.put_nowait(OperatorInput(task, (work.mission,), speaker="task"))
         loop = asyncio.get_running_loop().create_task(work.loop.run(), name=f"sub-mission {work.mission.id}")
         over = asyncio.ensure_future(work.over.wait())
         try:
             await asyncio.wait([loop, over], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._working.remove(work)
             over.cancel()
             loop.cancel()
             await asyncio.wait([loop])

@@ -10,6 +10,9 @@ import pytest
 
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.models.protocol import Finish, TextDelta, Usage
+from dimos_streams.agent.record.mission_record import MissionRecord
+from dimos_streams.agent.recovery_reader import read_resumption
+from dimos_streams.operator.messages import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import World
 from tests.helpers import run_virtual, until
@@ -112,6 +115,39 @@ def test_a_command_that_failed_has_failed_after_a_restart_too(
                 assert (mission.reason, mission.why) == ("call_failed", "fail: no: 7")
 
     run_virtual(main())
+
+
+@pytest.mark.feature("D4")
+@pytest.mark.parametrize(
+    ("outcome", "text", "failed_call"),
+    [
+        ("failed", "no: she is gone", "follow: no: she is gone"),
+        ("timed_out", "too long", "follow: too long"),
+        ("cancelled", "by the operator", ""),
+        ("completed", "she has left", ""),
+    ],
+)
+def test_an_update_that_tells_of_a_failure_is_known_after_a_restart(
+    outcome: str, text: str, failed_call: str, tmp_path: Path
+) -> None:
+    def update(number: int, type: str, **fields: Any) -> AgentEvent:
+        event = {"utime": number, "call_id": "c1", "seq": number, "type": type, "module": "skills", "skill": "follow"}
+        told = {**event, "caller": "agent", "text": "still there", "data": {}, **fields}
+        data = {"text": f"[follow] {told['text']}", "skill": "follow", "call_id": "c1", "event": told}
+        return AgentEvent(number=number, utime=number, agent="agent", kind="update", missions=("m1",), data=data)
+
+    record = MissionRecord(tmp_path, "agent")
+    record.open()
+    start = {"id": "m1", "text": "follow her"}
+    record.write(AgentEvent(number=1, utime=1, agent="agent", kind="mission_start", missions=("m1",), data=start))
+    record.write(update(2, "update"))
+    record.write(update(3, "close", text=text, data={"outcome": outcome, "result": None}))
+    record.close()
+    resumption = read_resumption(tmp_path, "agent")
+    assert resumption is not None
+    (mission,) = resumption.missions
+    assert (mission.failed_call, mission.in_turn) == (failed_call, True)
+    assert (resumption.calls, resumption.closed) == ([], ["c1"])
 
 
 @pytest.mark.feature("B8")

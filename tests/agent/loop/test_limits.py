@@ -13,6 +13,7 @@ from dimos_streams.agent.missions.stop_conditions import Progress, RobotState, b
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import ModelError, ModelRequest
 from dimos_streams.errors import UserError
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, says
 from tests.agent.loop.skills import World
 from tests.helpers import run_virtual
@@ -112,6 +113,28 @@ def test_a_skill_that_does_not_even_end_when_cancelled_is_given_up_at_its_bound(
             assert update["event"]["data"]["outcome"] == "timed_out"
             assert "may still run" in update["text"]
             assert mission.text == "it is lost"
+            world.released.set()
+
+    run_virtual(main())
+
+
+@pytest.mark.feature("D2")
+@pytest.mark.parametrize("fate", ["runs", "has closed", "is unknown"])
+def test_after_a_gap_a_call_that_was_given_up_counts_as_long_as_it_may_run(fate: str) -> None:
+    async def main() -> None:
+        world = World()
+        config = {"limits": {"call_timeout_s": 4}}
+        async with world.rig(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as rig:
+            await ended(rig)
+            (call,) = world.bridge.calls_.values()
+            assert [left.call_id for left in rig.core.calls.given_up] == [call.id]
+            if fate == "has closed":
+                call.outcome = Outcome.CANCELLED  # its close is what falls into the gap
+            elif fate == "is unknown":
+                del world.bridge.calls_[call.id]
+            gap = ToolEvent(utime=1, call_id="", seq=0, type="gap", module="", skill="", caller="agent", text="lost")
+            await rig.core.calls.observe(gap)
+            assert [left.call_id for left in rig.core.calls.given_up] == [call.id] * (fate == "runs")
             world.released.set()
 
     run_virtual(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,30 @@ def test_nothing_moves_for_words_that_were_cancelled_behind_a_pause(now: bool) -
             assert s.skills.moves == []
 
     run_virtual(main())
+
+
+@pytest.mark.feature("B9")
+def test_no_reply_tells_of_the_cancelling_of_others_words() -> None:
+    """Whatever the timing: a turn that several missions share goes on for those that are left."""
+
+    async def main(seed: int) -> None:
+        chance = random.Random(seed)
+
+        def answer(request: ModelRequest) -> Answer:
+            return says("fine") if chance.random() < 0.5 else asks((chance.choice(("follow", "look")), {}))
+
+        world = World()
+        world.released.set()
+        async with world.with_model(FunctionModel(answer, lambda: chance.choice((0.0, 0.05)))) as rig:
+            first = await rig.say("first")
+            for number in range(4):
+                await asyncio.sleep(chance.choice((0, 0.01, 0.05, 0.3)))
+                other = await told(rig, f"other {number}")
+                await asyncio.sleep(chance.choice((0, 0.01, 0.05, 0.3)))
+                other.end("cancelled")
+            await rig.over(first)
+            replies = [entry.text for entry in rig.core.conversation.entries if first.id in entry.missions]
+            assert (first.reason, "[cancelled" in str(replies)) == ("completed", False), seed
+
+    for seed in range(60):
+        run_virtual(main(seed))
