@@ -10,13 +10,14 @@ from collections import Counter
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolStreamEvent, ToolStreamRequest
 from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.testing import CrashablePart
+from dimos_streams.testing import CrashablePart, Faults
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, MAX_SEQ, REQUESTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.inflow import ALL_PENDING_BYTES, MAX_CLAIMED, MAX_CLOSED, MAX_OPEN
 from dimos_streams.tool_stream.receiving.receiver import NOTED_S, ToolStreamReceiver
@@ -104,6 +105,69 @@ def test_another_instances_heartbeats_lose_no_call() -> None:
         assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
         assert [each.type for each in await journal_of(broker, call_id)] == ["open", "update", "close"]
         assert broker.contradictions() == 1
+
+    with_two(scenario)
+
+
+async def flood(bus: Bus, seconds: float) -> None:
+    """Forge heartbeats in the name of the walker: many instances that come and go, and one that stays."""
+    for number in range(round(seconds / 0.05)):
+        for instance in (f"forged{number}", *("stays",) * 10, *(f"other{number}-{n}" for n in range(100))):
+            bus.publish(STATUS, encode(ModuleStatus(module="walker", instance=instance, skills_version="9")))
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.feature("F5")
+def test_forged_instances_lose_no_call_of_which_heartbeats_are_lost() -> None:
+    """Of the real ones one in 1.4 s comes through, and that beside a flood of others."""
+
+    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+        await asyncio.sleep(2.0)
+        call_id = await broker.call("walk", {"seconds": 8.0}, caller="test")
+        await broker.wait(call_id, "answer", 5.0)
+        forging = asyncio.create_task(flood(broker.bus, 9.0))
+        for _number in range(5):
+            walker.bus.faults = Faults(loss=1.0, affects=lambda channel: channel == STATUS)
+            await asyncio.sleep(1.1)
+            walker.bus.faults = Faults()
+            await asyncio.sleep(0.3)
+        view = await closed(broker, call_id)
+        assert (view.outcome, view.text) == (Outcome.COMPLETED, "there")
+        again = await closed(broker, await broker.call("walk", {"seconds": 0.1}, caller="test"))
+        assert again.outcome is Outcome.COMPLETED
+        forging.cancel()
+
+    with_two(scenario)
+
+
+@pytest.mark.feature("F5")
+def test_a_call_whose_events_come_lives_whoever_else_beats() -> None:
+    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+        call_id = await broker.call("march", {"steps": 10}, caller="test")
+        await broker.wait(call_id, "answer", 5.0)
+        walker.bus.faults = Faults(loss=1.0, affects=lambda channel: channel == STATUS)
+        forging = asyncio.create_task(flood(broker.bus, 7.0))
+        view = await closed(broker, call_id)
+        assert (view.outcome, view.text) == (Outcome.COMPLETED, "there")
+        forging.cancel()
+
+    with_two(scenario)
+
+
+@pytest.mark.feature("F5")
+def test_beside_forged_instances_a_real_restart_is_told_in_time() -> None:
+    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+        call_id = await broker.call("walk", {"seconds": 60.0}, caller="test")
+        await broker.wait(call_id, "answer", 5.0)
+        forging = asyncio.create_task(flood(broker.bus, 3.0))
+        await asyncio.sleep(0.7)
+        died = clock.monotonic()
+        walker.crash()
+        await walker.start()
+        view = await closed(broker, call_id)
+        assert clock.monotonic() - died <= 2.0
+        assert (view.outcome, view.text) == (Outcome.LOST, "module 'walker' was started again while the call ran")
+        forging.cancel()
 
     with_two(scenario)
 

@@ -184,6 +184,24 @@ def test_one_instance_speaks_until_it_falls_silent_and_another_is_heard() -> Non
     assert seen.contradicting(5.5) == [], "that was bound once"
 
 
+def test_a_settled_instance_that_is_heard_again_speaks_again() -> None:
+    seen = Instances()
+    for now in (0.0, 1.0, 2.0):
+        assert seen.heard(status("real"), now)
+    assert seen.heard(status("forged"), 2.8)
+    for number in range(20):
+        assert not seen.heard(status(f"forged{number}"), 2.9)
+    assert (seen.is_known("real"), seen.is_known("forged"), seen.is_known("forged19")) == (True, True, False)
+    assert seen.heard(status("real"), 3.0)
+    assert (seen.is_bound("real"), seen.is_known("forged"), seen.superseded("real", 3.1)) == (True, False, False)
+    for now in (4.0, 9.0, 12.9):
+        assert seen.heard(status("next"), now)
+    assert seen.is_known("real"), "silent for 9.9 s"
+    assert seen.heard(status("next"), 13.1)
+    assert not seen.is_known("real")
+    assert not seen.heard(status("real"), 13.2)
+
+
 def test_who_contradicts_is_told_once_and_not_for_a_heartbeat_that_was_overtaken() -> None:
     seen = Instances()
     seen.heard(status("a"), 0.0)

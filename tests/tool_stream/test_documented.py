@@ -38,6 +38,7 @@ def test_timers_and_bounds() -> None:
         "neighbours.LISTEN_S": f"{neighbours.LISTEN_S:g} s; {neighbours.LEAVES_WITHIN_S:g} s if",
         "instances.SIDE_BY_SIDE_S": f"{instances.SIDE_BY_SIDE_S:g} s",
         "instances.SUPERSEDED_S": f"{instances.SUPERSEDED_S:g} s",
+        "instances.SETTLED_S": f"{instances.SETTLED_S:g} s",
         "module.LOSS_BOUND_S": f"{module.LOSS_BOUND_S:g} s",
         "loss.ENDS_WITHIN_S": f"{loss.ENDS_WITHIN_S:g} s",
         "Timeouts.continue_s": f"{Timeouts().continue_s:g} s",

@@ -74,7 +74,7 @@ class Broker:
         self.receiver = ToolStreamReceiver(bus, self.ledger.take, resume=self.ledger.resume, name=name)
         self.directory = ModuleDirectory(bus)
         self.directory.listen(self._on_status)
-        self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver.finish, self.timeouts)
+        self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver, self.timeouts)
         self._authority = Authority(self.directory, self.ledger.calls)
         self._reviews = Reviews(self._authority, self.ledger, self._watchdog, self._new_id)
         self._requests = SkillRequests(

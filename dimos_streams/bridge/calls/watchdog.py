@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, EventType, Outcome, ToolEvent, json_text
 from dimos_streams.tool_stream.liveness.directory import ALIVE_S, ModuleDirectory
+from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire import pack_event
 
 _logger = logging.getLogger(__name__)
@@ -60,14 +60,14 @@ class Watchdog:
         bus: Bus,
         ledger: Ledger,
         directory: ModuleDirectory,
-        finish: Callable[[str], int],
+        receiver: ToolStreamReceiver,
         timeouts: Timeouts,
     ) -> None:
-        """``finish`` makes the receiver take nothing more of a call; it gives the last seq that it delivered."""
+        """``receiver`` takes the events of the calls; it takes nothing more of one that is lost."""
         self._bus = bus
         self._ledger = ledger
         self._directory = directory
-        self._finish = finish
+        self._receiver = receiver
         self._timeouts = timeouts
         self._lost: OrderedDict[str, CallState] = OrderedDict()
         """Calls that were closed as lost, while their modules are told so."""
@@ -202,16 +202,20 @@ class Watchdog:
             return f"module {call.module!r} did not begin the call within {self._timeouts.begin_s:g} s"
         if now < self._trust_from:
             return ""
-        module = self._directory.module(call.module)
-        heard = max(self._trust_from - self._timeouts.silence_s, call.listed)
-        silence_s = self._timeouts.continue_s if call.on_loss == "continue" else self._timeouts.silence_s
-        if module is None:
-            return f"module {call.module!r} is not known" if now - heard > silence_s else ""
-        if min(module.age_s, now - heard) > silence_s:
-            return f"module {call.module!r} is {module.health}"
+        # Whatever others say in its module's name, a call is lost only by the silence of the instance that runs it.
+        heard = max(self._trust_from - self._timeouts.silence_s, call.listed, self._receiver.heard(call.call_id))
+        silent = now - heard
+        if silent <= self._timeouts.silence_s:
+            return ""
         if call.instance and self._directory.superseded(call.module, call.instance):
             return f"module {call.module!r} was started again while the call ran"
-        if module.age_s <= self._timeouts.silence_s < now - heard:
+        module = self._directory.module(call.module)
+        silence_s = self._timeouts.continue_s if call.on_loss == "continue" else self._timeouts.silence_s
+        if module is None:
+            return f"module {call.module!r} is not known" if silent > silence_s else ""
+        if min(module.age_s, silent) > silence_s:
+            return f"module {call.module!r} is {module.health}"
+        if module.age_s <= self._timeouts.silence_s:
             return f"module {call.module!r} does not know the call any more"
         return ""
 
@@ -219,7 +223,7 @@ class Watchdog:
         """Close a call as lost, behind what its module has said of it."""
         if not call.closing:
             call.closing = True
-            self._finish(call.call_id)
+            self._receiver.finish(call.call_id)
             # What the receiver has in hand is entered before this, in the order in which it was scheduled.
             self._loop.call_soon(self._close_lost, call, why)
 

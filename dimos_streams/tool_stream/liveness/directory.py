@@ -225,7 +225,7 @@ class ModuleDirectory:
     def _may_take(self, head: Head) -> bool:
         """Whether there is room and time for a heartbeat: those of known modules come before all others."""
         entry = self._entries.get(head.module)
-        if entry is not None and (not head.instance or entry.instances.is_bound(head.instance)):
+        if entry is not None and (not head.instance or entry.instances.is_known(head.instance)):
             return True
         if entry is None and not head.instance:
             return False  # somebody's word about a module that nobody knows

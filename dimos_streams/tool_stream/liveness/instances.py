@@ -12,6 +12,10 @@ SIDE_BY_SIDE_S = 0.6
 """Instances that have both been heard for so long run beside each other; a straggler of a dead one has not."""
 SUPERSEDED_S = 0.75
 """An instance that is silent for so long while another one is heard has been followed by it."""
+SETTLED_S = 2.0
+"""An instance that has spoken for so long is settled: when it is heard again, it speaks again,"""
+UNSETTLED_S = 10.0
+"""unless it was silent for so long, and another one has settled."""
 _OVERTAKEN_S = 0.2
 """A heartbeat of a dead instance may come so much later than one of its successor."""
 _MAX_OTHERS = 7
@@ -51,11 +55,14 @@ class _Heard:
 
 class Instances:
     """The instances of one module, by heartbeat. One of them, the *bound* one, speaks for the module: the first that
-    was heard, until it falls silent and another one is heard. Of more than seven others the one silent for longest is
+    was heard, until it falls silent and another one is heard. As heartbeats may be lost among forged ones, a
+    *settled* one that is heard again speaks again. Of more than seven others the one silent for longest is
     forgotten."""
 
     def __init__(self) -> None:
         self._bound: _Heard | None = None
+        self._settled: _Heard | None = None
+        self._spoken_since = 0.0
         self._others: dict[str, _Heard] = {}
 
     def heard(self, status: ModuleStatus, now: float) -> bool:
@@ -63,18 +70,30 @@ class Instances:
         instance = Instance.of(status)
         if self._bound is not None and self._bound.instance.id == instance.id:
             self._bound.last = now
+            self._settle(self._bound, now)
             return True
         known = self._others.pop(instance.id, None) or _Heard(instance, now, now)
+        if self._settled is not None and self._settled.instance.id == instance.id:
+            known = self._settled
         known.last = now
-        if not self.alive(now):
+        if known is self._settled or not self.alive(now):
             if self._bound is not None:
-                self._others[self._bound.instance.id] = self._bound
-            self._bound, known.noted = known, True
+                self._keep(self._bound)
+            self._bound, known.noted, self._spoken_since = known, True, now
             return True
-        self._others[instance.id] = known  # behind the others
+        self._keep(known)
+        return False
+
+    def _settle(self, bound: _Heard, now: float) -> None:
+        settled = self._settled
+        if now - self._spoken_since >= SETTLED_S and (settled is None or now - settled.last > UNSETTLED_S):
+            self._settled = bound
+
+    def _keep(self, other: _Heard) -> None:
+        """Put one behind the others."""
+        self._others[other.instance.id] = other
         while len(self._others) > _MAX_OTHERS:
             del self._others[next(iter(self._others))]
-        return False
 
     @property
     def bound(self) -> Instance | None:
@@ -84,6 +103,10 @@ class Instances:
     def is_bound(self, id: str) -> bool:
         """Whether an instance is the one that speaks for the module."""
         return self._bound is not None and self._bound.instance.id == id[:_MAX_NAME]
+
+    def is_known(self, id: str) -> bool:
+        """Whether an instance speaks for the module, or is settled: it is heard whatever others send."""
+        return self.is_bound(id) or (self._settled is not None and self._settled.instance.id == id[:_MAX_NAME])
 
     def alive(self, now: float) -> bool:
         """Whether the bound instance has been heard lately: then no other one speaks for the module."""
@@ -115,7 +138,8 @@ class Instances:
         return newest > own.last and now - own.last > SUPERSEDED_S
 
     def _all(self) -> list[_Heard]:
-        return [*([] if self._bound is None else [self._bound]), *self._others.values()]
+        known = [self._bound, self._settled, *self._others.values()]
+        return list({each.instance.id: each for each in known if each is not None}.values())
 
 
 def _beside(one: _Heard, other: _Heard) -> bool:

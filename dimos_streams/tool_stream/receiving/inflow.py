@@ -50,6 +50,8 @@ class Inflow:
     pending: dict[int, tuple[ToolEvent, int]] = field(default_factory=dict)
     """Events by seq, with their sizes on the wire."""
     bytes: int = 0
+    heard_at: float = float("-inf")
+    """When an event of its instance came last, delivered or not."""
     acked: int = 0
     attempts: int = 0
     nack_at: float | None = None

@@ -162,6 +162,12 @@ class ToolStreamReceiver:
         stream.nack_at = None
         return stream.delivered
 
+    def heard(self, call_id: str) -> float:
+        """When an event of a call came last from the instance that runs it, whether or not it could be delivered; on
+        the loop's clock."""
+        stream = self._inflows.get(call_id)
+        return float("-inf") if stream is None else stream.heard_at
+
     def statistics(self) -> ReceiverStatistics:
         """What has come in."""
         return ReceiverStatistics(
@@ -197,6 +203,8 @@ class ToolStreamReceiver:
         if stream.instance not in ("", event.instance):
             self._refuse(stream, event)
             return
+        if stream.instance:
+            stream.heard_at = clock.monotonic()
         if stream.closed or event.seq <= stream.delivered or event.seq in stream.pending:
             self._duplicates += 1
             self._inflows.heard(event.call_id, stream)

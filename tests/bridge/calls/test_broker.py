@@ -165,7 +165,7 @@ def test_a_call_whose_module_starts_again_is_lost() -> None:
             await asyncio.sleep(0.5)
             world.processes[1].bus.partitioned = True
             await world.add(Worker(name="worker"))
-            view = await closed(broker, call_id, 1.0)
+            view = await closed(broker, call_id, 2.0)
             assert (view.outcome, view.text) == (
                 Outcome.LOST,
                 "module 'worker' was started again while the call ran",
