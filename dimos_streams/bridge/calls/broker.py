@@ -136,8 +136,13 @@ class Broker:
         idempotency_key: str | None = None,
         lease_wait_s: float = 0.0,
         on_loss: OnLoss | None = None,
+        journalled: bool = True,
     ) -> str:
-        """See ``SkillGateway``. A resource that is taken is waited for up to ``lease_wait_s``."""
+        """See ``SkillGateway``. A resource that is taken is waited for up to ``lease_wait_s``.
+
+        The events of a call that is not ``journalled`` go to the ledger's live reader and to nobody else: for calls
+        of the bridge itself, of whose events only the newest counts.
+        """
         new = CallState(
             call_id=self._new_id(),
             skill=skill,
@@ -145,6 +150,7 @@ class Broker:
             caller=caller,
             arguments=repaired(arguments),
             key=idempotency_key,
+            journalled=journalled,
             wish=on_loss,
         )
         if idempotency_key is None:

@@ -30,6 +30,7 @@ class CallRecord(BaseModel):
     cancel: str | None = None
     """The reason of a wish to end it."""
     by_agent: bool = False
+    journalled: bool = True
     on_loss: OnLoss | None = None
     """What its caller said of its loss."""
 
@@ -66,6 +67,8 @@ class CallState:
     """The idempotency key with which it was begun."""
     by_agent: bool = False
     """Whether ``caller``, who stands at the beginning of the chain, is an agent."""
+    journalled: bool = True
+    """Whether its events are kept and read by everybody; False for what only the bridge itself reads."""
     wish: OnLoss | None = None
     """What its caller said of its loss; it holds for the calls that it begins as well."""
     on_loss: OnLoss = "stop"
@@ -167,6 +170,7 @@ class CallState:
             instance=self.instance,
             cancel=cancel,
             by_agent=self.by_agent,
+            journalled=self.journalled,
             on_loss=self.wish,
         )
         return CallRow(self.call_id, self.last_seq, self.state == CLOSED, record.model_dump_json())
@@ -187,6 +191,7 @@ class CallState:
             requested_utime=view.requested_utime,
             key=record.key,
             by_agent=record.by_agent,
+            journalled=record.journalled,
             wish=record.on_loss,
             on_loss=view.on_loss,
             state=view.state,

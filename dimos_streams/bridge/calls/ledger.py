@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
@@ -27,15 +27,23 @@ _KEPT_CLOSED = 1000
 
 _log = LimitedLog(logging.getLogger(__name__))
 
+LiveReader = Callable[[int, ToolEvent], None]
+"""Gets an event that is not journalled, with the offset of the newest event that came before it."""
+
 
 class Ledger:
-    """Folds events into calls, keeps both in the journal, hands the events to the hub, and frees leases."""
+    """Folds events into calls, keeps both in the journal, hands the events to the hub, and frees leases.
+
+    Of a call that is not journalled only the state is kept, in one row. Its events go to ``live_reader`` at once; they
+    have no offset, and are gone if there is none.
+    """
 
     def __init__(self, journal: Journal, hub: Hub) -> None:
         self.journal = journal
         self.hub = hub
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()
+        self.live_reader: LiveReader | None = None
         self._foreign = 0
         self._new_foreign = Allowance(*_NEW_FOREIGN)
         self.ignored = 0
@@ -75,6 +83,7 @@ class Ledger:
     def take(self, events: Iterable[ToolEvent]) -> None:
         """Enter events, each call's in order. When this returns they are safe and on their way to the readers."""
         taken: list[ToolEvent] = []
+        live: list[tuple[int, ToolEvent]] = []
         touched: dict[str, CallState] = {}
         changed: dict[str, CallState] = {}
         for event in events:
@@ -82,18 +91,29 @@ class Ledger:
             if call is None or call.state == CLOSED:
                 self.ignored += 1
                 continue
-            taken.append(event)
+            if call.journalled:
+                taken.append(event)
+            else:
+                live.append((self.journal.last_offset + len(taken), event))
             touched[call.call_id] = call
-            if call.apply(event):
+            # How far a call has got is in the journal with its events, or nowhere but in its row.
+            if call.apply(event) or not call.journalled:
                 changed[call.call_id] = call
         self.hub.publish(self.journal.append(taken, [call.row() for call in changed.values()]))
+        for offset, event in live:
+            if self.live_reader is not None:
+                self.live_reader(offset, event)
         for call in touched.values():
-            if call.state == CLOSED:
-                self.closed[str(call.outcome)] += 1
-                self._foreign -= call.foreign
-                self.leases.release(call.call_id)
-                self.calls.close(call)
-            call.wake()
+            self._settle(call)
+
+    def _settle(self, call: CallState) -> None:
+        """Draw the consequences of a call's events, once they are safe."""
+        if call.state == CLOSED:
+            self.closed[str(call.outcome)] += 1
+            self._foreign -= call.foreign
+            self.leases.release(call.call_id)
+            self.calls.close(call)
+        call.wake()
 
     def recall(self, call_id: str) -> CallState | None:
         """A closed call that only the journal knows any more, None if that does not know it either."""

@@ -7,7 +7,7 @@ from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.monitor.reports import Reports
 from dimos_streams.bridge.monitor.robots import Robots
 from dimos_streams.operator.messages import CallLine, ModuleLine, MonitorSnapshot, SkillLine
-from dimos_streams.operator.reporting import MONITOR, shortened
+from dimos_streams.operator.reporting import shortened
 from dimos_streams.tool_stream.liveness.directory import ModuleView
 
 _MAX_CALLS = 200
@@ -33,7 +33,7 @@ class Collector:
         ledger = self._broker.ledger
         return MonitorSnapshot(
             agents=dict(self._reports.snapshots),
-            calls=tuple(_call_line(call) for call in ledger.calls.open[:_MAX_CALLS] if call.caller != MONITOR),
+            calls=tuple(_call_line(call) for call in ledger.calls.open[:_MAX_CALLS] if call.journalled),
             leases=ledger.leases.holders(),
             skills=self._skill_lines(modules),
             modules=tuple(_module_line(module) for module in modules),

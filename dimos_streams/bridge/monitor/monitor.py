@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,12 +18,14 @@ from dimos_streams.bridge.monitor.robots import Robots
 from dimos_streams.bridge.monitor.view import View, message, part_of
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.operator.agents import agents_among
-from dimos_streams.operator.reporting import MONITOR
+from dimos_streams.tool_stream.event import ToolEvent
 
 STATE_EVERY_S = 0.2
 LINGER_S = 2.0
-_TOLD = frozenset({"open", "update", "close"})
+_SHOWN = frozenset({"open", "update", "close"})
 """Progress is seen in the state; as events of their own it would be too many."""
+_MAX_REPORTED = 2048
+"""Events of reports that wait to be read; what is lost beyond is in the next snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Monitor:
         self._views: dict[str | None, View] = {}
         self._watched_at: dict[str, float] = {}
         """When somebody last watched an agent, by its name."""
+        self._reported: deque[tuple[int, ToolEvent]] = deque(maxlen=_MAX_REPORTED)
+        """Events of reports that have not been read, each with the offset behind which it came."""
         self._gaps = 0
         self._alone_since = 0.0
         self._due = False
@@ -68,7 +72,7 @@ class Monitor:
     def start(self) -> None:
         """Begin. Reports that an earlier life of the process has asked for end when nobody comes to watch."""
         self._alone_since = clock.monotonic()
-        if any(call.caller == MONITOR for call in self._broker.ledger.calls.open):
+        if any(not call.journalled for call in self._broker.ledger.calls.open):
             self._run()
 
     async def stop(self) -> None:
@@ -109,15 +113,21 @@ class Monitor:
     def _run(self) -> None:
         """Read events from now on, if that is not done already."""
         if self._pump is None or self._pump.done():
+            self._broker.ledger.live_reader = self._on_report
             self._pump = asyncio.get_running_loop().create_task(self._read(self._hub.reader()), name="monitor")
 
     async def _read(self, reader: Reader) -> None:
-        with contextlib.closing(reader):
+        try:
             while not (self._is_over() or reader.closed):
                 while reader.lag and not reader.closed:
                     self._take(await reader.page())
+                self._take_reports(reader.offset)
                 self._look()
                 await self._take_for_a_while(reader)
+        finally:
+            reader.close()
+            self._broker.ledger.live_reader = None
+            self._reported.clear()
         if self._is_over():
             self._reports.want(())
             self._reports.end_left()
@@ -130,6 +140,7 @@ class Monitor:
         try:
             while not (self._due or reader.closed):
                 self._take(await reader.page())
+                self._take_reports(reader.offset)
         finally:
             timer.cancel()
 
@@ -140,16 +151,23 @@ class Monitor:
     def _is_over(self) -> bool:
         return not self._watchers and clock.monotonic() - self._alone_since >= self._linger_s
 
+    def _on_report(self, offset: int, event: ToolEvent) -> None:
+        """Keep an event of a report for its turn among the other events, which come by another path."""
+        self._reported.append((offset, event))
+        self._nudge()
+
     def _take(self, entries: list[Entry]) -> None:
         for entry in entries:
-            if entry.type == "gap":
-                continue  # more than the ring holds came at once; what it led to is in the state
-            if entry.caller == MONITOR:
-                event = self._reports.take(entry.event)
-                if event is not None:
-                    self._offer(event.agent, message("event", event=event))
-            elif entry.type in _TOLD:
+            self._take_reports(entry.offset - 1)
+            if entry.type in _SHOWN:  # a gap's events led to what is in the state
                 self._offer(entry.caller, b'{"type":"call","event":%b}' % entry.body)
+
+    def _take_reports(self, upto: int) -> None:
+        """Take the events of reports that came before whatever is behind an offset."""
+        while self._reported and self._reported[0][0] <= upto:
+            event = self._reports.take(self._reported.popleft()[1])
+            if event is not None:
+                self._offer(event.agent, message("event", event=event))
 
     def _offer(self, agent: str, event: bytes) -> None:
         for watcher in self._watchers:

@@ -23,7 +23,10 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 
 class Reports:
-    """One ``report`` call for each agent that is watched. For an agent, an open one means that somebody watches."""
+    """One ``report`` call for each agent that is watched. For an agent, an open one means that somebody watches.
+
+    Their events are not journalled: a snapshot is of use to watchers only, and until the next one.
+    """
 
     def __init__(self, broker: Broker, on_first: Callable[[], None]) -> None:
         """``on_first`` is called at an agent's first snapshot."""
@@ -52,7 +55,7 @@ class Reports:
                 self._spawn(self._open(agent))
 
     def take(self, event: ToolEvent) -> AgentEvent | None:
-        """Take an event of any call; what happened in an agent, if it tells that."""
+        """Take an event of a report; what happened in an agent, if it reports that."""
         name = self._agents.get(event.call_id)
         if name is None:
             return None
@@ -77,7 +80,7 @@ class Reports:
     def end_left(self, agent: str | None = None) -> None:
         """End calls that are left of an earlier life of this process, of one agent or of all."""
         for call in self._broker.ledger.calls.open:
-            if call.caller == MONITOR and call.call_id not in self._agents and agent in (None, call.module):
+            if not call.journalled and call.call_id not in self._agents and agent in (None, call.module):
                 self._spawn(self._cancel(call.call_id))
 
     async def stop(self) -> None:
@@ -90,7 +93,7 @@ class Reports:
     async def _open(self, agent: AgentView) -> None:
         self._retry_at[agent.name] = clock.monotonic() + _RETRY_S
         try:
-            call_id = await self._broker.call(agent.skill(REPORT), {}, caller=MONITOR)
+            call_id = await self._broker.call(agent.skill(REPORT), {}, caller=MONITOR, journalled=False)
         except DimosStreamsError as error:
             _log.warning("agent %r does not report: %s", agent.name, error)
         else:

@@ -302,3 +302,55 @@ def test_queues_hold_what_they_say() -> None:
             assert await watcher.next() is None
 
     run_virtual(scenario())
+
+
+def test_what_agents_report_to_watchers_is_not_journalled() -> None:
+    async def scenario() -> None:
+        async with agents("agent") as (scene, made):
+            agent, journal = made["agent"], scene.bridge.journal
+            before = journal.last_offset
+            console = Console(scene.bridge.monitor.watch())
+            everybody = scene.broker.ledger.hub.reader(after=0)
+            await until(lambda: console.agent("agent"))
+            report = next(call for call in scene.broker.ledger.calls.open if call.skill == "report")
+            rows = len(journal.calls(1000))
+            for number in range(1, 101):
+                agent.emit("text", text=str(number))
+                agent.show()
+                await until(lambda: console.agent("agent")["number"] == agent.number)
+            assert len(console.of("event")) == agent.number == 100
+            assert report.last_seq > 200, "they came in"
+            assert journal.last_offset == before, "no row and no offset, so no hole either"
+            assert len(journal.calls(1000)) == rows
+            call_id = await scene.broker.call("count", {"label": "x", "to": 2}, caller="agent")
+            await closed(scene.broker, call_id)
+            await console.close()
+            await closed(scene.broker, report.call_id)
+            page = await everybody.page()
+            assert [entry.offset for entry in page] == list(range(1, journal.last_offset + 1))
+            assert {entry.call_id for entry in page} == {call_id}
+            everybody.close()
+
+    run_virtual(scenario())
+
+
+def test_a_bridge_that_was_killed_knows_how_far_a_report_had_come() -> None:
+    async def scenario(path: Path) -> None:
+        async with agents("agent", journal=path) as (scene, made):
+            agent = made["agent"]
+            console = Console(scene.bridge.monitor.watch())
+            for number in range(1, 51):
+                agent.emit("text", text=str(number))
+                agent.show()
+            await until(lambda: console.agent("agent").get("number") == 50)
+            await scene.kill_bridge()
+            await console.close()
+            agent.emit("text", text="while it is away")
+            await scene.start_bridge()
+            again = Console(scene.bridge.monitor.watch())
+            await until(lambda: again.agent("agent") and len(agent.reports) == 1, 30)
+            assert scene.broker.receiver.statistics().gaps == 0
+            await again.close()
+
+    with tempfile.TemporaryDirectory() as directory:
+        run_virtual(scenario(Path(directory) / "journal.sqlite"))
