@@ -1,11 +1,11 @@
-"""What the agent's loop costs by itself, and whether it stays small.
+"""The cost of the agent's loop by itself, and whether it stays small.
 
     python -m benchmarks.agent_loop [--json] [--iterations N] [--turns N]
 
 An iteration is one answer of the model with one call, offered 50 skills and shown 200 messages. The model answers at
 once, the bridge is in memory and ends each call at once; what is left is the loop's: events, record, gates,
 conversation, tools. The target is 1 ms of processor time. With ``--turns`` a mission of so many turns follows, with
-the process's memory on its way.
+the process's memory meanwhile.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class BusyModel:
 
 
 class WatchfulModel(BusyModel):
-    """Begins ``watch``, and asks for one call at each of its news."""
+    """Begins ``watch``, and asks for one call at each of its updates."""
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
         if request.messages[-1].text == "watch":
@@ -91,8 +91,8 @@ class ForgetfulBridge(FakeBridge):
 
     def forget(self) -> None:
         """Let go of calls that have ended, and of events that were read."""
-        for offset in range(self.forgotten, len(self.journal) - 1):
-            self.journal[offset] = self.journal[0]
+        for position in range(self.forgotten, len(self.journal) - 1):
+            self.journal[position] = self.journal[0]
         self.forgotten = len(self.journal) - 1
         for call in tuple(self.calls_.values()):
             if call.outcome is not None:
@@ -149,7 +149,7 @@ async def endurance(count: int, folder: Path) -> dict[int, float]:
 
     async def watch(call: FakeCall) -> str:
         for turn in range(1, count + 1):
-            call.tell("update", f"news {turn}")
+            call.tell("update", f"update {turn}")
             await asyncio.sleep(1)
             rig.bridge.forget()  # type: ignore[attr-defined]
             if turn in MARKS or turn == count:

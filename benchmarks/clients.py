@@ -44,7 +44,7 @@ async def measure_clients(
 
 
 async def _cut(system: System, expected: int) -> int:
-    """How many clients the bridge has cut off, once it had the time."""
+    """The number of clients that the bridge has cut off, once it had the time."""
     cut = 0
     for _ in range(20):
         cut = await asyncio.to_thread(_cut_now, system.gateway.url)

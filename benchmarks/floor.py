@@ -1,6 +1,6 @@
-"""What the parts that can't be done without cost by themselves: a datagram, and an event on a loopback stream.
+"""The cost of the parts that can't be done without, by themselves: a datagram, and an event on a loopback stream.
 
-Nothing is encoded, checked, stored or ordered here. The sum of both is the floor under the whole way.
+Nothing is encoded, checked, stored or ordered here. The sum of both is the floor under the whole path.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What greedy HTTP clients cost everybody else.
+"""The cost of greedy HTTP clients to everybody else.
 
     python -m benchmarks.greedy [--json] [--only NAME]
 
@@ -36,7 +36,7 @@ _RATE_HZ = 100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one scenario cost. Latencies in milliseconds, memory in MB."""
+    """The cost of one scenario. Latencies in milliseconds, memory in MB."""
 
     name: str
     seconds: float
@@ -258,7 +258,7 @@ def _p50(arrivals: Arrivals) -> float:
 
 
 async def _follow(system: System, until: asyncio.Task[None]) -> Arrivals:
-    """What an honest reader gets while something goes on."""
+    """The events that an honest reader gets while something goes on."""
     listening = asyncio.create_task(system.listen(await system.gateway.offset(), 1))
     call_id = await system.gateway.call(
         "stream", {"count": 1_000_000, "rate_hz": _RATE_HZ, "size": 0}, caller="benchmark"

@@ -34,7 +34,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A ``dimos`` installation, told by its interpreter."""
+    """A ``dimos`` installation, given by its interpreter."""
 
     python: Path
     version: str
@@ -111,7 +111,7 @@ def _result(fields: dict[str, Any], suffix: str) -> Result:
         first_us=fields["first_us"],
         last_us=fields["last_us"],
     )
-    name = f"dimos {fields['way']}: {fields['name']}{suffix}"
+    name = f"dimos {fields['path']}: {fields['name']}{suffix}"
     return Result.of(name, fields["sent"], arrivals, peer_of=fields["name"])
 
 

@@ -2,9 +2,9 @@
 
     python peer_dimos.py '{"port": 9990, "workloads": [{"name": "200 Hz", "count": 1000, "rate_hz": 200}]}'
 
-A module streams through ``start_tool`` and ``tool_update``; dimos' server hands the updates out. They are read in
-both ways that dimos has: from the server's event stream, as any client does, and from the bus, as its own agent does.
-Either way they end in a queue, which another thread empties. Prints the arrivals as JSON.
+A module streams through ``start_tool`` and ``tool_update``; dimos' server hands the updates out. They are read on
+both paths that dimos has: from the server's event stream, as any client does, and from the bus, as its agent does.
+On either path they end in a queue, which another thread empties. Prints the arrivals as JSON.
 """
 
 import contextlib
@@ -125,11 +125,11 @@ def _run(port: int, workloads: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not adapter.wait_for_ready(timeout=30, interval=0.1):
             raise SystemExit("the MCP server did not get ready within 30 s")
         found = []
-        for way, reading in (("SSE", _event_stream), ("bus", _bus)):
+        for path, reading in (("SSE", _event_stream), ("bus", _bus)):
             messages: queue.Queue[Message] = queue.Queue()
             with reading(port, messages.put):
                 _measure(adapter, messages, _WARM_UP)
-                found += [_measure(adapter, messages, workload) | {"way": way} for workload in workloads]
+                found += [_measure(adapter, messages, workload) | {"path": path} for workload in workloads]
         return found
     finally:
         coordinator.stop()

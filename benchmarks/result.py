@@ -1,4 +1,4 @@
-"""What one measurement found."""
+"""The result of one measurement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrivals:
-    """What readers got: of each event the place in its call, when it was sent, and when it came, in µs."""
+    """The events that readers got: of each the position in its call, when it was sent, and when it came, in µs."""
 
     numbers: Sequence[Sequence[int]]
     """Per reader and call, in the order in which they came."""
@@ -55,7 +55,7 @@ class Result:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The fields for JSON."""
         return asdict(self)
 
 

@@ -42,17 +42,17 @@ class System:
     async def call(self, *, count: int, rate_hz: float, calls: int = 1, size: int = 0) -> None:
         """Begin calls; returns when they were taken."""
         arguments = {"count": count, "rate_hz": rate_hz, "size": size}
-        # The default executor's threads bound how many requests are under way.
+        # The default executor's threads bound how many requests are in flight.
         await asyncio.gather(*(self.gateway.call("stream", arguments, caller=_CALLER) for _ in range(calls)))
 
     def bridge_memory_mb(self) -> float:
-        """What the bridge's process has in memory."""
+        """The resident memory of the bridge's process in MB."""
         pid = next(view.pid for view in self.supervisor.processes() if view.label == "bridge")
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         return pages * 4096 / 1e6
 
     async def listen(self, offset: int, calls: int) -> Arrivals:
-        """What comes behind a place until so many calls are closed."""
+        """The events behind an offset until so many calls are closed."""
         latencies: list[int] = []
         numbers: dict[str, list[int]] = defaultdict(list)
         first = last = 0

@@ -27,7 +27,7 @@ def print_table(results: Sequence[Result]) -> None:
 
 
 def _ratio(ours: Result, theirs: Result) -> str:
-    """What divides us from a peer: below 1 our latency is the lower, above 1 our rate is the higher."""
+    """The ratios of our figures to a peer's: below 1 our latency is the lower, above 1 our rate is the higher."""
     p50, p99 = ours.p50_ms / theirs.p50_ms, ours.p99_ms / theirs.p99_ms
     rate = ours.events_per_s / theirs.events_per_s
     return f"ours / theirs: p50 {p50:.2f}, p99 {p99:.2f}, events/s {rate:.2f}"

@@ -1,4 +1,4 @@
-"""How long an update takes from a skill to an agent's queue, and how many go through in a burst.
+"""The time that an update takes from a skill to an agent's queue, and the rate of a burst.
 
     python -m benchmarks.tool_stream [--json] [--quick] [--rounds 3] [--peer VENV/bin/python]
 

@@ -1,4 +1,4 @@
-"""How much of something may happen in a while: what comes from outside must not cost more than that."""
+"""A limit on how much of something may happen in a while: what comes from outside must not cost more than that."""
 
 from __future__ import annotations
 

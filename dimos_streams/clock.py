@@ -24,7 +24,7 @@ from dimos_streams.waiting import who_waits
 T = TypeVar("T")
 
 VIRTUAL_EPOCH_US = 1_600_000_000_000_000
-"""Where virtual time begins, in µs since the Unix epoch (2020-09-13 12:26:40 UTC)."""
+"""The beginning of virtual time, in µs since the Unix epoch (2020-09-13 12:26:40 UTC)."""
 _FILES_OF_A_LOOP = 1
 """The pipe by which other threads wake it."""
 

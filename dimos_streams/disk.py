@@ -1,4 +1,4 @@
-"""Whether there is room on the disk."""
+"""Room on the disk: whether something can be written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BLOCK = bytes(4096)
 
 
 def trouble_with(directory: Path) -> str:
-    """Why nothing can be written in a directory, empty if something can. Waits for the disk; never raises.
+    """The reason why nothing can be written in a directory, empty if something can. Waits for the disk; never raises.
 
     It tries: free blocks say nothing of quotas, or of a disk that has become read-only.
     """

@@ -25,13 +25,13 @@ from dimos_streams.tool_stream.event import MAX_NAME, is_name
 HOLD_PERIOD_S: Final = 0.2
 """Whoever holds says so again at least so often."""
 LISTEN_S: Final = 2.5 * HOLD_PERIOD_S
-"""Who has listened for so long knows who holds, even if one message got lost."""
+"""After listening for so long a reader knows who holds, even if one message got lost."""
 MAX_VALID_S: Final = 60.0
 """No hold counts for longer without being repeated: nobody could let go of it after a crash."""
 MAX_SOURCES: Final = 8
 """Sources that are known at a time: with all their names, what a gate says of itself is still small."""
 REMEMBERED_S: Final = 10.0
-"""For so long after its newest message a source's order is known; older messages of it that come late are skipped."""
+"""A source's order is known for so long after its newest message; older messages of it that come late are skipped."""
 GATE: Final = "velocity_gate"
 """The key of a velocity gate's state in its module's heartbeats."""
 
@@ -55,12 +55,12 @@ class _Newest:
 
 
 class HoldTable:
-    """Who holds the robot still. Time is handed in, in seconds of any clock that does not go back; it is the reader's
-    own, so no clock of another machine matters.
+    """The sources that hold the robot still. Time is handed in, in seconds of any clock that does not go back; it is
+    the reader's own, so no clock of another machine matters.
 
     A hold that wants to count for longer than ``MAX_VALID_S`` counts for so long. One that is damaged is skipped: its
     source is no name, or ``valid_s`` is not finite, or not more than 0; a release may say 0. Both show in a limited
-    line in the log and in ``note``. A message is skipped without a word if a newer one of its source came before.
+    line in the log and in ``note``. A message is skipped silently if a newer one of its source came before.
     """
 
     def __init__(self, reader: str = "") -> None:
@@ -86,7 +86,7 @@ class HoldTable:
             self._newest[message.source] = _Newest(message, now)
 
     def sources(self, now: float) -> tuple[str, ...]:
-        """Who holds, in alphabetical order."""
+        """The sources that hold, in alphabetical order."""
         return tuple(sorted(source for source, newest in self._newest.items() if newest.holds(now)))
 
     def held(self, now: float) -> bool:
@@ -94,7 +94,7 @@ class HoldTable:
         return any(newest.holds(now) for newest in self._newest.values())
 
     def note(self, now: float) -> str:
-        """For operators: what was odd in the newest odd message of the last ``MAX_VALID_S``, empty for nothing."""
+        """A note for operators about the newest odd message of the last ``MAX_VALID_S``, empty if there is none."""
         return self._odd if now < self._odd_until else ""
 
     def _say(self, odd: str, now: float) -> None:
@@ -102,7 +102,7 @@ class HoldTable:
         _log.warning("%s: %s", self._reader, odd)
 
     def _no_room(self, source: str, now: float) -> str:
-        """Why a new source can't be taken; forgets one that does not hold, if need be and possible."""
+        """The reason for which a new source can't be taken; forgets one that does not hold if that makes room."""
         if source in self._newest or len(self._newest) < MAX_SOURCES:
             return ""
         idle = next((name for name, newest in self._newest.items() if not newest.holds(now)), None)
@@ -113,7 +113,7 @@ class HoldTable:
 
 
 class HoldInput:
-    """What an input of ``Hold`` messages says now, by the clock of the running loop."""
+    """The state that an input of ``Hold`` messages is in now, by the clock of the running loop."""
 
     def __init__(self, stream: In[Hold], reader: str) -> None:
         """Listens from now on. ``reader`` is named in the log."""
@@ -127,14 +127,14 @@ class HoldInput:
 
 
 class GateState(BaseModel):
-    """What a velocity gate says of itself."""
+    """The state that a velocity gate reports of itself."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
     listens: bool
     """Whether its ``hold`` input is wired."""
     holds: tuple[str, ...] = Field(default=(), max_length=MAX_SOURCES, strict=False)
-    """For whom it holds the robot still: no skill can move the base."""
+    """The sources for which it holds the robot still: no skill can move the base."""
     still: bool
     """Whether it lets nothing move the base now: its newest command is to stand, or nobody commands."""
 
@@ -161,7 +161,7 @@ def gate_state(state: Mapping[str, Any]) -> GateState | None:
 
 
 def _problem_of(message: Hold) -> str:
-    """What is wrong with a message, empty for nothing."""
+    """The fault of a message, empty if there is none."""
     if not (message.source and is_name(message.source) and len(message.source.encode()) <= MAX_NAME):
         return f"its source is empty, has more than {MAX_NAME} bytes or is not printable"
     valid_s = message.valid_s

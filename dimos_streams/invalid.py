@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with what came from outside, in words for people."""
+"""Faults that pydantic finds in what came from outside, in texts for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def what_is_wrong(detail: Mapping[str, Any]) -> str:
-    """The text of one of pydantic's errors: where a check of ours has refused a value, the words of that alone."""
+    """The text of one of pydantic's errors: where a check of ours has refused a value, that text alone."""
     text = str(detail["msg"])
     if detail["type"] in ("value_error", "assertion_error"):
         return text.partition(", ")[2]
@@ -23,7 +23,7 @@ def where_it_is(detail: Mapping[str, Any], whole: str) -> str:
 
 
 def all_problems(error: ValidationError, whole: str) -> dict[str, str]:
-    """What is wrong with each path; ``whole`` stands for everything."""
+    """The fault at each path; ``whole`` stands for everything."""
     return {where_it_is(detail, whole): what_is_wrong(detail) for detail in error.errors(include_url=False)}
 
 

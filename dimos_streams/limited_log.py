@@ -65,6 +65,6 @@ class LimitedRecords(logging.Filter):
 
 
 def _one_line(text: str) -> str:
-    """What came from outside can neither fill the log nor forge lines in it."""
+    """A text from outside for the log: it can neither fill the log nor forge lines in it."""
     text = redacted(text)  # before it is cut: a part of a secret is not recognised
     return printable(text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]}… ({len(text)} characters)")

@@ -59,20 +59,20 @@ class Services:
         self._offered.pop(kind, None)
 
     def get(self, kind: type[S]) -> S | None:
-        """What is offered under ``kind`` in this process, or None."""
+        """The service that is offered under ``kind`` in this process, or None."""
         return typing.cast("S | None", self._offered.get(kind))
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """What a module may know of the run it is part of."""
+    """The facts that a module may know of the run it is part of."""
 
     seed: int = 0
     namespace: str = ""
     """Prefix of the module's topics and resources, ``"robot1/"`` or empty."""
     bridge_url: str = "http://127.0.0.1:7780"
     token: str | None = None
-    """What the bridge asks of every request, None if it asks nothing."""
+    """The token that the bridge asks of every request, None if it asks for none."""
     run_dir: Path | None = None
     """A directory for the run's files (logs, pictures, journal), None where nothing may be written."""
     loss_bound_s: float = LOSS_BOUND_S
@@ -114,9 +114,9 @@ class Module:
         self.log = logging.getLogger(f"dimos_streams.module.{self.name.replace('/', '.')}")
         self.random = random.Random(_seed_for(self.context.seed, self.name))
         self.health = "ok"
-        """A word for operators; anything but ``"ok"`` says what is wrong. Sent with each heartbeat."""
+        """A text for operators; anything but ``"ok"`` says what is wrong. Sent with each heartbeat."""
         self.state_json = ""
-        """What the module says of its own state, see ``report_state``."""
+        """The state that the module reports of itself, see ``report_state``."""
         self.on_state: Callable[[], None] = lambda: None
         """Called when that has changed; for hosts."""
         self._tasks: dict[asyncio.Task[Any], None] = {}
@@ -136,7 +136,7 @@ class Module:
 
     @classmethod
     def problems(cls, config: Any) -> Iterable[str]:
-        """What is wrong with a config although each setting by itself is valid, such as a name of something that is
+        """The faults of a config whose settings are valid each by itself, such as a name of something that is
         not there: for ``check``, and before a run starts anything. ``config`` is of the class's config type."""
         return ()
 

@@ -83,7 +83,7 @@ _NEGATIONS = _set("not no without never neither nor except but isn't aren't does
 
 @dataclass(frozen=True, slots=True)
 class Garment:
-    """Something worn: a name of the garments' table, "" when only colours are told ("in red")."""
+    """Something worn: a name of the garments' table, "" when only colours are given ("in red")."""
 
     name: str
     colours: frozenset[str]
@@ -96,7 +96,7 @@ class Garment:
 
 @dataclass(frozen=True, slots=True)
 class Appearance:
-    """What a description or a label says: the head noun ("person", "dog"), gender, garments, other words."""
+    """The content of a description or a label: the head noun ("person", "dog"), gender, garments, other words."""
 
     head: str
     gender: str = ""
@@ -134,7 +134,7 @@ def parse(text: str) -> Appearance:
 
 @lru_cache(maxsize=4096)
 def match_score(description: str, label: str) -> float:
-    """How well a label fits a description, 0..1; from `MATCH_THRESHOLD` on it is a match.
+    """The degree to which a label fits a description, 0..1; from `MATCH_THRESHOLD` on it is a match.
 
     Everything that the description demands must hold for the label; what the label tells beyond it does not
     matter. A bare colour ("in red") means the upper body. Words outside the grammar lower the score, and an
@@ -158,7 +158,7 @@ def _appearance_score(wanted: Appearance, seen: Appearance) -> float:
 
 
 def _garment_score(wanted: Garment, worn: tuple[Garment, ...]) -> float:
-    """1 if it is worn, 0 if something that contradicts it is, in between if that isn't told."""
+    """1 if it is worn, 0 if something that contradicts it is, in between if that isn't known."""
     region = wanted.region or "upper"
     rivals = [garment for garment in worn if garment.region == region]
     vague = [garment for garment in worn if not garment.name]

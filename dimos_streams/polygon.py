@@ -1,4 +1,4 @@
-"""Polygons of the floor, in metres: whether a point lies in one, and whether a straight way touches it."""
+"""Polygons of the floor, in metres: whether a point lies in one, and whether a straight path touches it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def inside(polygon: Sequence[Point], point: Point) -> bool:
 
 
 def crosses(polygon: Sequence[Point], start: Point, end: Point) -> bool:
-    """Whether a straight way that begins outside a polygon touches it."""
+    """Whether a straight path that begins outside a polygon touches it."""
     if inside(polygon, start):
         return False
     return any(_meet(start, end, a, b) for a, b in _edges(polygon))

@@ -37,7 +37,7 @@ class _Recorded:
 
     run: MissionRun
     target: Path | None
-    """Where ``--update-recordings`` puts its recording."""
+    """The path to which ``--update-recordings`` copies its recording."""
 
 
 @dataclass

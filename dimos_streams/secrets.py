@@ -21,7 +21,7 @@ REDACTED = "[redacted]"
 SHORTEST = 6
 """Characters. A shorter secret is in too many harmless words to be looked for in texts."""
 VARIABLES = ("OPENAI_API_KEY", "DIMOS_STREAMS_TOKEN")
-"""Of the environment, besides URLs with a password."""
+"""The names of environment variables that are secrets, besides URLs with a password."""
 
 _SECRET_NAME = re.compile(r"(token|password|passwd|passphrase|secret|api_?key|credentials?|authorization)$", re.I)
 _USER_OF_URL = re.compile(r"(?<=://)[^\s/?#\"'<>]+@")
@@ -59,7 +59,7 @@ class Redaction:
         return True
 
     def spans(self, text: str, also: Iterable[_Span] = ()) -> list[_Span]:
-        """Where secrets are in a text, in order; those that overlap are one. ``also`` are further such places."""
+        """The spans of secrets in a text, in order; those that overlap are one. ``also`` are further such spans."""
         found = sorted([*also, *(span for form in self._forms for span in _places(form, text))])
         merged: list[_Span] = []
         for begin, end in found:
@@ -81,7 +81,7 @@ class Redaction:
         return "".join([*kept, text[at:]])
 
     def begun(self, text: str) -> int:
-        """How many characters at the end of a text may be the beginning of a secret."""
+        """The number of characters at the end of a text that may be the beginning of a secret."""
         for length in range(min(len(text), self._longest - 1), 0, -1):
             if text[-length:] in self._beginnings:
                 return length
@@ -102,7 +102,7 @@ class RedactedPieces:
         return self._until(text, len(text) - _process.begun(text))
 
     def rest(self) -> str:
-        """What still waited at the end."""
+        """The text that still waited at the end."""
         return self._until(self._waiting, len(self._waiting))
 
     def _until(self, text: str, cut: int) -> str:
@@ -122,7 +122,7 @@ _process = Redaction()
 
 
 def know(secret: str | None, where: str = "") -> None:
-    """Redact a secret from now on. ``where`` it is from is told if it is too short for that."""
+    """Redact a secret from now on. A secret that is too short for that is logged with ``where`` it is from."""
     if secret and not _process.add(secret) and where:
         _logger.warning("%s has fewer than %d characters: texts that contain it are not redacted", where, SHORTEST)
 
@@ -240,7 +240,7 @@ def _forms(secret: str) -> set[str]:
 
 
 def _in_base64(secret: bytes) -> Iterator[str]:
-    """What any base64 text has in it that stands for something with the secret in its middle."""
+    """The part that every base64 text contains that stands for something with the secret in its middle."""
     for before in range(3):
         first, last = -(-8 * before // 6), 8 * (before + len(secret)) // 6
         core = base64.b64encode(bytes(before) + secret).decode()[first:last]

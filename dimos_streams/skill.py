@@ -26,20 +26,20 @@ Approval = Literal["never", "ask"]
 OnLoss = Literal["stop", "continue"]
 
 BASE = "base"
-"""The resource of what moves the robot from place to place."""
+"""The resource that everything holds which moves the robot's base."""
 _ATTRIBUTE = "__dimos_streams_skill__"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillPolicy:
-    """What ``@skill(…)`` states about a skill besides its signature."""
+    """The policy of a skill: what ``@skill(…)`` states about it besides its signature."""
 
     resources: frozenset[str] = frozenset()
     """Resources that a call holds, exclusively, from its beginning to its close."""
     on_duplicate: OnDuplicate = "allow"
-    """What becomes of a second call while one runs: both run, it is refused, it takes over, the caller chooses."""
+    """The fate of a second call while one runs: both run, it is refused, it takes over, the caller chooses."""
     duplicate_scope: DuplicateScope = "name"
-    """What counts as a second call: any of the same skill, or only one with equal arguments."""
+    """The calls that count as a second one: any of the same skill, or only one with equal arguments."""
     audience: Audience = "everyone"
     """Skills for operators are neither offered to models nor begun by skills or agents; other callers may call them.
     One for the bridge makes its module an agent, see ``tool_stream/review.py``."""
@@ -51,7 +51,7 @@ class SkillPolicy:
     """Its author vouches that a call changes nothing, in the robot or elsewhere, and begins or ends no other call.
     Some clients run such skills without asking anybody."""
     reversible: bool = True
-    """What it does can be taken back, by ``undo`` or by other calls; False for what can't, a dropped parcel."""
+    """Its effect can be taken back, by ``undo`` or by other calls; False for what can't, a dropped parcel."""
     undo: str = ""
     """A skill of the same module that takes a call back; it takes that call's ``arguments`` and ``result``."""
     approval: Approval = "never"
@@ -61,12 +61,12 @@ class SkillPolicy:
     protected: bool = False
     """No duplicate replaces a call of it that runs."""
     on_loss: OnLoss = "stop"
-    """What becomes of a moving call that nobody acknowledges any more, because a link is cut; its caller may say
+    """The fate of a moving call that nobody acknowledges any more, because a link is cut; its caller may say
     otherwise."""
     time_limit_s: float | None = None
     """A call that runs longer is ended with outcome ``timed_out``."""
     name: str = ""
-    """What callers call it, where that can't be the method's name; empty for the method's name."""
+    """Its public name where that can't be the method's; empty for the method's name."""
 
     def __post_init__(self) -> None:
         """Raises ``TypeError`` for what contradicts itself."""
@@ -118,7 +118,7 @@ def skill(function: F | None = None, *, resources: Iterable[str] = (), **policy:
 
 
 class SkillClient(Protocol):
-    """What a running skill may do with other skills."""
+    """The other skills as a running skill may use them: check, start, cancel."""
 
     async def check(self, skill: str, arguments: Mapping[str, Any]) -> None:
         """Raises ``UnknownSkillError``, ``SkillArgumentError`` or ``CallRejectedError`` if such a call would be
@@ -156,20 +156,20 @@ class Call(abc.ABC):
     loop: asyncio.AbstractEventLoop
     """The loop on which the call's methods may be used; other threads use ``ToolStream``."""
     cancel_reason: str | None
-    """Why it was asked to end, None as long as nobody has."""
+    """The reason for which it was asked to end, None as long as nobody has asked."""
     unsent: dict[asyncio.Task[None], None]
     """Updates that nobody waits for; the call closes after them."""
 
     @abc.abstractmethod
     async def update(self, text: str, **data: Any) -> None:
-        """Tell the caller something that must arrive. The first update answers the call; the skill goes on.
+        """Send the caller a text that must arrive. The first update answers the call; the skill goes on.
 
         Waits while the reader is too far behind. Raises ``StreamClosedError`` after the call's close.
         """
 
     @abc.abstractmethod
     def progress(self, text: str, **data: Any) -> None:
-        """Tell the caller something that the next progress makes obsolete. As often as you like; never waits.
+        """Send the caller a text that the next progress makes obsolete. As often as you like; never waits.
 
         Raises ``StreamClosedError`` after the call's close.
         """
@@ -211,7 +211,7 @@ class SkillSpec:
     call_parameter: str | None
 
     def info(self, prefix: str = "") -> SkillInfo:
-        """What callers see; ``prefix`` comes before the name and the resources, for namespaced modules."""
+        """The description that callers see; a namespaced module's ``prefix`` comes before name and resources."""
         policy, public = self.policy, prefix.replace("/", "_")
         return SkillInfo(
             name=f"{public}{self.name}",

@@ -187,7 +187,7 @@ class In(Generic[T]):
         self._callbacks.append(callback)
 
     def statistics(self) -> InStatistics:
-        """What has come in."""
+        """Counts of what has come in."""
         dropped = self._dropped + sum(reader.dropped for reader in self._readers)
         return InStatistics(self._received, self._malformed, dropped)
 

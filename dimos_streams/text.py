@@ -68,7 +68,7 @@ def parse_json(data: str | bytes) -> Any:
 
 
 def plain(text: str) -> str:
-    """What a text looks like, for comparing: accents in one form (NFC), no characters that nobody sees (soft hyphens,
+    """The form of a text for comparing: accents in one form (NFC), no characters that nobody sees (soft hyphens,
     zero-width spaces, control characters), and single blanks between words only."""
     seen = (character for character in text if character.isspace() or unicodedata.category(character) not in _UNSEEN)
     return " ".join(unicodedata.normalize("NFC", "".join(seen)).split())
@@ -110,7 +110,7 @@ class TextJoiner:
         return well_formed(piece)
 
     def rest(self) -> str:
-        """What still waited at the end."""
+        """The text that still waited at the end."""
         rest, self._half = self._half, ""
         return well_formed(rest)
 

@@ -1,4 +1,4 @@
-"""Who waits for what: the tasks of a loop, each with the place at which it stands."""
+"""The tasks of a loop that wait, each with the line of code at which it stands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _whereabouts(task: asyncio.Task[Any]) -> str:
 
 
 def _places(awaited: Any) -> Iterator[Place]:
-    """Where each of the nested coroutines stands, the outermost first."""
+    """The lines at which the nested coroutines stand, the outermost first."""
     while awaited is not None:
         frame, inner = _look_into(awaited)
         if frame is not None:

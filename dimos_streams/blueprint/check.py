@@ -1,4 +1,4 @@
-"""What can be known to be wrong with a blueprint before anything starts."""
+"""The check of a blueprint: all that can be known to be wrong with it before anything starts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check(blueprint: Blueprint) -> list[Problem]:
 
 
 def check_reference(reference: str) -> tuple[Blueprint | None, list[Problem]]:
-    """What ``resolve`` finds, and what is wrong with it; None if its very form is wrong.
+    """The result of ``resolve`` and the problems of the blueprint; None in its place if its very form is wrong.
 
     Raises ``UserError`` if there is no blueprint to look at.
     """

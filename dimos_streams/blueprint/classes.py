@@ -21,7 +21,7 @@ from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.secrets import know_settings
 
 EXTRAS = {"mujoco": "sim", "simplejpeg": "sim", "cv2": "vision", "openai": "openai"}
-"""Which extra of this package brings a Python package."""
+"""The extra of this package that brings each Python package."""
 
 
 def instantiate(spec: ModuleSpec, context: RunContext) -> Module:
@@ -54,7 +54,7 @@ def module_config(spec: ModuleSpec, cls: type[Module]) -> ModuleConfig:
 
 
 def missing_packages(cls: type[Module]) -> list[str]:
-    """What a module needs at run time and is not installed, from the ``packages`` that its class declares."""
+    """Those of the ``packages`` that a module's class declares that are not installed."""
     packages: Iterable[str] = getattr(cls, "packages", ())
     return [_how_to_get(package) for package in packages if importlib.util.find_spec(package) is None]
 
@@ -68,7 +68,7 @@ def import_module_class(reference: str) -> type[Module]:
 
 
 def import_attribute(reference: str) -> Any:
-    """What ``"package.module:attribute"`` names. Raises ``UserError`` that names the nearest or what is missing."""
+    """The object that ``"package.module:attribute"`` names. Raises ``UserError`` with the nearest one."""
     module_name, colon, attribute = reference.partition(":")
     if not colon or not all(part.isidentifier() for part in [*module_name.split("."), *attribute.split(".")]):
         raise UserError(f"{reference!r} is not of the form 'package.module:Name'")

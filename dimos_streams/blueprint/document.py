@@ -26,7 +26,7 @@ MAX_VALUES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a YAML text says. Keys of mappings are always text."""
+    """The content of a YAML text. Keys of mappings are always text."""
 
     origin: str
     """The file's name as shown to people."""
@@ -34,7 +34,7 @@ class Document:
     lines: Mapping[Path, int]
 
     def sources(self, key: str) -> dict[str, dict[str, str]]:
-        """For each entry of the mapping at a top-level key: ``"file:line"`` by the dotted path inside the entry."""
+        """``"file:line"`` by the dotted path inside each entry of the mapping at a top-level key."""
         found: dict[str, dict[str, str]] = {}
         for path, line in self.lines.items():
             if len(path) > 1 and path[0] == key:

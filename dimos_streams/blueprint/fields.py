@@ -1,4 +1,4 @@
-"""What settings a config class has, through the models and dataclasses inside it."""
+"""The settings that a config class has, through the models and dataclasses inside it."""
 
 from __future__ import annotations
 

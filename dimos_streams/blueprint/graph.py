@@ -49,7 +49,10 @@ class Graph:
 
 
 def graph(blueprint: Blueprint) -> Graph:
-    """Who sends what to whom. Raises ``BlueprintError`` if a class can't be imported; starts nothing."""
+    """The modules of a blueprint and the topics that connect them. Starts nothing.
+
+    Raises ``BlueprintError`` if a class can't be imported.
+    """
     wiring = wire(blueprint)
     ports = [port for spec in blueprint.modules.values() for port in ports_of(spec, module_class(spec))]
     nodes = (

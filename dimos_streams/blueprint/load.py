@@ -91,7 +91,7 @@ class _Loader:
         self._found: dict[Path, Blueprint | UserError] = {}
 
     def resolve(self, reference: str, folder: Path) -> Blueprint:
-        """What a reference in a file of ``folder`` means. Raises ``UserError``."""
+        """The blueprint that a reference in a file of ``folder`` means. Raises ``UserError``."""
         if reference.endswith((".yaml", ".yml")) or "/" in reference:
             return self.load(folder / Path(reference).expanduser())
         target = reference if ":" in reference else find_stock(reference).target

@@ -1,4 +1,4 @@
-"""What a blueprint is: an inert description of modules, their configs and their wiring.
+"""The model of a blueprint: an inert description of modules, their configs and their wiring.
 
 Nothing here imports the classes that a blueprint names. Whatever begins with a slash (a remap's target, an external
 channel) is absolute; everything else is relative to the namespace of the module or blueprint that says it.
@@ -29,7 +29,7 @@ class _Described(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     sources: Mapping[str, str] = Field(default={}, exclude=True, repr=False)
-    """Where the parts were written. Takes no part in comparisons and dumps."""
+    """The lines at which the parts were written. They take no part in comparisons and dumps."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
@@ -61,7 +61,7 @@ class ModuleSpec(_Described):
 
     @property
     def prefix(self) -> str:
-        """What comes before the module's topics and resources: ``"robot1/"``, or nothing."""
+        """The prefix of the module's topics and resources: ``"robot1/"``, or nothing."""
         return f"{self.namespace}/" if self.namespace else ""
 
     def topic(self, stream: str) -> str | None:
@@ -70,7 +70,7 @@ class ModuleSpec(_Described):
         return None if target is None else absolute(target, self.prefix)
 
     def where(self, *path: str) -> str:
-        """Where a part was written, or else the nearest thing around it: ``where("config", "distance_m")``."""
+        """The line of a part, or else of the nearest thing around it: ``where("config", "distance_m")``."""
         for length in range(len(path), -1, -1):
             key = ".".join(path[:length])
             if key in self.sources:
@@ -103,7 +103,7 @@ class Blueprint(_Described):
     name: str
     description: str = ""
     modules: Mapping[str, ModuleSpec] = {}
-    """By name, in the order in which they start."""
+    """Modules by name, in the order in which they start."""
     external: tuple[str, ...] = ()
     """Channels that something outside publishes, such as ``"/color_image#sensor_msgs.Image"``."""
 

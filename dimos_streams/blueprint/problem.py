@@ -1,4 +1,4 @@
-"""What is wrong with a blueprint, one line for each thing."""
+"""Problems of a blueprint, one line for each thing that is wrong."""
 
 from __future__ import annotations
 

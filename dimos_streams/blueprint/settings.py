@@ -145,7 +145,7 @@ def _rows(spec: ModuleSpec, values: Mapping[str, Any], path: tuple[str, ...]) ->
 
 
 def _source(spec: ModuleSpec, field: tuple[str, ...]) -> str:
-    """Where a value is from: somebody wrote it, or it is the class's default."""
+    """The origin of a value: somebody wrote it, or it is the class's default."""
     node: Any = spec.config
     for name in field:
         if not isinstance(node, Mapping) or name not in node:

@@ -1,4 +1,4 @@
-"""Which stream of which module is on which channel, and who is connected with whom."""
+"""The wiring of a blueprint: the channel of each stream of each module, and the connections that follow."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleWiring:
-    """What a host connects of one module."""
+    """The streams that a host connects of one module."""
 
     module: str
     topics: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""What a bus is: bytes on named channels, handed to bounded queues on one event loop."""
+"""The protocol of a bus: bytes on named channels, handed to bounded queues on one event loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Wants = Callable[[str], bool]
 
 DEFAULT_CAPACITY = 8192
 CAPACITY_BYTES = 16 * 1024 * 1024
-"""What a subscription's queue holds at most, whatever its capacity in messages."""
+"""The bytes that a subscription's queue holds at most, whatever its capacity in messages."""
 MAX_MESSAGE = 8 * 1024 * 1024
 """Larger messages are not published, and thrown away where they come in."""
 _SLICE = 64
@@ -121,7 +121,7 @@ class Subscription:
         return len(self._queue)
 
     def statistics(self) -> SubscriptionStatistics:
-        """What has gone through this subscription."""
+        """Counts of what has gone through this subscription."""
         return SubscriptionStatistics(self._received, self._handled, self._dropped, self._errors, len(self._queue))
 
     def close(self) -> None:
@@ -184,11 +184,11 @@ class Bus(abc.ABC):
 
     @property
     def notice(self) -> str:
-        """What people should know of the state it is in, empty if nothing."""
+        """A line for people about the state it is in, empty if there is nothing to know."""
         return ""
 
     def statistics(self) -> BusStatistics:
-        """What has gone through this bus, in this process, ended subscriptions included."""
+        """Counts of what has gone through this bus, in this process, ended subscriptions included."""
         received, dropped, errors = self._past
         for subscription in self.subscriptions():
             now = subscription.statistics()

@@ -21,7 +21,7 @@ from dimos_streams.limited_log import LimitedLog
 _BURST = 256
 """Messages taken from LCM before the loop has its turn."""
 _ALL_KEPT_BYTES = 16 * KEPT_BYTES
-"""What LCM keeps of every channel, for who listens to all."""
+"""The bytes that LCM keeps for a subscription to all channels."""
 _SELECT_LIMIT = 1024
 _NO_GUARD = "no packet guard, a malformed datagram can end this process"
 
@@ -46,7 +46,7 @@ class LcmBus(Bus):
         self._lcm: _Lcm | None = None
         self._by_channel: dict[str, list[Subscription]] = {}
         self._of_all: dict[Subscription, Wants | None] = {}
-        self._news: dict[Subscription, None] = {}
+        self._arrived: dict[Subscription, None] = {}
         self._lcm_subscriptions: dict[str, Any] = {}
         self.guarded = False
         """Whether the kernel keeps malformed datagrams from the LCM library."""
@@ -143,21 +143,21 @@ class LcmBus(Bus):
         for _ in range(_BURST):
             if lcm.handle_timeout(0) <= 0 or loop.time() > until:
                 break
-        news, self._news = self._news, {}
+        arrived, self._arrived = self._arrived, {}
         # The loop's next turn would be later by as much as most handlers take.
-        for subscription in news:
+        for subscription in arrived:
             subscription.handle(loop)
 
     def _deliver(self, channel: str, data: bytes) -> None:
         for subscription in self._by_channel.get(channel, ()):
             subscription.keep(channel, data)
-            self._news[subscription] = None
+            self._arrived[subscription] = None
 
     def _deliver_to_all(self, channel: str, data: bytes) -> None:
         for subscription, wants in self._of_all.items():
             if wants is None or wants(channel):
                 subscription.keep(channel, data)
-                self._news[subscription] = None
+                self._arrived[subscription] = None
 
     def _listen(self, pattern: str, queue: LcmQueue) -> None:
         lcm = self._opened_lcm()

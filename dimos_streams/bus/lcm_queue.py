@@ -1,4 +1,4 @@
-"""What LCM's library keeps of one subscription while nobody takes it: bounded in bytes."""
+"""The queue in which LCM's library keeps messages of one subscription until they are taken, bounded in bytes."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class UdpmUrl:
         return f"udpm://{self.group}:{self.port}?{urlencode(options)}"
 
     def route_problem(self) -> str | None:
-        """Why the machine can't send to the group, or None."""
+        """The reason for which the machine can't send to the group, or None."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
                 probe.connect((self.group, self.port))

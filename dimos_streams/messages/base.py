@@ -1,4 +1,4 @@
-"""What all generated message classes have in common."""
+"""The common base of all generated message classes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Messages to bytes and back, checked on both sides; and the names of channels.
 
 lcm-gen's own code corrupts or shortens silently where sizes do not fit. Here whatever is wrong is a
-``MessageError`` that names channel, type and field or place.
+``MessageError`` that names channel, type and field or position.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class _StrictReader(BytesIO):
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What encode and decode look at in a class: its arrays, and the messages inside that have arrays."""
+    """The parts of a class that encode and decode look at: its arrays, and the messages inside that have arrays."""
 
     arrays: tuple[Field, ...]
     nested: tuple[tuple[Field, _Plan], ...]
@@ -204,7 +204,7 @@ def _descend(message: Message, plan: _Plan, path: str, visit: Any) -> None:
 
 
 def _fault(message: Message, path: str) -> str:
-    """Which value of a message can't be encoded and why; empty if each by itself can."""
+    """The value of a message that can't be encoded, and why; empty if each by itself can."""
     for field in fields_of(type(message)):
         where = path + field.name
         try:

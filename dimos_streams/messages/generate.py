@@ -42,7 +42,7 @@ _ARRAYS = {"int": "IntArray", "float": "FloatArray", "bool": "Sequence[bool]", "
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """What the stub of a message class needs to know."""
+    """The facts that the stub of a message class is written from."""
 
     package: str
     name: str
@@ -91,7 +91,7 @@ def generate(definitions: Path) -> dict[Path, str]:
 
 
 def differences(expected: dict[Path, str], folder: Path) -> dict[Path, str]:
-    """For each path that differs between ``expected`` and ``folder``: "missing", "stale" or "left over"."""
+    """The paths that differ between ``expected`` and ``folder``, each "missing", "stale" or "left over"."""
     present = {path.relative_to(folder) for path in folder.glob("*/*.py*") if path.parent.name != "__pycache__"}
     found = dict.fromkeys(present - expected.keys(), "left over")
     for path, text in expected.items():

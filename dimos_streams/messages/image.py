@@ -20,7 +20,7 @@ JPEG = "jpeg"
 
 @dataclass(frozen=True, slots=True)
 class _Pixel:
-    """How one pixel of an encoding lies in an array."""
+    """The layout of one pixel of an encoding in an array."""
 
     dtype: str
     channels: int

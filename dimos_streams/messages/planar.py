@@ -1,4 +1,4 @@
-"""Where a robot on the floor is, from a pose in space."""
+"""The pose of a robot on the floor, from a pose in space."""
 
 from __future__ import annotations
 

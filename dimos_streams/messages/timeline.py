@@ -17,12 +17,12 @@ from dimos_streams.limited_log import LimitedLog
 T = TypeVar("T")
 
 SLACK_US = 1_000_000
-"""By how much a message may have been faster on its way than the one before it, besides the time between the two: who
+"""The time by which a message may have been faster in transit than the one before it, besides what lay between: who
 works on one picture after another can be no longer late than that."""
 CONFIRMING = 3
 """So many messages in a row that agree about another time than before are believed: the source's clock was set."""
 LONGEST_AGE_US = 30_000_000
-"""What seems to have been measured longer ago has another clock."""
+"""A measurement that seems to be older than this has another clock."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -83,7 +83,7 @@ class Timeline:
         return None if self._newest is None else self._newest.at(now) + self._shift
 
     def age_us(self, stamp: int, now: float) -> int | None:
-        """How long ago it was by this source's clock that another one gave a stamp; None if the two clocks differ."""
+        """The time since another source gave a stamp, by this source's clock; None if the two clocks differ."""
         if self._newest is None:
             return None
         age = self._newest.at(now) - stamp
