@@ -25,6 +25,7 @@ _TOGETHER = frozenset({"docs", "packaging", "recording"})
 _GIVES_WAY = 3
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With several workers, robots run in one of them and commands in another: more at once would be late."""
     for item in items:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams.agent.control.control import Mode
-from dimos_streams.agent.missions.end_reasons import settle
+from dimos_streams.agent.missions.end_reasons import of_last_answer, settle
 from dimos_streams.agent.missions.mission import Spent
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.policies.gates.enabled import SKILL_SET
@@ -154,6 +154,11 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
             found.asked = [*found.asked, _asked(event)][-_ASKED:]
         elif of_sub_agent(event):
             continue
+        elif event.kind == EventKind.ANSWER:  # the turn's last: nothing is left of it but to note why it stopped
+            found.in_turn = False
+            found.text = event.data["text"] or found.text
+            reason, note = of_last_answer(event.data["finish"])
+            settle(found, reason, note or event.data.get("why_cut", ""), heard=heard)
         elif event.kind == EventKind.ENDED:
             found.ended = event.data["reason"]
         elif event.kind == EventKind.MISSION_START:

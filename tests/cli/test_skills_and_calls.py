@@ -166,7 +166,7 @@ def test_status(rover: Machine) -> None:
     assert state["run_id"] in text
     assert "rover (ok)" in text
     delivered = r"events  \d+ delivered, 0 lost, 0 malformed"
-    assert re.search(delivered + r"; \d+ readers?, \d+ behind, 0 thinned out, 0 cut off", text)
+    assert re.search(delivered + r"; \d+ readers?, \d+ behind, 0 coalesced, 0 cut off", text)
 
 
 def test_a_run_without_a_bridge_is_none_that_cannot_be_reached(machine: Machine) -> None:

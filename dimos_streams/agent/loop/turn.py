@@ -14,7 +14,7 @@ from dimos_streams.agent.loop.model_response import Answer, Answering, call_fiel
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.loop.tool_execution import CallResult, Execution
-from dimos_streams.agent.missions.end_reasons import settle
+from dimos_streams.agent.missions.end_reasons import of_last_answer, settle
 from dimos_streams.agent.missions.limits import over_budget
 from dimos_streams.agent.missions.mission import (
     ActionGuard,
@@ -351,9 +351,8 @@ class Turn:
 
 def _ending_of(answer: Answer) -> Ending:
     """How a turn ends with an answer that asks for nothing."""
-    if answer.finish == "tool_calls":
-        return Ending("no_calls", "the model ended its answer as if it had asked for calls, but none came")
-    return Ending("completed" if answer.finish == "stop" else answer.finish, why=answer.why_cut)
+    reason, note = of_last_answer(answer.finish)
+    return Ending(reason, note, why=answer.why_cut)
 
 
 def _why(ending: Ending) -> str:

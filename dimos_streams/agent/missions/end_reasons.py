@@ -40,6 +40,13 @@ class Settled(Protocol):
     why: str
 
 
+def of_last_answer(finish: str) -> tuple[str, str]:
+    """The reason for which a turn ends with an answer that asks for no call, and a note on it where one is due."""
+    if finish == "tool_calls":
+        return "no_calls", "the model ended its answer as if it had asked for calls, but none came"
+    return ("completed" if finish == "stop" else finish), ""
+
+
 def settle(mission: Settled, reason: str, why: str, *, heard: bool) -> None:
     """Give a mission the reason for which a turn of it has ended; ``heard`` if its words were heard in that turn.
 

@@ -184,7 +184,7 @@ def _counts(counts: dict[str, Any]) -> str:
     receiver, hub = counts["receiver"], counts["hub"]
     arrived = f"{receiver['delivered']} delivered, {receiver['gaps']} lost, {receiver['malformed']} malformed"
     readers = plural(hub["readers"], "reader")
-    return f"{arrived}; {readers}, {hub['lag']} behind, {hub['thinned']} thinned out, {hub['cut']} cut off"
+    return f"{arrived}; {readers}, {hub['lag']} behind, {hub['coalesced']} coalesced, {hub['cut']} cut off"
 
 
 def _health(module: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.context.shortening import is_final
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.models.protocol import AssistantMessage, ModelRequest, ToolCallDelta, ToolResultMessage
 from dimos_streams.agent.record.mission_record import MissionRecord, read_lines, read_missions
@@ -223,6 +224,8 @@ def _check(kill: Kill, rig: Rig) -> None:
     assert sum(event.kind == "input" and not of_sub_agent(event) for event in recorded.events) == 1
     # The robot did each thing once: nothing is begun again because its beginning was not heard of.
     assert len(set(kill.world.log)) == len(kill.world.log)
+    requests = rig.core.loop.parts.model.requests  # type: ignore[attr-defined]
+    assert not any(is_final(request.messages[-1]) for request in requests), "the model was asked about nothing new"
     newest = rig.core.conversation.messages()
     asked = [call.id for m in newest if isinstance(m, AssistantMessage) for call in m.tool_calls]
     assert asked == [m.tool_call_id for m in newest if isinstance(m, ToolResultMessage)]
