@@ -34,8 +34,8 @@ LiveReader = Callable[[int, ToolEvent], None]
 class Ledger:
     """Folds events into calls, keeps both in the journal, hands the events to the hub, and frees leases.
 
-    Of a call that is not journalled only the state is kept, in one row. Its events go to ``live_reader`` at once; they
-    have no offset, and are gone if there is none.
+    Of a call that is not journalled only the state is kept, in one row. Its events go to ``live_reader`` at once;
+    they have no offset, and are gone if there is none.
     """
 
     def __init__(self, journal: Journal, hub: Hub) -> None:
