@@ -25,7 +25,7 @@ from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.control.stop_words import StopWords
 from dimos_streams.agent.control.undo import UndoJournal
 from dimos_streams.agent.loop.loop import AgentLoop
-from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.loop.parts import Budget, LoopParts, ModelView, Permissions
 from dimos_streams.agent.loop.reviews import Reviews
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.missions.limits import LoopSettings
@@ -175,7 +175,7 @@ class AgentCore:
         """Ask another model from the next answer on. Raises ``UserError``."""
         self.loop.parts.model = self._make_model(spec)
         self.model_name, was = spec, self.model_name
-        self.loop.parts.settings = self.config.loop_settings(spec)
+        self.loop.parts.budget.settings = self.config.loop_settings(spec)
         self.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)
 
     def forget(self) -> None:
@@ -216,7 +216,7 @@ class AgentCore:
 
         mission = Mission(id, over, words=words, on_end=self._on_end)
         self.loop.add(mission)
-        deadline_s = self.loop.parts.settings.deadline_s
+        deadline_s = self.loop.parts.budget.settings.deadline_s
         if deadline_s is not None:
             timer = asyncio.get_running_loop().call_later(deadline_s, mission.end, "deadline")
             self._spent_deadlines[id] = timer
@@ -258,18 +258,29 @@ class AgentCore:
         self.events.listen(self._on_event)
 
     def _parts(self, settings: LoopSettings) -> LoopParts:
-        config = self.config
-        pricing = config.model_options.pricing
+        pricing = self.config.model_options.pricing
         return LoopParts(
-            model=self._make_model(config.model),
-            calls=self.calls,
+            model=self._make_model(self.config.model),
             queue=self.queue,
-            conversation=self.conversation,
+            calls=self.calls,
             events=self.events,
+            view=ModelView(
+                conversation=self.conversation,
+                offers=self.offers,
+                tools=LocalTools([*self._tools(), *self.delegation.tools(lambda: self.loop.parts)]),
+                results=ResultPipeline(self.results, self.config.results, self._pictures),
+            ),
+            permissions=self._permissions(),
+            budget=Budget(
+                settings=settings, cost=pricing.cost if pricing is not None else _no_price, robot=self._robot
+            ),
+        )
+
+    def _permissions(self) -> Permissions:
+        return Permissions(
             control=self.control,
-            offers=self.offers,
             reviewer=build_chain(
-                config,
+                self.config,
                 enabled=self.enabled,
                 approvals=self.approvals,
                 plans=self.plans,
@@ -279,14 +290,9 @@ class AgentCore:
                 pose=self._pose,
                 permit=self.control.permit,
             ),
-            tools=LocalTools([*self._tools(), *self.delegation.tools(lambda: self.loop.parts)]),
-            may_begin=lambda: self.control.may_begin_turn() and not self.foreground.busy,
-            results=ResultPipeline(self.results, config.results, self._pictures),
-            new_repetition=partial(RepetitionGuard, config.repetition),
+            new_repetition=partial(RepetitionGuard, self.config.repetition),
             new_guard=lambda: self._new_guard(),
-            settings=settings,
-            cost=pricing.cost if pricing is not None else _no_price,
-            robot=self._robot,
+            may_begin=lambda: self.control.may_begin_turn() and not self.foreground.busy,
             confirm_hold=self.robot_hold.confirmed,
         )
 
@@ -307,7 +313,7 @@ class AgentCore:
         return self.config.free_motions(self.model_name)
 
     def _new_guard(self) -> RunawayGuard:
-        settings = self.loop.parts.settings
+        settings = self.loop.parts.budget.settings
         return RunawayGuard(self.config.repetition, settings.actions, settings.actions_per_hour)
 
     def _needs_plans(self) -> bool:

@@ -91,10 +91,10 @@ def _keep_counts(core: AgentCore, resumption: Resumption, missions: dict[str, Mi
     """What watches a mission for running away has seen what it did before: a restart begins nothing anew."""
     parts, since = core.loop.parts, clock.monotonic() - clock.utime() / 1e6
     for unfinished in resumption.missions:
-        guard = missions[unfinished.id].guard = parts.new_guard()
+        guard = missions[unfinished.id].guard = parts.permissions.new_guard()
         for asked in unfinished.asked:
             if asked.calls:
-                guard.observe(parts.meant(asked.calls), parts.polling(), at=since + asked.utime / 1e6)
+                guard.observe(parts.view.meant(asked.calls), parts.view.polling(), at=since + asked.utime / 1e6)
 
 
 def _known_calls(resumption: Resumption | None, missions: dict[str, Mission]) -> list[OpenCall]:

@@ -53,7 +53,7 @@ async def stop_all(core: AgentCore, id: str, words: str) -> str:
 async def _end_others(core: AgentCore, reason: str) -> tuple[list[CallView], list[CallView]]:
     """End what other callers have begun: the calls that ended, and those that had not within the bound. Where the
     bridge can't be asked, there are none, and a line in the log."""
-    deadline = clock.monotonic() + core.loop.parts.settings.abort_bound_s
+    deadline = clock.monotonic() + core.loop.parts.budget.settings.abort_bound_s
     ended: dict[str, CallView] = {}
     await core.offers.refresh(at_once=True)
     try:

@@ -19,6 +19,13 @@ def close(parts: LoopParts, missions: Sequence[Mission], reason: str, label: str
     parts.events.emit(EventKind.ANSWER, ids(missions), text=text, finish=reason, tool_calls=[])
 
 
+def release(items: Sequence[QueueItem]) -> None:
+    """Messages that were dealt with keep their missions going no longer."""
+    for item in items:
+        for mission in item.missions:
+            mission.release()
+
+
 class Intake:
     """Records what a loop takes from its queue, each message once, in order."""
 
@@ -64,7 +71,7 @@ class Intake:
 
     def _record_progress(self, item: CallUpdate) -> None:
         event = item.event
-        self._parts.conversation.add(
+        self._parts.view.conversation.add(
             "progress",
             event.text,
             skill=event.skill,
@@ -77,7 +84,9 @@ class Intake:
         event, body = item.event, update_body(item.event)
         if failed(event) and event.outcome is not Outcome.CANCELLED:
             note_failure(item.missions, event.skill, event.text)
-        body = self._parts.results.shorten(body, skill=event.skill, call_id=event.call_id, is_error=failed(event))
+        body = self._parts.view.results.shorten(
+            body, skill=event.skill, call_id=event.call_id, is_error=failed(event)
+        )
         self._parts.events.emit(
             EventKind.UPDATE,
             ids(item.missions),

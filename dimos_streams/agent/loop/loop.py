@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from dimos_streams import clock
-from dimos_streams.agent.calls.open_call import OpenCall, listed
+from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.control.commands import Abort, AbortReport, Undo
-from dimos_streams.agent.control.undo import UndoEntry, Undoing, UndoJournal, Undone
-from dimos_streams.agent.loop.intake import Intake
+from dimos_streams.agent.control.undo import UndoJournal, Undone
+from dimos_streams.agent.loop.command_runner import CommandRunner
+from dimos_streams.agent.loop.ending import INTERRUPTED, Ending
+from dimos_streams.agent.loop.intake import Intake, release
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
-from dimos_streams.agent.loop.turn import INTERRUPTED, Ending, Turn
-from dimos_streams.agent.missions.message_queue import CallUpdate, OperatorInput, QueueItem
+from dimos_streams.agent.loop.turn import Turn
+from dimos_streams.agent.loop.waiting import first_of
+from dimos_streams.agent.missions.message_queue import OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids, with_parents
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError
@@ -52,8 +52,8 @@ class AgentLoop:
         self._commands: deque[Abort | Undo] = deque()
         self._abort: Abort | None = None
         self._turn: Turn | None = None
-        self._undoing: asyncio.Task[None] | None = None
         self._intake = Intake(parts, name)
+        self._runner = CommandRunner(parts, journal, self.machine, self._intake, self._wake)
         self._turns = itertools.count(1)
         self._call_numbers = itertools.count(1)
 
@@ -95,7 +95,7 @@ class AgentLoop:
         self.withdraw(mission)
         if self._abort is None:
             calls = [call for call in self.parts.calls.open if mission in call.missions]
-            self.parts.calls.end_soon(calls, _why_ended(mission.ended), bound_s=self.parts.settings.abort_bound_s)
+            self._end_soon(calls, _why_ended(mission.ended))
 
     def withdraw(self, mission: Mission) -> None:
         """Nothing is begun any more that the model has asked for while it still saw an ended mission's words."""
@@ -115,11 +115,11 @@ class AgentLoop:
             while True:
                 if self._commands:
                     await self._obey(self._commands.popleft())
-                elif len(self.parts.queue) and self.parts.may_begin():
+                elif len(self.parts.queue) and self.parts.permissions.may_begin():
                     await self._take(self.parts.queue.take_nowait())
                 elif left := self.parts.queue.take_where(_is_left):
                     self._intake.record(left)
-                    _release(left)
+                    release(left)
                 else:
                     self._wake.clear()
                     await self._wake.wait()
@@ -152,8 +152,7 @@ class AgentLoop:
             self._turn.interrupt("aborted", abort.reason)
         for mission in abort.missions:
             mission.end("aborted", abort.reason)
-        if self._undoing is not None:
-            self._undoing.cancel()
+        self._runner.stop_undoing()
         self.wake()
         return abort
 
@@ -167,20 +166,24 @@ class AgentLoop:
 
         Raises ``SkillError`` while there is work, or while a pause holds still what else would go on.
         """
-        await self.parts.offers.refresh(at_once=True)
+        await self.parts.view.offers.refresh(at_once=True)
         self._check_open()
         if self.state is not LoopState.IDLE or self._commands:
             raise SkillError(f"the agent is {self.state.value}: abort first, or let it finish")
-        entries = self._journal.newest(count)
-        if self.parts.control.paused and self._needs_motion(entries) and (others := self._others(entries)):
-            raise SkillError(
-                "the agent is paused: the robot has to move to go back, and then"
-                f" {listed(others)} would go on as well; `resume` first, or end all with `abort`"
-            )
+        self._runner.check_undo(self._journal.newest(count))
         undo = Undo(count)
         self._commands.append(undo)
         self.wake()
         return await asyncio.shield(undo.done)
+
+    async def _obey(self, command: Abort | Undo) -> None:
+        try:
+            await self._runner.run(command)
+        finally:
+            if self._abort is command:
+                self._abort = None
+            if not self._commands:
+                self.machine.go(LoopState.IDLE)
 
     async def _take(self, items: Sequence[QueueItem]) -> None:
         """Take messages into the record and, unless all are progress, let the model react to them."""
@@ -195,7 +198,7 @@ class AgentLoop:
             if wants_turn:
                 await self._run_turn(missions, heard)
         finally:
-            _release(items)
+            release(items)
 
     async def _run_turn(self, missions: tuple[Mission, ...], heard: Collection[Mission]) -> None:
         turn_id = f"{self._name}-{next(self._turns)}"
@@ -210,15 +213,13 @@ class AgentLoop:
             for mission in missions:
                 mission.end(ending.reason, ending.note or ending.why)
             if not missions:  # nobody's calls: they were there before this agent
-                self.parts.calls.end_soon(
-                    self.parts.calls.open, ending.reason, bound_s=self.parts.settings.abort_bound_s
-                )
+                self._end_soon(self.parts.calls.open, ending.reason)
         if self._abort is None:
             self.machine.go(LoopState.IDLE)
 
     async def _until_stopped(self, turn: Turn) -> Ending:
         """Wait for a turn; one that was interrupted gets a bounded time to let go."""
-        task, bound_s = turn.start(), self.parts.settings.abort_bound_s
+        task, bound_s = turn.start(), self.parts.budget.settings.abort_bound_s
         try:
             await first_of(task, turn.interrupted)
         except asyncio.CancelledError:
@@ -232,138 +233,8 @@ class AgentLoop:
             _logger.error("turn %s did not end within %g s of its interruption", turn.id, bound_s)
         return Ending(turn.interruption, why=turn.why_interrupted)
 
-    async def _obey(self, command: Abort | Undo) -> None:
-        try:
-            if isinstance(command, Abort):
-                command.finish(await self._carry_out_abort(command))
-            else:
-                command.finish(await self._carry_out_undo(command))
-        except BaseException:
-            command.give_up()
-            raise
-        finally:
-            if self._abort is command:
-                self._abort = None
-            if not self._commands:
-                self.machine.go(LoopState.IDLE)
-
-    async def _carry_out_abort(self, abort: Abort) -> AbortReport:
-        self.machine.go(LoopState.SETTLING)
-        cancelled = dict.fromkeys((*abort.calls, *self.parts.calls.open))
-        confirming = asyncio.ensure_future(self.parts.confirm_hold())
-        try:
-            await self._settle(abort)
-            hold = await confirming
-        finally:
-            confirming.cancel()
-        unfinished = self.parts.calls.given_up
-        was_paused = self.parts.control.paused
-        if unfinished:
-            self.parts.control.pause("calls that were aborted may still run")
-        undone = await self._roll_back(abort) if abort.rollback else []
-        report = AbortReport(
-            reason=abort.reason,
-            missions=ids(abort.missions),
-            cancelled=tuple(call.call_id for call in cancelled),
-            unfinished=tuple(call.call_id for call in unfinished),
-            stays_paused=was_paused and self.parts.control.paused,
-            undone=tuple(undone),
-            held=hold.held,
-            not_held=hold.not_held,
-        )
-        told = report.model_dump(mode="json", exclude={"missions"})
-        self.parts.events.emit(EventKind.ABORT, report.missions, phase="end", **told)
-        self._close_notices(abort.missions)
-        for hear in abort.on_end:
-            hear(report)
-        return report
-
-    async def _roll_back(self, abort: Abort) -> list[Undone]:
-        """Take back what the missions did."""
-        return await self._undo(self._journal.newest(None, ids(abort.missions)))
-
-    @contextlib.contextmanager
-    def _pause_interrupted(self, entries: Sequence[UndoEntry]) -> Iterator[None]:
-        """A robot that is held can't go back. Not where anything else would go on with it."""
-        control = self.parts.control
-        interrupts = control.paused and self._needs_motion(entries) and not self._others(entries)
-        if interrupts:
-            control.resume()
-        try:
-            yield
-        finally:
-            if interrupts:
-                control.pause("as before calls were taken back")
-
-    def _needs_motion(self, entries: Iterable[UndoEntry]) -> bool:
-        """Whether one of them moved the robot, or what takes it back does."""
-        offers = self.parts.offers
-        undoable = [entry for entry in entries if entry.reversible and entry.undo in offers.all]
-        return any(offers.may_move(name) for entry in undoable for name in (entry.skill, entry.undo))
-
-    def _others(self, entries: Iterable[UndoEntry]) -> list[OpenCall]:
-        """Calls besides these that may run."""
-        calls, own = self.parts.calls, {entry.call_id for entry in entries}
-        return [call for call in (*calls.open, *calls.given_up) if call.call_id not in own or call in calls.given_up]
-
-    async def _settle(self, abort: Abort) -> None:
-        """End what is open, for as long as something new turns up, within the bound."""
-        deadline = clock.monotonic() + self.parts.settings.abort_bound_s
-        reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
-        while self.parts.calls.open or self.parts.calls.starting:
-            ending = asyncio.ensure_future(
-                self.parts.calls.end(self.parts.calls.open, reason, bound_s=max(0.0, deadline - clock.monotonic()))
-            )
-            try:
-                while not ending.done():
-                    self._wake.clear()
-                    self._drain(abort)
-                    await first_of(ending, self._wake)
-            finally:
-                ending.cancel()
-            ending.result()
-        self._drain(abort)
-
-    def _drain(self, abort: Abort) -> None:
-        """Record what waits of the aborted missions, so that nobody waits for room in the queue."""
-        items = self.parts.queue.take_where(lambda item: _is_of(item, abort))
-        self._intake.record(items)
-        _release(items)
-
-    async def _carry_out_undo(self, undo: Undo) -> list[Undone]:
-        undone = await self._undo(self._journal.newest(undo.count))
-        self._close_notices(())
-        return undone
-
-    def _close_notices(self, missions: Sequence[Mission]) -> None:
-        """The model reads what was done when it is asked next; until then nothing waits for an answer."""
-        if self.parts.conversation.awaits_answer:
-            self.parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
-
-    async def _undo(self, entries: Sequence[UndoEntry]) -> list[Undone]:
-        """Take calls back; what could be done when that was aborted."""
-        self.machine.go(LoopState.UNDOING)
-        await self.parts.offers.refresh(at_once=True)
-        control, settings = self.parts.control, self.parts.settings
-        work = Undoing(
-            self.parts.calls,
-            self.parts.events.emit,
-            settle_s=settings.abort_bound_s,
-            timeout_s=settings.undo_timeout_s,
-            held=lambda entry: control.paused and self._needs_motion([entry]),
-        )
-        self._undoing = asyncio.get_running_loop().create_task(self._take_back(work, entries))
-        try:
-            await asyncio.wait([self._undoing])
-        finally:
-            self._undoing.cancel()
-            self._undoing = None
-        return work.done
-
-    async def _take_back(self, work: Undoing, entries: Sequence[UndoEntry]) -> None:
-        await work.end(entries)
-        with self._pause_interrupted(entries):
-            await work.undo(entries, self.parts.offers.all)
+    def _end_soon(self, calls: Iterable[OpenCall], reason: str) -> None:
+        self.parts.calls.end_soon(calls, reason, bound_s=self.parts.budget.settings.abort_bound_s)
 
     def _check_open(self) -> None:
         if self.state is LoopState.CLOSED:
@@ -377,19 +248,6 @@ class AgentLoop:
         self._commands.clear()
 
 
-def _release(items: Sequence[QueueItem]) -> None:
-    for item in items:
-        for mission in item.missions:
-            mission.release()
-
-
-def _is_of(item: QueueItem, abort: Abort) -> bool:
-    """Whether an item is done with when all is aborted; not what was said since."""
-    if not item.missions:
-        return isinstance(item, CallUpdate)
-    return all(mission in abort.missions for mission in item.missions)
-
-
 def _is_new(item: QueueItem) -> bool:
     """Whether an item has somebody's words that the model will hear."""
     return isinstance(item, OperatorInput) and bool(item.missions) and not item.withdrawn
@@ -398,15 +256,6 @@ def _is_new(item: QueueItem) -> bool:
 def _is_left(item: QueueItem) -> bool:
     """Whether an item is only for the record, because its missions were ended: no pause keeps it waiting."""
     return all_ended(item.missions) or (isinstance(item, OperatorInput) and item.withdrawn)
-
-
-async def first_of(task: asyncio.Future[Any], event: asyncio.Event) -> None:
-    """Wait until a task is done or an event is set."""
-    waiting = asyncio.ensure_future(event.wait())
-    try:
-        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
 
 
 def _why_ended(reason: str) -> str:

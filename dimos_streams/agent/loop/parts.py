@@ -1,8 +1,8 @@
-"""What a loop is made of."""
+"""What a loop is made of, by what each part is for."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,9 @@ from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.missions.limits import LoopSettings
 from dimos_streams.agent.missions.message_queue import MessageQueue
+from dimos_streams.agent.missions.mission import ActionGuard, Mission, with_parents
 from dimos_streams.agent.missions.stop_conditions import RobotState
-from dimos_streams.agent.models.protocol import Model, Usage
+from dimos_streams.agent.models.protocol import Model, ModelRequest, ToolSchema, Usage
 from dimos_streams.agent.policies.gates.base import Repetition, Results, Reviewer, Tools
 from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.agent.record.agent_events import EventLog
@@ -22,41 +23,23 @@ from dimos_streams.operator.messages import HoldView
 from dimos_streams.tool_stream.arguments.defaults import with_defaults
 
 
-async def _no_gate() -> HoldView:
-    return HoldView()
-
-
 @dataclass(slots=True, kw_only=True)
-class LoopParts:
-    """The parts of one loop. A sub-agent's loop shares some of them with its parent's."""
+class ModelView:
+    """What the model sees: the conversation, and the skills and tools that it may ask for."""
 
-    model: Model
-    """May be replaced between answers."""
-    calls: CallManager
-    queue: MessageQueue
     conversation: Conversation
-    events: EventLog
-    control: Control
     offers: Offers
-    reviewer: Reviewer
     tools: Tools
     results: Results
-    new_repetition: Callable[[], Repetition]
-    new_guard: Callable[[], RunawayGuard]
-    """For each mission."""
-    unowned: RunawayGuard | None = None
-    """Of turns that are no mission's; the first of them makes it."""
-    deliver: Deliver | None = None
-    """Who gets the news of the calls that this loop begins; None for the agent's queue."""
-    may_begin: Callable[[], bool] = lambda: True
-    """Whether an idle loop may take what waits."""
-    settings: LoopSettings = field(default_factory=LoopSettings)
-    cost: Callable[[Usage], float | None] = lambda usage: None
-    robot: Callable[[], RobotState] = RobotState
-    confirm_hold: Callable[[], Awaitable[HoldView]] = _no_gate
-    """What the velocity gates say of the robot's being held."""
-    told_of_estimates: bool = False
-    """Whether people know that tokens are estimated."""
+
+    def request(self, tools: tuple[ToolSchema, ...]) -> ModelRequest:
+        """The conversation as it stands now, for the model to answer."""
+        return ModelRequest(self.results.mask(self.conversation.messages()), tools)
+
+    def offered_tools(self, reviewer: Reviewer) -> tuple[ToolSchema, ...]:
+        """The available skills as the reviewer lets them be offered, and the agent's own tools."""
+        schemas = (reviewer.tool(skill) for skill in self.offers.offered.values() if skill.available)
+        return (*(schema for schema in schemas if schema is not None), *self.tools.schemas())
 
     def polling(self) -> frozenset[str]:
         """Skills and tools that may be asked for again and again."""
@@ -69,3 +52,69 @@ class LoopParts:
             (name, with_defaults(offered[name].parameters, arguments) if name in offered else arguments)
             for name, arguments in calls
         ]
+
+
+async def _no_gate() -> HoldView:
+    return HoldView()
+
+
+@dataclass(slots=True, kw_only=True)
+class Permissions:
+    """What may begin, and when: the operator's control, the gates, and what watches for repetition."""
+
+    control: Control
+    reviewer: Reviewer
+    new_repetition: Callable[[], Repetition]
+    """For each turn."""
+    new_guard: Callable[[], RunawayGuard]
+    """For each mission."""
+    unowned: RunawayGuard | None = None
+    """The guard of turns that are no mission's; the first of them makes it."""
+    may_begin: Callable[[], bool] = lambda: True
+    """Whether an idle loop may take what waits."""
+    confirm_hold: Callable[[], Awaitable[HoldView]] = _no_gate
+    """What the velocity gates say of the robot's being held."""
+
+    def guards(self, missions: Sequence[Mission]) -> list[ActionGuard]:
+        """Those of missions and of what they are part of."""
+        found: list[ActionGuard] = []
+        for mission in with_parents(missions):
+            mission.guard = mission.guard or self.new_guard()
+            found.append(mission.guard)
+        if not found:
+            self.unowned = self.unowned or self.new_guard()
+            found.append(self.unowned)
+        return found
+
+
+@dataclass(slots=True, kw_only=True)
+class Budget:
+    """How far the loop may go, and what that is measured by."""
+
+    settings: LoopSettings = field(default_factory=LoopSettings)
+    """May be replaced between answers, with the model."""
+    cost: Callable[[Usage], float | None] = lambda usage: None
+    """The price of an answer in US dollars, None while it is not known."""
+    robot: Callable[[], RobotState] = RobotState
+    """What stop conditions see of the robot."""
+    told_of_estimates: bool = False
+    """Whether people know that tokens are estimated."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LoopParts:
+    """The parts of one loop: the ``model`` reacts with ``calls`` to what comes from ``queue``; ``events`` tell of it.
+
+    A sub-agent's loop shares with its parent's what it does not have of its own.
+    """
+
+    model: Model
+    """May be replaced between answers."""
+    queue: MessageQueue
+    calls: CallManager
+    deliver: Deliver | None = None
+    """Who gets the updates of the calls that this loop begins; None for the agent's queue."""
+    events: EventLog
+    view: ModelView
+    permissions: Permissions
+    budget: Budget

@@ -96,7 +96,7 @@ class Reviews:
         request = CallRequest(
             skill=skill, arguments=asked.arguments, missions=ids(asking.missions), parent=asked.parent
         )
-        verdict = await parts.reviewer.review(request)
+        verdict = await parts.permissions.reviewer.review(request)
         if isinstance(verdict, Refuse):
             raise SkillError(verdict.text)
         while len(self._permitted) >= _MAX_PERMITTED:  # they have begun, and their first event was never seen
@@ -164,7 +164,7 @@ class Reviews:
             reversible=skill.reversible,
             senses=skill.concurrent,
         )
-        self._calls.limit(call, parts.settings.call_timeout_s)
+        self._calls.limit(call, parts.budget.settings.call_timeout_s)
         if verdict.note:
             text = f"{skill.name} (call {call.call_id}, begun by call {call.parent}): {verdict.note}"
             parts.queue.put_nowait(Notice(text, call.missions))
@@ -186,8 +186,8 @@ def _check_wanted(asked: Asked, asking: OpenCall) -> None:
 
 async def _offered(parts: LoopParts, name: str) -> OfferedSkill:
     """Only what the model is offered. Raises ``SkillError``."""
-    if name not in parts.offers.offered:
-        await parts.offers.refresh(at_once=True)
-    if name not in parts.offers.offered:
-        raise UnknownSkillError(name, parts.offers.offered)
-    return parts.offers.offered[name]
+    if name not in parts.view.offers.offered:
+        await parts.view.offers.refresh(at_once=True)
+    if name not in parts.view.offers.offered:
+        raise UnknownSkillError(name, parts.view.offers.offered)
+    return parts.view.offers.offered[name]

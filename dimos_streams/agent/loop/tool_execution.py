@@ -58,7 +58,7 @@ class Execution:
         self._turn = turn
         self._parts = turn.parts
         self._calls = calls
-        most = turn.parts.settings.calls_per_answer
+        most = turn.parts.budget.settings.calls_per_answer
         self._surplus = frozenset(call.call.id for call in calls[most:]) if most is not None else frozenset()
         self._begun: dict[str, OpenCall] = {}
         self._unanswered = {call.call.id: call for call in calls}
@@ -67,7 +67,7 @@ class Execution:
     async def run(self) -> list[CallResult]:
         """Run them; results in the order of the calls."""
         runs = groups(self._calls, self._concurrent)
-        return await run_in_order(runs, self._run_one, self._record, cap=self._parts.settings.parallel_calls)
+        return await run_in_order(runs, self._run_one, self._record, cap=self._parts.budget.settings.parallel_calls)
 
     def settle(self, why: str) -> None:
         """Record a result for each call that has none: what is known of it, and ``why`` there is no more."""
@@ -83,15 +83,15 @@ class Execution:
 
     def _concurrent(self, assembled: AssembledCall) -> bool:
         name = assembled.call.name
-        if name in self._parts.tools:
-            return self._parts.tools.concurrent(name)
-        skill = self._parts.offers.offered.get(name)
+        if name in self._parts.view.tools:
+            return self._parts.view.tools.concurrent(name)
+        skill = self._parts.view.offers.offered.get(name)
         return skill is not None and skill.concurrent
 
     def _record(self, assembled: AssembledCall, result: CallResult) -> None:
         name, call_id = assembled.call.name, result.call.call_id if result.call else ""
         del self._unanswered[assembled.call.id]
-        text = self._parts.results.shorten(result.text, skill=name, call_id=call_id, is_error=result.is_error)
+        text = self._parts.view.results.shorten(result.text, skill=name, call_id=call_id, is_error=result.is_error)
         self._turn.emit(
             EventKind.RESULT,
             text=text,
@@ -143,16 +143,16 @@ class Execution:
             text = f"not run: {moving.skill} (call {moving.call_id}), asked for before it, has not answered yet"
             return CallResult(text, is_error=True, charged=False)
         if assembled.call.id in self._surplus:
-            most = self._parts.settings.calls_per_answer
+            most = self._parts.budget.settings.calls_per_answer
             text = f"not run: an answer may ask for {most} calls at most; ask for others when these are done"
             return CallResult(text, is_error=True, charged=False)
-        if assembled.call.name in self._parts.tools:
+        if assembled.call.name in self._parts.view.tools:
             return await self._run_tool(assembled)
         return await self._run_skill(assembled, await self._skill(assembled.call.name))
 
     async def _skill(self, name: str) -> OfferedSkill:
         """Only what models are offered: not the operator's skills, nor this agent's own. Raises ``SkillError``."""
-        offers = self._parts.offers
+        offers = self._parts.view.offers
         if name not in offers.offered:
             await offers.refresh(at_once=True)
         if name not in offers.offered:
@@ -161,8 +161,10 @@ class Execution:
 
     async def _run_tool(self, assembled: AssembledCall) -> CallResult:
         name, call = assembled.call.name, assembled.call
-        await self._parts.control.permit_call(name, assembled.arguments, call.id, ids(self._turn.missions))
-        await self._parts.control.unpaused()
+        await self._parts.permissions.control.permit_call(
+            name, assembled.arguments, call.id, ids(self._turn.missions)
+        )
+        await self._parts.permissions.control.unpaused()
         if self._turn.stale:
             return CallResult(STALE, is_error=True, charged=False)
         self._run_event(assembled.call.id, name, assembled.arguments)
@@ -172,7 +174,7 @@ class Execution:
             tool_call_id=call.id,
             iteration=self._turn.iteration,
         )
-        answer = await self._parts.tools.run(name, request)
+        answer = await self._parts.view.tools.run(name, request)
         return CallResult(answer.text, answer.is_error, charged=answer.charged, speaker=answer.speaker)
 
     async def _run_skill(self, assembled: AssembledCall, skill: OfferedSkill) -> CallResult:
@@ -183,19 +185,19 @@ class Execution:
             tool_call_id=assembled.call.id,
             iteration=self._turn.iteration,
         )
-        verdict = await self._parts.reviewer.review(request)
+        verdict = await self._parts.permissions.reviewer.review(request)
         if isinstance(verdict, Refuse):
             return CallResult(verdict.text, is_error=True, charged=verdict.charged)
         call = await self._start(assembled.call.id, skill, verdict)
         if isinstance(call, Refuse):
             return CallResult(call.text, is_error=True, charged=call.charged)
-        event = await self._parts.calls.answer(call, self._parts.settings.answer_timeout_s)
+        event = await self._parts.calls.answer(call, self._parts.budget.settings.answer_timeout_s)
         if event is not None:
             return self._answered(call, event, verdict.note)
         if skill.motion and call.answered is None:
             self._in_motion = call
         text = (
-            f"No answer within {self._parts.settings.answer_timeout_s:g} s. "
+            f"No answer within {self._parts.budget.settings.answer_timeout_s:g} s. "
             f"Call {call.call_id} is still running; what it says will be told."
         )
         return CallResult(text, call=call, note=verdict.note)
@@ -231,7 +233,7 @@ class Execution:
         asked = False
         while True:
             # It may have been paused while somebody thought about an approval.
-            await parts.control.unpaused()
+            await parts.permissions.control.unpaused()
             if self._turn.interruption:
                 raise asyncio.CancelledError
             refusal = Refuse(STALE, charged=False) if self._turn.stale else allowed.again(allowed.arguments)
@@ -247,7 +249,7 @@ class Execution:
                     self._turn.missions,
                     on_duplicate=replacement.on_duplicate,
                     deliver=parts.deliver,
-                    time_limit_s=parts.settings.call_timeout_s,
+                    time_limit_s=parts.budget.settings.call_timeout_s,
                 )
             except CallRejectedError as error:
                 await replacement.make_way(error)

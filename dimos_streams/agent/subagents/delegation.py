@@ -77,7 +77,7 @@ class Delegation:
     def withdraw(self, mission: Mission) -> None:
         """Words of a mission that was ended are no order for the sub-agents that were given them."""
         for work in self._working:
-            work.parts.conversation.withdraw(mission.id)
+            work.parts.view.conversation.withdraw(mission.id)
             if work.loop is not None:
                 work.loop.withdraw(mission)
 
@@ -139,7 +139,7 @@ class Delegation:
         if agent not in self._agents:
             raise SkillError(f"no agent is called {agent!r}{suggest(agent, self._agents)}")
         parent = missions[0] if missions else None
-        check_depth((parent.depth if parent else 0) + 1, parts.settings)
+        check_depth((parent.depth if parent else 0) + 1, parts.budget.settings)
         calls = _named(parts, handed)
         work = self._prepare(parts, agent, task, missions)
         work.parts.events.emit("sub_mission_start", (work.mission.id,), agent=agent, task=task, calls=list(handed))
@@ -165,15 +165,15 @@ class Delegation:
             parts,
             model=self._make_model(described.model) if described.model else parts.model,
             queue=MessageQueue(parts.queue.capacity),
-            conversation=conversation,
             events=SubLog(parts.events, mission, conversation),
-            reviewer=Subset(parts.reviewer, described.skills),
+            view=replace(parts.view, conversation=conversation),
+            permissions=replace(parts.permissions, reviewer=Subset(parts.permissions.reviewer, described.skills)),
         )
         work = SubMission(mission, child, parts, missions, over)
-        handed_back = (*parts.settings.stop_conditions, lambda progress: work.report is not None and HANDED_BACK)
-        child.settings = replace(parts.settings, stop_conditions=handed_back)
-        tools = [*self._tools_for(child), _hand_back_tool(work), *self.tools(lambda: child)]
-        child.tools = LocalTools(tools)
+        settings = parts.budget.settings
+        handed_back = (*settings.stop_conditions, lambda progress: work.report is not None and HANDED_BACK)
+        child.budget = replace(parts.budget, settings=replace(settings, stop_conditions=handed_back))
+        child.view.tools = LocalTools([*self._tools_for(child), _hand_back_tool(work), *self.tools(lambda: child)])
         child.deliver = work.deliver
         work.loop = self._make_loop(child, f"{agent}-{number}")
         child.queue.on_arrival = work.loop.wake

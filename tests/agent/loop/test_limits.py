@@ -164,7 +164,7 @@ def test_the_deadline_is_of_the_whole_mission_and_ends_its_calls_only() -> None:
     async def main() -> None:
         world = World()
         async with world.rig(asks(("follow", {})), says("I follow"), says("moved")) as rig:
-            object.__setattr__(rig.core.loop.parts.settings, "deadline_s", 100.0)
+            object.__setattr__(rig.core.loop.parts.budget.settings, "deadline_s", 100.0)
             mission = await rig.say("follow")
             await asyncio.sleep(60)
             other = await rig.say("say something")
@@ -190,7 +190,7 @@ def test_a_condition_stops_before_what_was_asked_for_runs_and_its_reason_stays()
             return "enough moved" if progress.asked and len(progress.executed) == 2 else None
 
         async with world.rig(*MOVES[1:], max_iterations=50) as rig:
-            object.__setattr__(rig.core.loop.parts.settings, "stop_conditions", (condition,))
+            object.__setattr__(rig.core.loop.parts.budget.settings, "stop_conditions", (condition,))
             mission = await ended(rig)
             assert mission.reason == rig.data("stop")[0]["reason"] == "enough moved"
             assert world.log == ["move 1", "move 2"]
@@ -230,7 +230,7 @@ def test_a_condition_of_the_blueprint_ends_the_calls_too() -> None:
         world = World()
         config = {"stop_when": {"outside": [(-1, -1), (2, -1), (2, 1), (-1, 1)]}}
         async with world.rig(asks(("follow", {}), ("move", {"by": 3})), says("never"), **config) as rig:
-            rig.core.loop.parts.robot = lambda: RobotState(x=world.x, y=0.0)
+            rig.core.loop.parts.budget.robot = lambda: RobotState(x=world.x, y=0.0)
             mission = await ended(rig)
             assert mission.reason == "geofence: the robot is outside, at (3.00, 0.00)"
             assert world.log == ["move 3", "follow ended"]

@@ -130,14 +130,14 @@ def test_bounds_suit_the_model_also_one_that_is_set_later(tmp_path: Any) -> None
         (tmp_path / "s.json").write_text('{"turns": []}')
         rig = Rig(World().bridge, FunctionModel(lambda _: says("")))
         core = rig.core
-        assert core.loop.parts.settings.deadline_s is None
-        assert "create_plan" not in {tool.name for tool in core.loop.parts.tools.schemas()}
+        assert core.loop.parts.budget.settings.deadline_s is None
+        assert "create_plan" not in {tool.name for tool in core.loop.parts.view.tools.schemas()}
         core.use_model(f"scripted:{tmp_path}/s.json")
-        settings = core.loop.parts.settings
+        settings = core.loop.parts.budget.settings
         assert (settings.calls_per_answer, settings.actions, settings.deadline_s) == (8, 100, 28800)
-        assert "create_plan" in {tool.name for tool in core.loop.parts.tools.schemas()}
+        assert "create_plan" in {tool.name for tool in core.loop.parts.view.tools.schemas()}
         core.use_model("offline")
-        assert core.loop.parts.settings.max_tokens is None
+        assert core.loop.parts.budget.settings.max_tokens is None
 
     run_virtual(main())
     own = AgentConfig(model="openai:m", limits={"deadline_s": None, "max_tokens": 7})  # type: ignore[arg-type]

@@ -1,0 +1,186 @@
+"""Carries out what operators have asked of the loop: an abort, with a rollback perhaps, and taking calls back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+
+from dimos_streams import clock
+from dimos_streams.agent.calls.open_call import OpenCall, listed
+from dimos_streams.agent.control.commands import Abort, AbortReport, Undo
+from dimos_streams.agent.control.undo import UndoEntry, Undoing, UndoJournal, Undone
+from dimos_streams.agent.loop.intake import Intake, release
+from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.loop.states import LoopState, StateMachine
+from dimos_streams.agent.loop.waiting import first_of
+from dimos_streams.agent.missions.message_queue import CallUpdate, QueueItem
+from dimos_streams.agent.missions.mission import Mission, ids
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.errors import SkillError
+from dimos_streams.operator.messages import HoldView
+
+
+class CommandRunner:
+    """Runs one command at a time, in the loop's task; the loop is in no turn then."""
+
+    def __init__(
+        self, parts: LoopParts, journal: UndoJournal, machine: StateMachine, intake: Intake, wake: asyncio.Event
+    ) -> None:
+        """``wake`` is set when something may have changed."""
+        self._parts = parts
+        self._journal = journal
+        self._machine = machine
+        self._intake = intake
+        self._wake = wake
+        self._undoing: asyncio.Task[None] | None = None
+
+    def check_undo(self, entries: Sequence[UndoEntry]) -> None:
+        """Raises ``SkillError`` if a pause holds still what would go on when these are taken back."""
+        paused = self._parts.permissions.control.paused
+        if paused and self._needs_motion(entries) and (others := self._others(entries)):
+            raise SkillError(
+                "the agent is paused: the robot has to move to go back, and then"
+                f" {listed(others)} would go on as well; `resume` first, or end all with `abort`"
+            )
+
+    def stop_undoing(self) -> None:
+        """Take nothing back any more, if that is under way."""
+        if self._undoing is not None:
+            self._undoing.cancel()
+
+    async def run(self, command: Abort | Undo) -> None:
+        """Carry a command out; whoever waits for it is answered, whatever happens."""
+        try:
+            if isinstance(command, Abort):
+                command.finish(await self._carry_out_abort(command))
+            else:
+                command.finish(await self._carry_out_undo(command))
+        except BaseException:
+            command.give_up()
+            raise
+
+    async def _carry_out_abort(self, abort: Abort) -> AbortReport:
+        self._machine.go(LoopState.SETTLING)
+        control, calls = self._parts.permissions.control, self._parts.calls
+        cancelled = dict.fromkeys((*abort.calls, *calls.open))
+        hold = await self._settle_and_hold(abort)
+        unfinished, was_paused = calls.given_up, control.paused
+        if unfinished:
+            control.pause("calls that were aborted may still run")
+        undone = await self._undo(self._journal.newest(None, ids(abort.missions))) if abort.rollback else []
+        report = AbortReport(
+            reason=abort.reason,
+            missions=ids(abort.missions),
+            cancelled=tuple(call.call_id for call in cancelled),
+            unfinished=tuple(call.call_id for call in unfinished),
+            stays_paused=was_paused and control.paused,
+            undone=tuple(undone),
+            held=hold.held,
+            not_held=hold.not_held,
+        )
+        told = report.model_dump(mode="json", exclude={"missions"})
+        self._parts.events.emit(EventKind.ABORT, report.missions, phase="end", **told)
+        self._close_notices(abort.missions)
+        for hear in abort.on_end:
+            hear(report)
+        return report
+
+    async def _settle_and_hold(self, abort: Abort) -> HoldView:
+        """What the velocity gates say, who are asked while the calls end."""
+        confirming = asyncio.ensure_future(self._parts.permissions.confirm_hold())
+        try:
+            await self._settle(abort)
+            return await confirming
+        finally:
+            confirming.cancel()
+
+    @contextlib.contextmanager
+    def _pause_interrupted(self, entries: Sequence[UndoEntry]) -> Iterator[None]:
+        """A robot that is held can't go back. Not where anything else would go on with it."""
+        control = self._parts.permissions.control
+        interrupts = control.paused and self._needs_motion(entries) and not self._others(entries)
+        if interrupts:
+            control.resume()
+        try:
+            yield
+        finally:
+            if interrupts:
+                control.pause("as before calls were taken back")
+
+    def _needs_motion(self, entries: Iterable[UndoEntry]) -> bool:
+        """Whether one of them moved the robot, or what takes it back does."""
+        offers = self._parts.view.offers
+        undoable = [entry for entry in entries if entry.reversible and entry.undo in offers.all]
+        return any(offers.may_move(name) for entry in undoable for name in (entry.skill, entry.undo))
+
+    def _others(self, entries: Iterable[UndoEntry]) -> list[OpenCall]:
+        """Calls besides these that may run."""
+        calls, own = self._parts.calls, {entry.call_id for entry in entries}
+        return [call for call in (*calls.open, *calls.given_up) if call.call_id not in own or call in calls.given_up]
+
+    async def _settle(self, abort: Abort) -> None:
+        """End what is open, for as long as something new turns up, within the bound."""
+        deadline = clock.monotonic() + self._parts.budget.settings.abort_bound_s
+        reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
+        while self._parts.calls.open or self._parts.calls.starting:
+            ending = asyncio.ensure_future(
+                self._parts.calls.end(self._parts.calls.open, reason, bound_s=max(0.0, deadline - clock.monotonic()))
+            )
+            try:
+                while not ending.done():
+                    self._wake.clear()
+                    self._drain(abort)
+                    await first_of(ending, self._wake)
+            finally:
+                ending.cancel()
+            ending.result()
+        self._drain(abort)
+
+    def _drain(self, abort: Abort) -> None:
+        """Record what waits of the aborted missions, so that nobody waits for room in the queue."""
+        items = self._parts.queue.take_where(lambda item: _is_of(item, abort))
+        self._intake.record(items)
+        release(items)
+
+    async def _carry_out_undo(self, undo: Undo) -> list[Undone]:
+        undone = await self._undo(self._journal.newest(undo.count))
+        self._close_notices(())
+        return undone
+
+    def _close_notices(self, missions: Sequence[Mission]) -> None:
+        """The model reads what was done when it is asked next; until then nothing waits for an answer."""
+        if self._parts.view.conversation.awaits_answer:
+            self._parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
+
+    async def _undo(self, entries: Sequence[UndoEntry]) -> list[Undone]:
+        """Take calls back; what could be done when that was aborted."""
+        self._machine.go(LoopState.UNDOING)
+        await self._parts.view.offers.refresh(at_once=True)
+        control, settings = self._parts.permissions.control, self._parts.budget.settings
+        work = Undoing(
+            self._parts.calls,
+            self._parts.events.emit,
+            settle_s=settings.abort_bound_s,
+            timeout_s=settings.undo_timeout_s,
+            held=lambda entry: control.paused and self._needs_motion([entry]),
+        )
+        self._undoing = asyncio.get_running_loop().create_task(self._take_back(work, entries))
+        try:
+            await asyncio.wait([self._undoing])
+        finally:
+            self._undoing.cancel()
+            self._undoing = None
+        return work.done
+
+    async def _take_back(self, work: Undoing, entries: Sequence[UndoEntry]) -> None:
+        await work.end(entries)
+        with self._pause_interrupted(entries):
+            await work.undo(entries, self._parts.view.offers.all)
+
+
+def _is_of(item: QueueItem, abort: Abort) -> bool:
+    """Whether an item is done with when all is aborted; not what was said since."""
+    if not item.missions:
+        return isinstance(item, CallUpdate)
+    return all(mission in abort.missions for mission in item.missions)

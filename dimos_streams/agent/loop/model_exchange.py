@@ -1,0 +1,122 @@
+"""The model asked on behalf of a turn: the request, the answer as it comes, what it costs, and how it fails."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dimos_streams.agent.loop.ending import Ending
+from dimos_streams.agent.loop.model_response import Answer, Answering, call_fields
+from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.missions.mission import Mission, Spent, ids
+from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, ToolSchema, Usage
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.secrets import redacted
+
+MAX_SHORTENINGS = 8
+"""Of the conversation, for one answer."""
+_MAX_WHY = 4000
+_logger = logging.getLogger(__name__)
+
+
+class ModelExchange:
+    """Asks the model for a turn, records its answers, and counts what they cost."""
+
+    def __init__(self, parts: LoopParts, missions: Sequence[Mission], numbers: itertools.count[int]) -> None:
+        """``numbers`` make ids for calls without one."""
+        self._parts = parts
+        self._missions = missions
+        self._numbers = numbers
+        self._answering: Answering | None = None
+        self.tools: tuple[ToolSchema, ...] = ()
+        """Those that the model was offered last."""
+        self.spent = Spent()
+        """By this turn."""
+
+    async def ask(self, iteration: int, before_asking: Callable[[], None]) -> Answer | Ending:
+        """One answer of the model, recorded; an ending if it failed, which is recorded too.
+
+        ``before_asking`` is called right before each request is made of the conversation.
+        """
+        parts, view = self._parts, self._parts.view
+        self._emit(EventKind.ITERATION_START, iteration=iteration)
+        # A turn begins with what is true now: a module that was away a moment ago may be back.
+        await view.offers.refresh(at_once=iteration == 1)
+        self.tools = view.offered_tools(parts.permissions.reviewer)
+        if dropped := view.conversation.take_dropped():
+            text = f"{dropped} of the oldest entries of the conversation were dropped; the record has them"
+            self._emit(EventKind.NOTE, text=text)
+        try:
+            answer = await self._receive(before_asking)
+        except ModelError as error:
+            return self._model_failed(str(error))
+        except Exception as error:
+            _logger.exception("the model has a bug")
+            return self._model_failed(f"{type(error).__name__}: {redacted(str(error))}")
+        if self._answering is not None:
+            self._count(self._answering.usage)
+        self._answering = None
+        asked = [call_fields(call.call) for call in answer.calls]
+        self._emit(EventKind.ANSWER, text=answer.text, finish=answer.finish, why_cut=answer.why_cut, tool_calls=asked)
+        return answer
+
+    def break_off(self, ending: Ending) -> None:
+        """Record what there is of an answer that was cut off, if one was."""
+        if self._answering is None:
+            return
+        self._count(self._answering.usage)
+        if self._answering.text:
+            text = f"{self._answering.text} [{ending.label}]"
+            self._emit(EventKind.ANSWER, text=text, finish=ending.reason, tool_calls=[])
+        self._answering = None
+
+    async def _receive(self, before_asking: Callable[[], None]) -> Answer:
+        """The model's answer to the conversation, which is shortened as often as it is too long for the model.
+
+        Raises ``ModelError``.
+        """
+        parts, conversation = self._parts, self._parts.view.conversation
+        for attempt in itertools.count(1):
+            before_asking()
+            request = parts.view.request(self.tools)
+            missions = ids(self._missions)
+            self._answering = Answering(parts.events.emit, missions, self._numbers, parts.budget.settings)
+            try:
+                return await self._answering.receive(parts.model, request)
+            except ContextLengthError as error:
+                if attempt > MAX_SHORTENINGS or not conversation.can_be_shortened:
+                    raise
+                text = "The conversation is too long for the model: half of it is kept from it from now on"
+                self._emit(EventKind.SHORTENED, text=f"{text} ({error})", attempt=attempt)
+        raise AssertionError("endless")
+
+    def _emit(self, kind: str, **data: Any) -> None:
+        self._parts.events.emit(kind, ids(self._missions), **data)
+
+    def _model_failed(self, why: str) -> Ending:
+        text = f"the model failed: {why[:_MAX_WHY]}"
+        self._emit(EventKind.ERROR, text=text, is_error=True)
+        return Ending("error", why=text)
+
+    def _count(self, usage: Usage) -> None:
+        budget = self._parts.budget
+        cost = budget.cost(usage)
+        spent = Spent(requests=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=cost)
+        self.spent += spent
+        for mission in self._missions:
+            mission.spend(spent)
+        self._emit(
+            EventKind.USAGE,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.cached_tokens,
+            cost=cost,
+            estimated=usage.estimated,
+        )
+        bounded = budget.settings.max_tokens is not None or budget.settings.max_cost is not None
+        if usage.estimated and bounded and not budget.told_of_estimates:
+            budget.told_of_estimates = True
+            text = "The model's server tells no usage: tokens are estimated, four characters each, 1000 for a picture"
+            self._emit(EventKind.NOTE, text=text)

@@ -1,0 +1,97 @@
+"""What watches a turn: budgets, stop conditions, errors in a row, repetition."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from dimos_streams.agent.loop.ending import LOOPING, Ending
+from dimos_streams.agent.loop.model_response import Answer
+from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.loop.tool_execution import CallResult
+from dimos_streams.agent.missions.limits import over_budget
+from dimos_streams.agent.missions.mission import Mission, Spent, ids, note_failure
+from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict
+from dimos_streams.agent.models.tool_call_assembler import AssembledCall
+from dimos_streams.agent.policies.gates.base import Hint, Stop, Warn
+from dimos_streams.agent.record.agent_events import EventKind
+
+
+class TurnWatch:
+    """Sees what a turn asks for and what comes of it, and says when it has to stop."""
+
+    def __init__(self, parts: LoopParts, missions: Sequence[Mission], failing: Collection[Mission]) -> None:
+        """``failing`` are the missions whose calls fail here."""
+        self._parts = parts
+        self._missions = missions
+        self._failing = failing
+        self._errors = 0
+        self._batch_size = 0
+        self._executed: list[ExecutedCall] = []
+        self._repetition = parts.permissions.new_repetition()
+
+    def must_stop(
+        self, iteration: int, text: str, spent: Spent, asked: Sequence[AssembledCall] = ()
+    ) -> Ending | None:
+        """Whether budgets or conditions end the missions here.
+
+        ``text`` is the model's newest, ``spent`` what the turn has used, ``asked`` what is still to be run.
+        """
+        settings = self._parts.budget.settings
+        budget = over_budget(self._missions, settings)
+        if budget is not None:
+            return Ending(budget, "the mission has used all it may", ends_missions=True)
+        progress = Progress(
+            iteration=iteration,
+            response=text,
+            asked=tuple(call.call.name for call in asked),
+            spent=spent,
+            executed=tuple(self._executed),
+            last_results=tuple(self._executed[-self._batch_size :] if self._batch_size else ()),
+            robot=self._parts.budget.robot(),
+        )
+        reason = verdict(settings.stop_conditions, progress)
+        return Ending(reason, ends_missions=True) if reason else None
+
+    def look_for_repetition(self, answer: Answer) -> Ending | str:
+        """What to tell the model, or an ending."""
+        view = self._parts.view
+        batch = view.meant((call.call.name, call.arguments) for call in answer.calls if call.damage is None)
+        exempt = view.polling()
+        if batch and (ending := self._runs_away(batch, exempt)):
+            return ending
+        alarm = self._repetition.observe(batch, exempt) if batch else None
+        if isinstance(alarm, Stop):
+            return Ending(LOOPING, alarm.text)
+        if isinstance(alarm, Warn | Hint):
+            self._parts.events.emit(EventKind.NOTE, ids(self._missions), text=alarm.text)
+        return alarm.text if isinstance(alarm, Hint) else ""
+
+    def note_executed(self, answer: Answer, results: Sequence[CallResult]) -> Ending | None:
+        """Take in what became of an answer's calls; an ending if there are too many failures in a row."""
+        self._batch_size = len(results)
+        for assembled, result in zip(answer.calls, results, strict=True):
+            name = assembled.call.name
+            if result.failed:
+                note_failure(self._failing, name, result.text)
+            executed = ExecutedCall(
+                skill=name, arguments=assembled.arguments, text=result.text, is_error=result.is_error
+            )
+            self._executed.append(executed)
+        return self._too_many_errors(results)
+
+    def _runs_away(self, batch: Sequence[tuple[str, Mapping[str, Any]]], exempt: frozenset[str]) -> Ending | None:
+        """Whether a mission of the turn, or one that it is part of, goes on and on by itself."""
+        guards = self._parts.permissions.guards(self._missions)
+        found = [guard.observe(batch, exempt) for guard in guards]
+        reason = next((each for each in found if each is not None), None)
+        return Ending(reason[0], reason[1], ends_missions=True) if reason else None
+
+    def _too_many_errors(self, results: Sequence[CallResult]) -> Ending | None:
+        if not all(result.is_error for result in results):
+            self._errors = 0
+        elif all(result.charged for result in results):
+            self._errors += 1
+        if self._errors < self._parts.budget.settings.max_consecutive_errors:
+            return None
+        return Ending("consecutive_errors", f"all calls of {self._errors} answers in a row have failed")
