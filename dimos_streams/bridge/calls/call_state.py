@@ -1,38 +1,23 @@
-"""What the broker knows of calls, folded out of their events."""
+"""The state of each call, folded from its events."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict, Field
 
 from dimos_streams import clock
 from dimos_streams.bridge.journal.journal import CallRow
 from dimos_streams.skill import OnLoss
-from dimos_streams.tool_stream.event import Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.event import ToolEvent, json_text
 from dimos_streams.tool_stream.gateway import CallView
 
+_SEEN = tuple(CallView.model_fields)
 REQUESTED, OPEN, CLOSED = "requested", "open", "closed"
-
-
-class CallRecord(BaseModel):
-    """What the journal keeps of a call for a broker that starts again."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    view: CallView
-    key: str | None = None
-    instance: str = ""
-    cancel: str | None = None
-    """The reason of a wish to end it."""
-    by_agent: bool = False
-    journalled: bool = True
-    on_loss: OnLoss | None = None
-    """What its caller said of its loss."""
 
 
 @dataclass(slots=True)
@@ -51,18 +36,18 @@ class Repeat:
         return True
 
 
-@dataclass(slots=True, kw_only=True)
-class CallState:
-    """One call while the broker remembers it."""
+class CallState(CallView):
+    """A call while the broker remembers it: what callers see of it, as it changes, and what only the bridge knows.
 
-    call_id: str
-    skill: str
-    module: str
-    caller: str
+    The journal keeps it as JSON, but for the fields that belong to this life of the bridge.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=False, arbitrary_types_allowed=True)
+
     parent: str = ""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    resources: tuple[str, ...] = ()
-    requested_utime: int = 0
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    state: str = REQUESTED
+
     key: str | None = None
     """The idempotency key with which it was begun."""
     by_agent: bool = False
@@ -71,36 +56,31 @@ class CallState:
     """Whether its events are kept and read by everybody; False for what only the bridge itself reads."""
     wish: OnLoss | None = None
     """What its caller said of its loss; it holds for the calls that it begins as well."""
-    on_loss: OnLoss = "stop"
-    """What is to become of it when a link is cut: the caller's wish, or what its skill states."""
-
-    state: str = REQUESTED
-    outcome: Outcome | None = None
-    answer: str | None = None
-    text: str = ""
-    result: Any = None
-    last_seq: int = 0
-    closed_utime: int | None = None
-
-    since: float = field(default_factory=clock.monotonic)
-    """When it was requested, or taken over from the journal, on the loop's clock."""
     instance: str = ""
-    """The start of its module in which it runs, empty until an event of it tells, or a heartbeat lists it."""
-    listed: float = 0.0
+    """The start of its module in which it runs, empty until an event of it or a heartbeat names it."""
+    cancel_reason: str | None = None
+    """Why it was asked to end, None if it was not."""
+
+    since: float = Field(default_factory=clock.monotonic, exclude=True)
+    """When it was requested, or taken over from the journal, on the loop's clock."""
+    listed: float = Field(default=0.0, exclude=True)
     """When its module last showed that it runs it, by an event or a heartbeat, on the loop's clock."""
-    request: Repeat | None = None
-    cancel: Repeat | None = None
-    cancel_reason: str = ""
-    foreign: bool = False
+    request: Repeat | None = Field(default=None, exclude=True)
+    cancel: Repeat | None = Field(default=None, exclude=True)
+    foreign: bool = Field(default=False, exclude=True)
     """It was begun without the broker, since that started."""
-    missing_open: bool = False
+    missing_open: bool = Field(default=False, exclude=True)
     """Its ``open`` is gone, and with it what it uses; that is looked up when its skill is known."""
-    closing: bool = False
+    closing: bool = Field(default=False, exclude=True)
     """It is being given up as lost."""
-    last: ToolEvent | None = None
-    _size: int = 0
-    answered: asyncio.Event = field(default_factory=asyncio.Event)
-    closed: asyncio.Event = field(default_factory=asyncio.Event)
+    last: ToolEvent | None = Field(default=None, exclude=True)
+    answered: asyncio.Event = Field(default_factory=asyncio.Event, exclude=True)
+    closed: asyncio.Event = Field(default_factory=asyncio.Event, exclude=True)
+    remembered_bytes: int = Field(default=0, exclude=True)
+    """See ``size``; 0 until somebody asks for it."""
+
+    # Nothing is validated at an assignment, and each event makes four: this takes a third of the time.
+    __setattr__ = object.__setattr__
 
     def apply(self, event: ToolEvent) -> bool:
         """Take the call's next event; whether it changed more than the newest text."""
@@ -128,10 +108,10 @@ class CallState:
     @property
     def size(self) -> int:
         """Bytes of what is remembered of it, once it is closed; its last event says the same again."""
-        if self._size == 0:
+        if self.remembered_bytes == 0:
             texts = (self.text, self.answer or "", json_text(self.arguments), json_text(self.result))
-            self._size = 1000 + 2 * sum(map(len, texts))
-        return self._size
+            self.remembered_bytes = 1000 + 2 * sum(map(len, texts))
+        return self.remembered_bytes
 
     def wake(self) -> None:
         """Wake who waits for what has happened; after the events are safe in the journal."""
@@ -141,73 +121,24 @@ class CallState:
             self.closed.set()
 
     def view(self) -> CallView:
-        """The call as callers see it."""
-        return CallView(
-            call_id=self.call_id,
-            skill=self.skill,
-            module=self.module,
-            caller=self.caller,
-            parent=self.parent,
-            arguments=dict(self.arguments),
-            state=self.state,
-            outcome=self.outcome,
-            answer=self.answer,
-            text=self.text,
-            result=self.result,
-            last_seq=self.last_seq,
-            resources=self.resources,
-            on_loss=self.on_loss,
-            requested_utime=self.requested_utime,
-            closed_utime=self.closed_utime,
-        )
+        """The call at this moment, as callers see it."""
+        return CallView(**{name: getattr(self, name) for name in _SEEN})
 
     def row(self) -> CallRow:
         """The call as the journal keeps it."""
-        cancel = self.cancel_reason if self.cancel is not None else None
-        record = CallRecord(
-            view=self.view(),
-            key=self.key,
-            instance=self.instance,
-            cancel=cancel,
-            by_agent=self.by_agent,
-            journalled=self.journalled,
-            on_loss=self.wish,
-        )
-        return CallRow(self.call_id, self.last_seq, self.state == CLOSED, record.model_dump_json())
+        done_with = {"cancel_reason"} if self.cancel is None else None
+        record = self.model_dump_json(exclude=done_with)
+        return CallRow(self.call_id, self.last_seq, self.state == CLOSED, record)
 
     @classmethod
     def from_row(cls, row: CallRow) -> CallState:
         """The inverse of ``row``. Raises pydantic's ``ValidationError`` for a record that is none."""
-        record = CallRecord.model_validate_json(row.record)
-        view = record.view
-        state = cls(
-            call_id=row.call_id,
-            skill=view.skill,
-            module=view.module,
-            caller=view.caller,
-            parent=view.parent,
-            arguments=view.arguments,
-            resources=view.resources,
-            requested_utime=view.requested_utime,
-            key=record.key,
-            by_agent=record.by_agent,
-            journalled=record.journalled,
-            wish=record.on_loss,
-            on_loss=view.on_loss,
-            state=view.state,
-            outcome=view.outcome,
-            answer=view.answer,
-            text=view.text,
-            result=view.result,
-            last_seq=row.last_seq,
-            closed_utime=view.closed_utime,
-            instance=record.instance,
-            listed=clock.monotonic(),
-        )
-        if record.cancel is not None and state.state != CLOSED:
-            state.cancel, state.cancel_reason = Repeat(state.since), record.cancel
-        state.wake()
-        return state
+        call = cls.model_validate_json(row.record)
+        call.last_seq, call.listed = row.last_seq, clock.monotonic()
+        if call.cancel_reason is not None and call.state != CLOSED:
+            call.cancel = Repeat(call.since)
+        call.wake()
+        return call
 
     @classmethod
     def from_event(cls, event: ToolEvent) -> CallState:

@@ -126,7 +126,7 @@ class Watchdog:
             call.cancel, call.cancel_reason = Repeat(clock.monotonic()), reason[:_MAX_REASON]
             call.cancel.due(clock.monotonic())
             self._ledger.save(call)
-            self._send_cancel(call.call_id, call.cancel_reason)
+            self._send_cancel(call.call_id, call.cancel_reason or "")
 
     def on_status(self, status: ModuleStatus) -> None:
         """Take a heartbeat: which calls its module runs, in which of its lives."""
@@ -193,7 +193,7 @@ class Watchdog:
         if call.state == REQUESTED and call.request is not None and now >= call.request.at:
             self.request(call)
         if call.cancel is not None and call.cancel.sent < self._timeouts.cancels and call.cancel.due(now):
-            self._send_cancel(call.call_id, call.cancel_reason)
+            self._send_cancel(call.call_id, call.cancel_reason or "")
 
     def _why_lost(self, call: CallState, now: float) -> str:
         if call.state == REQUESTED:
