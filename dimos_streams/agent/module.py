@@ -17,7 +17,7 @@ from dimos_streams.agent.config import SYSTEM_PROMPT, AgentConfig
 from dimos_streams.agent.context.conversation import Conversation, Entry
 from dimos_streams.agent.control.dialogue import Dialogue
 from dimos_streams.agent.core import AgentCore
-from dimos_streams.agent.loop.reviews import Asked
+from dimos_streams.agent.loop.reviews import AskedCall
 from dimos_streams.agent.missions.end_reasons import completed, explained
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
@@ -203,7 +203,7 @@ class Agent(OperatorSkills):
             skill: What is to be called.
             arguments: With what.
         """
-        await self._core().reviews.review(call, Asked(call_id, parent, skill, arguments))
+        await self._core().reviews.review(call, AskedCall(call_id, parent, skill, arguments))
 
     async def _stop_all(self, call: Call, words: str) -> Said:
         stopping = asyncio.ensure_future(stop_all(self._core(), call.id, words))

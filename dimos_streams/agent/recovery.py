@@ -14,7 +14,7 @@ from dimos_streams.agent.loop.intake import close
 from dimos_streams.agent.missions.message_queue import Notice, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.recovery_reader import Resumption, Unanswered
+from dimos_streams.agent.recovery_reader import RecordedCall, Resumption
 from dimos_streams.agent.subagents.sub_mission import SUB
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.errors import SkillError, SkillUnavailableError
@@ -104,7 +104,7 @@ def _known_calls(resumption: Resumption | None, missions: dict[str, Mission]) ->
             call.skill,
             tuple(missions[id] for id in call.missions if id in missions),
             last_seq=call.last_seq,
-            arguments=call.arguments,
+            arguments=call.arguments or {},
         )
         for call in (resumption.calls if resumption else ())
     ]
@@ -165,7 +165,7 @@ def let_go(mission: Mission) -> None:
         mission.release()
 
 
-def _fate(wish: Unanswered) -> str:
+def _fate(wish: RecordedCall) -> str:
     if wish.call_id:
         return f"The agent was restarted. Call {wish.call_id} was begun; what it has to say will be told."
     if wish.arguments is None:

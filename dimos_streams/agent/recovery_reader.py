@@ -12,7 +12,7 @@ from dimos_streams.agent.missions.end_reasons import of_last_answer, settle
 from dimos_streams.agent.missions.mission import Spent
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.policies.gates.enabled import SKILL_SET
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.record.mission_record import RecordedMission, RecordLine, read_general, read_missions
 from dimos_streams.agent.subagents.sub_mission import SUB, of_sub_agent
 from dimos_streams.operator.messages import AgentEvent
@@ -25,33 +25,24 @@ _ASKED = 1000
 
 @dataclass(slots=True, kw_only=True)
 class RecordedCall:
-    """A call whose close was not told."""
+    """A call as far as the record knows it: one whose close was not told, or one that the model has no result of."""
 
-    call_id: str
     skill: str
     missions: tuple[str, ...]
-    last_seq: int = 0
-    """Of the newest event that was told."""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(slots=True, kw_only=True)
-class Unanswered:
-    """A call that the model asked for, and that has no result."""
-
-    tool_call_id: str
-    skill: str
-    missions: tuple[str, ...]
-    arguments: Mapping[str, Any] | None = None
-    """With which it was about to begin; None if it was not."""
     call_id: str = ""
     """Known once it had begun."""
+    last_seq: int = 0
+    """Of the newest event that was told."""
+    arguments: Mapping[str, Any] | None = None
+    """With which it was about to begin; None if that is not known."""
+    tool_call_id: str = ""
+    """The model's id of what it asked for; empty where that is not the question."""
     sub: str = ""
     """The sub-mission whose model asked; empty for the agent's own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedBatch:
     """The calls that one answer asked for."""
 
     utime: int
@@ -77,7 +68,7 @@ class UnfinishedMission:
     """Of its newest turn."""
     failed_call: str = ""
     """What the first of its calls that failed has said."""
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[AskedBatch] = field(default_factory=list)
     """The newest answers that asked for calls since the operator's last words, those of sub-missions too."""
 
 
@@ -102,9 +93,11 @@ class Resumption:
     """In the journal: all up to it is recorded."""
     missions: list[UnfinishedMission]
     calls: list[RecordedCall]
+    """Those whose close was not told."""
     closed: list[str]
     """Ids of the newest calls whose close was told."""
-    unanswered: list[Unanswered]
+    unanswered: list[RecordedCall]
+    """Those that a model asked for, and that have no result."""
     wishes: OperatorWishes
     lessons: dict[str, list[str]]
     """What was learnt of each model's server."""
@@ -183,11 +176,10 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
 
 def _failed_call(event: AgentEvent, mission: str) -> str:
     """What a call of a mission that has failed has said of that; empty if this event tells of none."""
-    data = event.data
-    told = data.get("event") or {}
-    outcome = told["data"].get("outcome") if told.get("type") == "close" else None
+    data, told = event.data, tool_event_of(event)
+    outcome = told.outcome if told is not None else None
     if event.kind == EventKind.UPDATE:
-        failed, text = outcome not in (None, Outcome.COMPLETED), told.get("text", "")
+        failed, text = outcome not in (None, Outcome.COMPLETED), told.text if told is not None else ""
     else:
         failed, text = bool(data.get("is_error")) and data["text"] != STALE, data.get("text", "")
     if not failed or outcome == Outcome.CANCELLED or mission not in data.get("heard", (mission,)):
@@ -195,10 +187,10 @@ def _failed_call(event: AgentEvent, mission: str) -> str:
     return f"{data['skill']}: {text}"
 
 
-def _asked(event: AgentEvent) -> Asked:
+def _asked(event: AgentEvent) -> AskedBatch:
     """Calls that were damaged did not count."""
     calls = [(call["name"], _arguments(call["arguments"])) for call in event.data["tool_calls"]]
-    return Asked(event.utime, tuple((name, arguments) for name, arguments in calls if arguments is not None))
+    return AskedBatch(event.utime, tuple((name, arguments) for name, arguments in calls if arguments is not None))
 
 
 def _arguments(text: str) -> Mapping[str, Any] | None:
@@ -252,25 +244,26 @@ def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], list[str]]
             found[data["call_id"]] = RecordedCall(
                 call_id=data["call_id"], skill=data["skill"], missions=event.missions, arguments=data["arguments"]
             )
-        elif event.kind in (EventKind.RESULT, EventKind.UPDATE) and data.get("call_id") and data.get("event"):
-            told, call_id = data["event"], data["call_id"]
+        elif data.get("call_id") and (told := tool_event_of(event)) is not None:
             call = found.setdefault(
-                call_id, RecordedCall(call_id=call_id, skill=data["skill"], missions=event.missions)
+                data["call_id"], RecordedCall(call_id=data["call_id"], skill=data["skill"], missions=event.missions)
             )
-            call.last_seq = max(call.last_seq, told["seq"])
-            if told["type"] == "close":
-                closed[call_id] = None
+            call.last_seq = max(call.last_seq, told.seq)
+            if told.type == "close":
+                closed[call.call_id] = None
     return [call for call_id, call in found.items() if call_id not in closed], list(closed)
 
 
-def _unanswered(events: Iterable[AgentEvent]) -> list[Unanswered]:
+def _unanswered(events: Iterable[AgentEvent]) -> list[RecordedCall]:
     """Those of the newest answers, of the agent and of each sub-mission; earlier ones have all their results."""
-    asked: dict[str, dict[str, Unanswered]] = {}
+    asked: dict[str, dict[str, RecordedCall]] = {}
     for event in events:
         data, sub = event.data, event.data.get(SUB, "")
         if event.kind == EventKind.ANSWER and data["tool_calls"]:
             asked[sub] = {
-                call["id"]: Unanswered(tool_call_id=call["id"], skill=call["name"], missions=event.missions, sub=sub)
+                call["id"]: RecordedCall(
+                    tool_call_id=call["id"], skill=call["name"], missions=event.missions, sub=sub
+                )
                 for call in data["tool_calls"]
             }
             continue

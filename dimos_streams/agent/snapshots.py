@@ -12,7 +12,6 @@ from dimos_streams.operator.messages import (
     MissionView,
     QueueView,
     Usage,
-    WaitingCall,
 )
 
 _ENTRIES, _TEXT, _MISSIONS, _CALLS = 50, 1000, 100, 200
@@ -28,12 +27,7 @@ def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
         state=loop.state.value,
         mode=core.control.mode.value,
         hold=core.robot_hold.shown,
-        waiting_calls=tuple(
-            WaitingCall(
-                skill=call.skill, arguments=dict(call.arguments), tool_call_id=call.tool_call_id, parent=call.parent
-            )
-            for call in core.control.waiting[:_CALLS]
-        ),
+        waiting_calls=core.control.waiting[:_CALLS],
         model=core.model_name,
         usage=_usage(core.spent),
         queue=QueueView(waiting=len(core.queue), capacity=core.queue.capacity),

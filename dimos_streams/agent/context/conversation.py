@@ -18,7 +18,7 @@ from dimos_streams.agent.models.protocol import (
     ToolResultMessage,
     UserMessage,
 )
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.operator.messages import AgentEvent
 from dimos_streams.operator.reporting import within
 from dimos_streams.tool_stream.event import ToolEvent
@@ -153,7 +153,7 @@ class Conversation:
         role = "event" if notice else _ROLES.get(event.kind)
         if role is None:
             return None
-        text, told = notice or data.get("text", ""), data.get("event")
+        text = notice or data.get("text", "")
         own = _own_event(event, text) if role == "event" else None
         return self.add(
             role,
@@ -164,7 +164,7 @@ class Conversation:
             tool_call_id=data.get("tool_call_id", ""),
             skill=data.get("skill", ""),
             call_id=data.get("call_id", ""),
-            event=ToolEvent.from_dict(told) if told else own,
+            event=tool_event_of(event) or own,
             is_error=data.get("is_error", False),
             note=data.get("note", ""),
             speaker=data.get("speaker", "data"),

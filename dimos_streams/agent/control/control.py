@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.agent.policies.gates.base import CallRequest, Emit
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.operator.messages import WaitingCall
 
 
 class Mode(enum.StrEnum):
@@ -24,18 +24,6 @@ class Mode(enum.StrEnum):
     """One by one, each when the operator has seen it and lets it go."""
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingCall:
-    """A call that an operator sees waiting."""
-
-    skill: str
-    arguments: Mapping[str, Any]
-    tool_call_id: str
-    parent: str
-    """The call whose skill asks for it, empty where the model asks itself."""
-    future: asyncio.Future[None]
-
-
 class Control:
     """Lets calls begin, or wait: in the order in which they came, none for ever once the mode allows it.
 
@@ -46,7 +34,8 @@ class Control:
         self._emit = emit
         self._on_change = on_change
         self._mode = Mode.RUNNING
-        self._calls: list[WaitingCall] = []
+        self._waiting: dict[asyncio.Future[None], WaitingCall] = {}
+        """Set when the call may go, oldest first."""
         self._resumed: list[asyncio.Future[None]] = []
         self._typing_until = 0.0
 
@@ -63,7 +52,7 @@ class Control:
     @property
     def waiting(self) -> tuple[WaitingCall, ...]:
         """Calls that wait for the operator, oldest first."""
-        return tuple(self._calls)
+        return tuple(self._waiting.values())
 
     def pause(self, reason: str = "") -> bool:
         """Begin nothing from now on; False if that was so already."""
@@ -83,9 +72,9 @@ class Control:
         A step is for a call that the operator has seen: it is not kept for one that comes later.
         """
         self.step_mode()
-        for call in self._calls:
-            if not call.future.done():
-                call.future.set_result(None)
+        for future, call in self._waiting.items():
+            if not future.done():
+                future.set_result(None)
                 self._emit(EventKind.STEP, (), phase="go", skill=call.skill, tool_call_id=call.tool_call_id)
                 return call
         return None
@@ -107,14 +96,15 @@ class Control:
         """The same for what is no skill."""
         if self._mode is Mode.RUNNING:
             return
-        call = WaitingCall(skill, arguments, tool_call_id, parent, asyncio.get_running_loop().create_future())
+        call = WaitingCall(skill=skill, arguments=dict(arguments), tool_call_id=tool_call_id, parent=parent)
         if self._mode is Mode.STEPPING:
             self._show(call, missions)
-        self._calls.append(call)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[future] = call
         try:
-            await call.future
+            await future
         finally:
-            self._calls.remove(call)
+            del self._waiting[future]
 
     async def unpaused(self) -> None:
         """Wait while paused. When it returns, nothing is, until the caller awaits something."""
@@ -146,10 +136,10 @@ class Control:
         was, self._mode = self._mode, mode
         self._emit(kind, (), was=was.value, **data)
         if mode is Mode.STEPPING:
-            for call in self._calls:
+            for call in self._waiting.values():
                 self._show(call, ())
         if mode is Mode.RUNNING:
-            _let_go([call.future for call in self._calls])
+            _let_go(self._waiting)
         if mode is not Mode.PAUSED:
             _let_go(self._resumed)
         self._on_change()
@@ -161,13 +151,13 @@ class Control:
             missions,
             phase="waits",
             skill=call.skill,
-            arguments=dict(call.arguments),
+            arguments=call.arguments,
             tool_call_id=call.tool_call_id,
             parent=call.parent,
         )
 
 
-def _let_go(futures: list[asyncio.Future[None]]) -> None:
+def _let_go(futures: Iterable[asyncio.Future[None]]) -> None:
     for future in futures:
         if not future.done():
             future.set_result(None)

@@ -15,10 +15,10 @@ from dimos_streams import clock
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.policies.gates.base import Emit
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages import AgentEvent
-from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _LOOK_S = 0.5
@@ -82,7 +82,7 @@ class UndoJournal:
         elif event.kind == EventKind.UNDO and data.get("phase") == "end":
             self._remove(data["call_id"])
         elif event.kind in (EventKind.UPDATE, EventKind.RESULT):
-            self._take_result(data.get("event"))
+            self._note_result(tool_event_of(event))
 
     def newest(self, count: int | None, missions: Iterable[str] | None = None) -> list[UndoEntry]:
         """The newest ``count``, or all; of some missions only, where they are given. Newest first."""
@@ -90,12 +90,12 @@ class UndoJournal:
         found = [entry for entry in reversed(self._entries) if wanted is None or wanted & set(entry.missions)]
         return found[:count]
 
-    def _take_result(self, event: Mapping[str, Any] | None) -> None:
-        if not event or event.get("type") != "close":
+    def _note_result(self, event: ToolEvent | None) -> None:
+        if event is None or event.type != "close":
             return
         for entry in reversed(self._entries):
-            if entry.call_id == event["call_id"]:
-                entry.result = event["data"].get("result")
+            if entry.call_id == event.call_id:
+                entry.result = event.data.get("result")
                 return
 
     def _remove(self, call_id: str) -> None:

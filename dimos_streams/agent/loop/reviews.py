@@ -32,7 +32,7 @@ _KNOWN_WITHIN_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedCall:
     """A call that a skill asks for."""
 
     call_id: str
@@ -45,7 +45,7 @@ class Asked:
 class _Permitted:
     """A call that has passed the gates, until it has begun or never will."""
 
-    asked: Asked
+    asked: AskedCall
     parts: LoopParts
     skill: OfferedSkill
     verdict: Allow
@@ -72,7 +72,7 @@ class Reviews:
         calls.on_adopt = self._on_begun
         events.listen(self._on_event)
 
-    async def review(self, call: Call, asked: Asked) -> None:
+    async def review(self, call: Call, asked: AskedCall) -> None:
         """Review a call in the stream of ``call``, until that is ended. Raises ``SkillError`` that is the refusal."""
         asking = await self._calls.find(asked.parent, _KNOWN_WITHIN_S)
         if asking is None:
@@ -89,7 +89,7 @@ class Reviews:
             work.cancel()
             await asyncio.wait([work])
 
-    async def _review(self, call: Call, asked: Asked, asking: OpenCall) -> None:
+    async def _review(self, call: Call, asked: AskedCall, asking: OpenCall) -> None:
         _check_wanted(asked, asking)
         parts = self._parts_of(asking.missions)
         skill = await _offered(parts, asked.skill)
@@ -177,7 +177,7 @@ def _look_again(verdict: Allow) -> None:
         raise SkillError(refusal.text)
 
 
-def _check_wanted(asked: Asked, asking: OpenCall) -> None:
+def _check_wanted(asked: AskedCall, asking: OpenCall) -> None:
     """Raises ``SkillError`` if nobody wants the call any more."""
     why = asking.withdrawn or (all_ended(asking.missions) and f"its mission was ended: {asking.missions[0].ended}")
     if why:

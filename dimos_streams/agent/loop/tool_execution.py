@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.render import answer_text, failed
 from dimos_streams.agent.loop.scheduling import groups, run_in_order
 from dimos_streams.agent.missions.mission import all_ended, ids
-from dimos_streams.agent.models.protocol import STALE, Speaker
+from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
-from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, ToolRequest
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.replacing import Replacement
 from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
-from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 if TYPE_CHECKING:
@@ -26,29 +25,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 500
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class CallResult:
-    """What the model is told about one call that it asked for."""
-
-    text: str
-    is_error: bool = False
-    call: OpenCall | None = None
-    event: ToolEvent | None = None
-    charged: bool = True
-    """Whether an error counts as a failed call."""
-    note: str = ""
-    """What the agent itself says of the call, before the text."""
-    speaker: Speaker = "data"
-    """``operator`` if the text is an operator's answer."""
-
-    @property
-    def failed(self) -> bool:
-        """Whether the call, or the attempt to begin it, has failed; one that somebody has cancelled has not."""
-        return (
-            self.is_error and self.text != STALE and (self.event is None or self.event.outcome != Outcome.CANCELLED)
-        )
 
 
 class Execution:
@@ -168,14 +144,7 @@ class Execution:
         if self._turn.stale:
             return CallResult(STALE, is_error=True, charged=False)
         self._run_event(assembled.call.id, name, assembled.arguments)
-        request = ToolRequest(
-            arguments=assembled.arguments,
-            missions=self._turn.missions,
-            tool_call_id=call.id,
-            iteration=self._turn.iteration,
-        )
-        answer = await self._parts.view.tools.run(name, request)
-        return CallResult(answer.text, answer.is_error, charged=answer.charged, speaker=answer.speaker)
+        return await self._parts.view.tools.run(name, assembled.arguments, self._turn.missions, tool_call_id=call.id)
 
     async def _run_skill(self, assembled: AssembledCall, skill: OfferedSkill) -> CallResult:
         request = CallRequest(

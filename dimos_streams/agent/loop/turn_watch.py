@@ -8,12 +8,11 @@ from typing import Any
 from dimos_streams.agent.loop.ending import LOOPING, Ending
 from dimos_streams.agent.loop.model_response import Answer
 from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.loop.tool_execution import CallResult
 from dimos_streams.agent.missions.limits import over_budget
 from dimos_streams.agent.missions.mission import Mission, Spent, ids, note_failure
 from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
-from dimos_streams.agent.policies.gates.base import Hint, Stop, Warn
+from dimos_streams.agent.policies.gates.base import CallResult, Hint, Stop, Warn
 from dimos_streams.agent.record.agent_events import EventKind
 
 

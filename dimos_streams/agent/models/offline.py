@@ -9,8 +9,8 @@ from typing import TypeAlias
 from dimos_streams.agent.models.offline_grammar import (
     COMMANDS,
     Ambiguous,
+    CommandStep,
     Misunderstood,
-    Step,
     parse,
     resolve,
     robots_of,
@@ -100,10 +100,10 @@ def _finish(heard: Sequence[UserMessage], done: Sequence[_Done], understood: boo
     return CALL_FAILED if failed or any(result.is_error for _, result in done) else "stop"
 
 
-def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[Step], list[str], bool]:
+def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[CommandStep], list[str], bool]:
     """The steps to take, their skills by offered names, what is to be said besides, and if all was understood."""
     understood = True
-    steps: list[Step] = []
+    steps: list[CommandStep] = []
     remarks: list[str] = []
     robots = robots_of(offered)
     for message in heard:
@@ -129,7 +129,7 @@ def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[St
     return steps, remarks, understood
 
 
-def _offered_steps(step: Step, offered: Sequence[str]) -> list[Step]:
+def _offered_steps(step: CommandStep, offered: Sequence[str]) -> list[CommandStep]:
     """The step with its skill's full name; cleaning up is the agent's own tool, for all robots."""
     if step.cleanup:
         return [step] if step.skill in offered else []
@@ -140,10 +140,10 @@ def _offered_steps(step: Step, offered: Sequence[str]) -> list[Step]:
     then = arguments.get("then")
     if then:
         arguments["then"] = {**then, "skill": name.removesuffix(step.skill) + then["skill"]}
-    return [Step(name, arguments, step.robot, step.cleanup)]
+    return [CommandStep(name, arguments, step.robot, step.cleanup)]
 
 
-def _remaining(plan: Sequence[Step], done: Sequence[_Done]) -> list[Step]:
+def _remaining(plan: Sequence[CommandStep], done: Sequence[_Done]) -> list[CommandStep]:
     """The steps still to take. After one that failed only cleaning up is left. Calls of words that were withdrawn
     meanwhile are of no step."""
     steps, left = list(plan), iter(done)
@@ -157,7 +157,7 @@ def _remaining(plan: Sequence[Step], done: Sequence[_Done]) -> list[Step]:
     return steps
 
 
-def _is(step: Step, call: ToolCall) -> bool:
+def _is(step: CommandStep, call: ToolCall) -> bool:
     return call.name == step.skill and call.arguments == json.dumps(step.arguments)
 
 

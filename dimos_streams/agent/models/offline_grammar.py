@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CommandStep:
     """One thing to do. ``skill`` is a name without namespace; ``cleanup`` is done whatever became of the others."""
 
     skill: str
@@ -69,20 +69,22 @@ _OR = re.compile(
 """Between two descriptions; "a person in red or green" is one."""
 _ADDRESS = re.compile(r"^(?P<robot>\w+)\s*[:,]\s*(?P<rest>.+)$")
 
-Builder = Callable[[re.Match[str]], tuple[Step, ...]]
+Builder = Callable[[re.Match[str]], tuple[CommandStep, ...]]
 
 
-def parse(text: str, robots: Iterable[str] = ()) -> list[Step | Misunderstood]:
+def parse(text: str, robots: Iterable[str] = ()) -> list[CommandStep | Misunderstood]:
     """The steps that the words ask for, in order. ``robots`` are names that may come first: "robot1: stop"."""
     words = " ".join(text.split()).strip(" .!?")
     robot = ""
     addressed = _ADDRESS.match(words)
     if addressed and addressed["robot"].lower() in {name.lower() for name in robots}:
         robot, words = addressed["robot"].lower(), addressed["rest"]
-    steps: list[Step | Misunderstood] = []
+    steps: list[CommandStep | Misunderstood] = []
     for part in _SPLIT.split(words):
         found = _one(part)
-        steps += [Step(s.skill, s.arguments, robot, s.cleanup) for s in found] if found else [Misunderstood(part)]
+        steps += (
+            [CommandStep(s.skill, s.arguments, robot, s.cleanup) for s in found] if found else [Misunderstood(part)]
+        )
     return steps
 
 
@@ -104,7 +106,7 @@ def robots_of(offered: Iterable[str]) -> set[str]:
     return {name[: -len(end)] for name in offered for end in skills if name.endswith(end)}
 
 
-def _one(words: str) -> tuple[Step, ...]:
+def _one(words: str) -> tuple[CommandStep, ...]:
     words = re.sub(r"^(?:please|now)\s+", "", words, flags=re.I).strip()
     for pattern, build in _GRAMMAR:
         match = pattern.fullmatch(words)
@@ -113,24 +115,24 @@ def _one(words: str) -> tuple[Step, ...]:
     return ()
 
 
-def _stop_all(_: re.Match[str]) -> tuple[Step, ...]:
+def _stop_all(_: re.Match[str]) -> tuple[CommandStep, ...]:
     """At the end of other commands; a stop alone reaches no model."""
-    return (Step("cancel_call", {"call_id": "all", "reason": "the operator said stop"}, cleanup=True),)
+    return (CommandStep("cancel_call", {"call_id": "all", "reason": "the operator said stop"}, cleanup=True),)
 
 
-def _look_out(match: re.Match[str]) -> tuple[Step, ...]:
+def _look_out(match: re.Match[str]) -> tuple[CommandStep, ...]:
     descriptions = [_ARTICLE.sub("", part.strip()) for part in _OR.split(match["what"])]
     arguments: dict[str, Any] = {"descriptions": descriptions, **_timeout(match)}
     if match["then"]:
         following = {"description": "$label", **_timeout(match, "then_")}
         arguments["then"] = {"skill": "follow_person", "arguments": following}
-    return (Step("look_out_for", arguments),)
+    return (CommandStep("look_out_for", arguments),)
 
 
-def _follow(match: re.Match[str]) -> tuple[Step, ...]:
+def _follow(match: re.Match[str]) -> tuple[CommandStep, ...]:
     if re.fullmatch(_PRONOUN, match["whom"], re.I):
         return ()
-    return (Step("follow_person", {"description": _ARTICLE.sub("", match["whom"]), **_timeout(match)}),)
+    return (CommandStep("follow_person", {"description": _ARTICLE.sub("", match["whom"]), **_timeout(match)}),)
 
 
 def _timeout(match: re.Match[str], of: str = "") -> dict[str, float]:
@@ -140,27 +142,27 @@ def _timeout(match: re.Match[str], of: str = "") -> dict[str, float]:
     return {"timeout_s": float(amount) * (60.0 if unit.lower().startswith("m") else 1.0)}
 
 
-def _move(match: re.Match[str]) -> tuple[Step, ...]:
+def _move(match: re.Match[str]) -> tuple[CommandStep, ...]:
     back = (match["way"] or "").lower().startswith("back")
-    return (Step("move", {"distance_m": float(match[2] or 1.0) * (-1.0 if back else 1.0)}),)
+    return (CommandStep("move", {"distance_m": float(match[2] or 1.0) * (-1.0 if back else 1.0)}),)
 
 
-def _turn(match: re.Match[str]) -> tuple[Step, ...]:
+def _turn(match: re.Match[str]) -> tuple[CommandStep, ...]:
     way = match["way"].lower()
     angle = float(match[2] or (180.0 if way == "around" else 90.0))
-    return (Step("turn", {"angle_deg": -angle if way == "right" else angle}),)
+    return (CommandStep("turn", {"angle_deg": -angle if way == "right" else angle}),)
 
 
-def _patrol(match: re.Match[str]) -> tuple[Step, ...]:
-    return (Step("patrol", {"rounds": int(match["rounds"])} if match["rounds"] else {}),)
+def _patrol(match: re.Match[str]) -> tuple[CommandStep, ...]:
+    return (CommandStep("patrol", {"rounds": int(match["rounds"])} if match["rounds"] else {}),)
 
 
-def _go_to(match: re.Match[str]) -> tuple[Step, ...]:
-    return (Step("go_to", {"x": float(match[1]), "y": float(match[2])}),)
+def _go_to(match: re.Match[str]) -> tuple[CommandStep, ...]:
+    return (CommandStep("go_to", {"x": float(match[1]), "y": float(match[2])}),)
 
 
 def _plain(skill: str) -> Builder:
-    return lambda _: (Step(skill, {}),)
+    return lambda _: (CommandStep(skill, {}),)
 
 
 _GRAMMAR: tuple[tuple[re.Pattern[str], Builder], ...] = tuple(

@@ -33,7 +33,7 @@ class PlanState(enum.StrEnum):
 
 
 @dataclass(slots=True)
-class Step:
+class PlanStep:
     """One call of a plan; an approved one may be made once."""
 
     skill: str
@@ -63,7 +63,7 @@ class Plan:
 
     id: str
     goal: str
-    steps: list[Step] = field(default_factory=list)
+    steps: list[PlanStep] = field(default_factory=list)
     state: PlanState = PlanState.DRAFT
     reason: str = ""
     """What the operator said to it."""
@@ -161,7 +161,7 @@ class PlanBook:
             self._tell(plan)
         return plan
 
-    def take(self, skill: str, arguments: Mapping[str, Any]) -> Step | None:
+    def take(self, skill: str, arguments: Mapping[str, Any]) -> PlanStep | None:
         """Use up the step of an approved plan that is this call; None if none is. ``used = False`` gives it back."""
         key = skill, canonical(arguments)
         for plan in self._plans.values():
@@ -181,7 +181,7 @@ class PlanBook:
             raise SkillError("a plan needs steps: a list of objects with 'skill' and 'arguments'")
         return {**arguments, "steps": [step.to_dict() for step in self._checked(arguments["steps"])]}
 
-    def _checked(self, steps: Sequence[Mapping[str, Any]]) -> list[Step]:
+    def _checked(self, steps: Sequence[Mapping[str, Any]]) -> list[PlanStep]:
         if len(steps) > _MAX_STEPS:
             raise SkillError(f"a plan can have {_MAX_STEPS} steps, not {len(steps)}")
         checked = []
@@ -194,7 +194,7 @@ class PlanBook:
                 given = self._check(skill, arguments)
             except SkillError as error:
                 raise SkillError(f"step {number}: {error}") from error
-            checked.append(Step(skill, dict(given)))
+            checked.append(PlanStep(skill, dict(given)))
         return checked
 
     def _tell(self, plan: Plan) -> None:

@@ -14,6 +14,7 @@ from dimos_streams import clock
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.operator.messages import AgentEvent
 from dimos_streams.text import repaired
+from dimos_streams.tool_stream.event import ToolEvent
 
 _logger = logging.getLogger(__name__)
 _log = LimitedLog(_logger)
@@ -116,3 +117,9 @@ class EventLog:
     def after(self, number: int) -> list[AgentEvent]:
         """The events that are newer, as far as they are kept."""
         return [event for event in self._kept if event.number > number]
+
+
+def tool_event_of(event: AgentEvent) -> ToolEvent | None:
+    """What happened to a call, where an ``update`` or a ``result`` tells of that; None for all other events."""
+    told = event.data.get("event") if event.kind in (EventKind.UPDATE, EventKind.RESULT) else None
+    return ToolEvent.from_dict(told) if told else None

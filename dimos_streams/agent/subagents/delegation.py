@@ -17,7 +17,7 @@ from dimos_streams.agent.missions.limits import check_depth
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import Model
-from dimos_streams.agent.policies.gates.base import ToolAnswer, ToolRequest
+from dimos_streams.agent.policies.gates.base import CallResult
 from dimos_streams.agent.subagents.sub_mission import ChildLoop, SubLog, SubMission, Subset
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
 from dimos_streams.errors import SkillError, suggest
@@ -104,8 +104,8 @@ class Delegation:
         if not self._agents:
             return []
 
-        async def run(arguments: Any, request: ToolRequest) -> ToolAnswer:
-            return await self.run(parts(), arguments.agent, arguments.task, tuple(arguments.calls), request.missions)
+        async def run(arguments: Any, missions: tuple[Mission, ...]) -> CallResult:
+            return await self.run(parts(), arguments.agent, arguments.task, tuple(arguments.calls), missions)
 
         names = Literal[tuple(self._agents)]  # type: ignore[valid-type]
         task = Annotated[
@@ -134,7 +134,7 @@ class Delegation:
         task: str,
         handed: tuple[str, ...] = (),
         missions: tuple[Mission, ...] = (),
-    ) -> ToolAnswer:
+    ) -> CallResult:
         """Let a sub-agent do a task. Raises ``SkillError`` for an unknown agent or call, or one too deep."""
         if agent not in self._agents:
             raise SkillError(f"no agent is called {agent!r}{suggest(agent, self._agents)}")
@@ -203,7 +203,7 @@ class Delegation:
             raise SkillError(f"the sub-mission failed: {loop.exception()}")
 
 
-def _answer(work: SubMission, agent: str) -> ToolAnswer:
+def _answer(work: SubMission, agent: str) -> CallResult:
     mission = work.mission
     text = work.report if work.report is not None else mission.text
     failed = work.report is None and mission.reason != "completed"
@@ -211,7 +211,7 @@ def _answer(work: SubMission, agent: str) -> ToolAnswer:
     lines = [f"{said} (ended: {mission.reason})" if failed else said]
     left = [call for call in work.left if call.close is None]
     lines += [f"{call.skill} (call {call.call_id}) goes on; what follows will be told." for call in left]
-    return ToolAnswer("\n".join(lines), is_error=failed)
+    return CallResult("\n".join(lines), is_error=failed)
 
 
 class _Report(Arguments):
@@ -221,7 +221,7 @@ class _Report(Arguments):
 
 
 def _hand_back_tool(work: SubMission) -> LocalTool:
-    async def hand_back(arguments: _Report, request: ToolRequest) -> str:
+    async def hand_back(arguments: _Report, missions: tuple[Mission, ...]) -> str:
         work.report = arguments.report
         work.give_back(all=True)
         work.close()

@@ -10,14 +10,15 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
-from dimos_streams.agent.policies.gates.base import ToolAnswer, ToolRequest
+from dimos_streams.agent.policies.gates.base import CallResult
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.invalid import all_problems
 
 _logger = logging.getLogger(__name__)
 
-Run: TypeAlias = Callable[[Any, ToolRequest], Awaitable[str | ToolAnswer]]
+Run: TypeAlias = Callable[[Any, tuple[Mission, ...]], Awaitable[str | CallResult]]
 
 
 class Arguments(BaseModel):
@@ -28,7 +29,7 @@ class Arguments(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalTool:
-    """One tool. ``run`` gets the checked arguments (an ``arguments``) and the request; ``SkillError`` is an error."""
+    """One tool. ``run`` gets the checked arguments and the missions that it is for; a ``SkillError`` is an error."""
 
     name: str
     description: str
@@ -84,18 +85,20 @@ class LocalTools:
         """See ``Tools``."""
         return frozenset(name for name, tool in self._tools.items() if tool.polling)
 
-    async def run(self, name: str, request: ToolRequest) -> ToolAnswer:
+    async def run(
+        self, name: str, arguments: Mapping[str, Any], missions: tuple[Mission, ...] = (), *, tool_call_id: str = ""
+    ) -> CallResult:
         """See ``Tools``."""
         tool = self._tools[name]
         try:
-            answer = await tool.run(_checked(tool, request.arguments), request)
+            answer = await tool.run(_checked(tool, arguments), missions)
         except SkillError as error:
-            return ToolAnswer(str(error), is_error=True)
+            return CallResult(str(error), is_error=True)
         except Exception as error:
-            error_id = f"{name}-{request.tool_call_id}"
+            error_id = f"{name}-{tool_call_id}"
             _logger.exception("tool %s failed, %s", name, error_id)
-            return ToolAnswer(f"internal error {error_id} ({type(error).__name__})", is_error=True)
-        return answer if isinstance(answer, ToolAnswer) else ToolAnswer(answer)
+            return CallResult(f"internal error {error_id} ({type(error).__name__})", is_error=True)
+        return answer if isinstance(answer, CallResult) else CallResult(answer)
 
 
 def _checked(tool: LocalTool, arguments: Mapping[str, Any]) -> Arguments:

@@ -11,7 +11,8 @@ from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.results import READ_RESULT, ResultStore, read_part
 from dimos_streams.agent.control.dialogue import Foreground
-from dimos_streams.agent.policies.gates.base import ToolAnswer, ToolRequest
+from dimos_streams.agent.missions.mission import Mission, ids
+from dimos_streams.agent.policies.gates.base import CallResult
 from dimos_streams.agent.policies.plans import SUBMIT_PLAN, PlanBook, PlanState
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, NoArguments
 from dimos_streams.errors import SkillError, suggest
@@ -34,7 +35,7 @@ class CallId(Arguments):
 def call_tools(calls: Callable[[], Iterable[OpenCall]], cancel: Cancel, *, always: bool = False) -> list[LocalTool]:
     """``list_calls`` and ``cancel_call``, offered while a call runs, or ``always``."""
 
-    async def list_calls(arguments: NoArguments, request: ToolRequest) -> str:
+    async def list_calls(arguments: NoArguments, missions: tuple[Mission, ...]) -> str:
         running = list(calls())
         lines = [
             f"{call.call_id}: {shown(call.skill, call.arguments)}{f' - {call.text}' if call.text else ''}"
@@ -44,7 +45,7 @@ def call_tools(calls: Callable[[], Iterable[OpenCall]], cancel: Cancel, *, alway
             lines.append(f"and {len(running) - _MAX_LISTED} more")
         return "\n".join(lines) or "No call runs."
 
-    async def cancel_call(arguments: CallId, request: ToolRequest) -> str:
+    async def cancel_call(arguments: CallId, missions: tuple[Mission, ...]) -> str:
         running = {call.call_id: call for call in calls()}
         reason = arguments.reason or "the model wants it to end"
         if arguments.call_id == ALL_CALLS:
@@ -98,7 +99,7 @@ class Part(Arguments):
 def read_result_tool(store: ResultStore) -> LocalTool:
     """``read_result``: parts of results that were shortened or masked."""
 
-    async def read(arguments: Part, request: ToolRequest) -> str:
+    async def read(arguments: Part, missions: tuple[Mission, ...]) -> str:
         whole = store.get(arguments.reference)
         return read_part(whole, offset=arguments.offset, length=arguments.length, search=arguments.search)
 
@@ -144,18 +145,18 @@ class PlanId(Arguments):
 def plan_tools(plans: PlanBook, *, offered: Callable[[], bool] = lambda: True) -> list[LocalTool]:
     """``create_plan``, ``add_plan_steps``, ``submit_plan`` (waits for the operator) and ``check_plan``."""
 
-    async def create(arguments: NewPlan, request: ToolRequest) -> str:
+    async def create(arguments: NewPlan, missions: tuple[Mission, ...]) -> str:
         plan = plans.create(arguments.goal, [step.model_dump() for step in arguments.steps])
         return f"{plan.text()}\nHand it in with {SUBMIT_PLAN}(plan={plan.id!r}) when it is complete."
 
-    async def add(arguments: MoreSteps, request: ToolRequest) -> str:
+    async def add(arguments: MoreSteps, missions: tuple[Mission, ...]) -> str:
         return plans.add(arguments.plan, [step.model_dump() for step in arguments.steps]).text()
 
-    async def submit(arguments: PlanId, request: ToolRequest) -> ToolAnswer:
-        plan = await plans.submit(arguments.plan, tuple(mission.id for mission in request.missions))
-        return ToolAnswer(plan.text(), is_error=plan.state is not PlanState.APPROVED, charged=False)
+    async def submit(arguments: PlanId, missions: tuple[Mission, ...]) -> CallResult:
+        plan = await plans.submit(arguments.plan, ids(missions))
+        return CallResult(plan.text(), is_error=plan.state is not PlanState.APPROVED, charged=False)
 
-    async def check(arguments: PlanId, request: ToolRequest) -> str:
+    async def check(arguments: PlanId, missions: tuple[Mission, ...]) -> str:
         return plans.get(arguments.plan).text()
 
     return [
@@ -202,14 +203,13 @@ class Question(Arguments):
 def ask_operator_tool(foreground: Foreground) -> LocalTool:
     """``ask_operator``: a question in the foreground; the operator's next words are its answer."""
 
-    async def ask(arguments: Question, request: ToolRequest) -> ToolAnswer:
-        missions = tuple(mission.id for mission in request.missions)
-        async with foreground.dialogue(missions) as dialogue:
+    async def ask(arguments: Question, missions: tuple[Mission, ...]) -> CallResult:
+        async with foreground.dialogue(ids(missions)) as dialogue:
             try:
                 answer = await dialogue.ask(arguments.question, arguments.timeout_s)
             except TimeoutError:
                 raise SkillError(f"the operator did not answer within {arguments.timeout_s:g} s") from None
-        return ToolAnswer(f"The operator says: {answer}", speaker="operator")
+        return CallResult(f"The operator says: {answer}", speaker="operator")
 
     return LocalTool(
         name="ask_operator",

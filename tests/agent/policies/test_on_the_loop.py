@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import Message, ModelRequest, ToolResultMessage
 from dimos_streams.tool_stream.event import Outcome
 from tests.agent.policies.parts import Answer, Brain, decide, robot_stage
@@ -273,10 +274,9 @@ def test_a_result_of_a_megabyte() -> None:
         whole = "".join(f"{number:07d} " for number in range(125_000))
         brain = Brain([("dump", {})], [("read_result", {"reference": "result-1", "search": "0099999"})], "ok")
         async with robot_stage(brain) as (made, _):
-            from dimos_streams.agent.policies.gates.base import ToolRequest
             from dimos_streams.agent.tools.local_tools import LocalTool, LocalTools, NoArguments
 
-            async def dump(arguments: NoArguments, request: ToolRequest) -> str:
+            async def dump(arguments: NoArguments, missions: tuple[Mission, ...]) -> str:
                 return whole
 
             tool = LocalTool(name="dump", description="", arguments=NoArguments, run=dump)

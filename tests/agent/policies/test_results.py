@@ -21,7 +21,6 @@ from dimos_streams.agent.models.protocol import (
     ToolResultMessage,
     UserMessage,
 )
-from dimos_streams.agent.policies.gates.base import ToolRequest
 from dimos_streams.agent.tools.local_tools import LocalTools
 from dimos_streams.agent.tools.own_tools import read_result_tool
 from dimos_streams.errors import SkillError
@@ -44,7 +43,7 @@ def test_large_results_are_shortened_and_can_be_read() -> None:
     tools = LocalTools([read_result_tool(store)])
 
     def read(**arguments: Any) -> str:
-        answer = asyncio.run(tools.run("read_result", ToolRequest(arguments=arguments)))
+        answer = asyncio.run(tools.run("read_result", arguments))
         return answer.text
 
     assert "reference='result-1'" in seen

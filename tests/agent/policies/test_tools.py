@@ -8,7 +8,8 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from dimos_streams.agent.policies.gates.base import ToolAnswer, ToolRequest
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.policies.gates.base import CallResult
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools, NoArguments
 from dimos_streams.errors import SkillError
 
@@ -19,7 +20,7 @@ class Count(Arguments):
     count: Annotated[int, Field(ge=1, description="How many.")]
 
 
-async def answer(arguments: Count, request: ToolRequest) -> str:
+async def answer(arguments: Count, missions: tuple[Mission, ...]) -> str:
     if arguments.count == 13:
         raise SkillError("13 brings bad luck")
     if arguments.count == 14:
@@ -27,16 +28,16 @@ async def answer(arguments: Count, request: ToolRequest) -> str:
     return "x" * arguments.count
 
 
-def run(tools: LocalTools, **arguments: object) -> ToolAnswer:
-    return asyncio.run(tools.run("count", ToolRequest(arguments=arguments, tool_call_id="t1")))
+def run(tools: LocalTools, **arguments: object) -> CallResult:
+    return asyncio.run(tools.run("count", arguments, tool_call_id="t1"))
 
 
 def test_arguments_are_checked_and_errors_are_answers(caplog: pytest.LogCaptureFixture) -> None:
     tool = LocalTool(name="count", description="Count.", arguments=Count, run=answer)
     tools = LocalTools([tool])
-    assert run(tools, count=3) == ToolAnswer("xxx")
-    assert run(tools, count=13) == ToolAnswer("13 brings bad luck", is_error=True)
-    assert run(tools, count=14) == ToolAnswer("internal error count-t1 (RuntimeError)", is_error=True)
+    assert run(tools, count=3) == CallResult("xxx")
+    assert run(tools, count=13) == CallResult("13 brings bad luck", is_error=True)
+    assert run(tools, count=14) == CallResult("internal error count-t1 (RuntimeError)", is_error=True)
     assert "secret" in caplog.text
     for wrong, field in (({}, "count"), ({"count": 0}, "count"), ({"count": 1, "more": 2}, "more")):
         told = run(tools, **wrong)
@@ -52,7 +53,7 @@ def test_arguments_are_checked_and_errors_are_answers(caplog: pytest.LogCaptureF
 
 
 def test_names_are_unique_and_what_is_not_offered_works_all_the_same() -> None:
-    async def nothing(arguments: NoArguments, request: ToolRequest) -> str:
+    async def nothing(arguments: NoArguments, missions: tuple[Mission, ...]) -> str:
         return "done"
 
     hidden = LocalTool(
@@ -62,6 +63,6 @@ def test_names_are_unique_and_what_is_not_offered_works_all_the_same() -> None:
     assert tools.schemas() == ()
     assert "count" in tools
     assert tools.polling() == {"count"}
-    assert run(tools) == ToolAnswer("done")
+    assert run(tools) == CallResult("done")
     with pytest.raises(ValueError, match="two tools are called 'count'"):
         LocalTools([hidden, hidden])

@@ -20,8 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from dimos_streams.agent.models.protocol import Message, Speaker, ToolSchema
+from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.models.protocol import STALE, Message, Speaker, ToolSchema
 from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 
@@ -151,27 +154,29 @@ class Results(Protocol):
         """The messages of a request with old results replaced by notes. Stable: what was masked stays masked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRequest:
-    """A call of a local tool."""
-
-    arguments: Mapping[str, Any]
-    missions: tuple[Any, ...] = ()
-    """The ``Mission`` objects that it belongs to."""
-    tool_call_id: str = ""
-    iteration: int = 0
-
-
 @dataclass(frozen=True, slots=True)
-class ToolAnswer:
-    """What a local tool says; the loop shortens it like any other result."""
+class CallResult:
+    """What the model is told about one call that it asked for, of a skill or of a local tool."""
 
     text: str
     is_error: bool = False
+    call: OpenCall | None = None
+    """The skill's call, if one was begun."""
+    event: ToolEvent | None = None
+    """What answered it."""
     charged: bool = True
     """Whether an error counts as a failed call."""
+    note: str = ""
+    """What the agent itself says of the call, before the text."""
     speaker: Speaker = "data"
     """``operator`` if the text is what an operator has answered."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the call, or the attempt to begin it, has failed; one that somebody has cancelled has not."""
+        return (
+            self.is_error and self.text != STALE and (self.event is None or self.event.outcome != Outcome.CANCELLED)
+        )
 
 
 class Tools(Protocol):
@@ -189,5 +194,7 @@ class Tools(Protocol):
     def polling(self) -> frozenset[str]:
         """Those that may be called again and again."""
 
-    async def run(self, name: str, request: ToolRequest) -> ToolAnswer:
-        """Check the arguments and run it. Raises nothing but ``CancelledError``."""
+    async def run(
+        self, name: str, arguments: Mapping[str, Any], missions: tuple[Mission, ...] = (), *, tool_call_id: str = ""
+    ) -> CallResult:
+        """Check the arguments and run it, for missions. Raises nothing but ``CancelledError``."""

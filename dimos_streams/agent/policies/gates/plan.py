@@ -9,7 +9,7 @@ from dimos_streams.agent.calls.canonical import canonical, shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
-from dimos_streams.agent.policies.plans import PlanBook, Step
+from dimos_streams.agent.policies.plans import PlanBook, PlanStep
 
 _WAY_OUT = (
     "Write a plan with create_plan whose steps are the very calls that you want to make, hand it in with "
@@ -67,7 +67,7 @@ class PlanGate:
             again=lambda now: self._zone_objection(skill, now),
         )
 
-    def _step_objection(self, step: Step, skill: str, arguments: Mapping[str, Any]) -> Refuse | None:
+    def _step_objection(self, step: PlanStep, skill: str, arguments: Mapping[str, Any]) -> Refuse | None:
         """A plan stands for its own calls, wherever the robot is, and as long as its approval holds."""
         if step.key != (skill, canonical(arguments)):
             return self._zone_objection(skill, arguments)
@@ -86,5 +86,5 @@ def _refusal(skill: str, arguments: Mapping[str, Any], why: str) -> Refuse:
     return Refuse(text, charged=False)
 
 
-def _give_back(step: Step) -> None:
+def _give_back(step: PlanStep) -> None:
     step.used = False
