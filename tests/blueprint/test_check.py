@@ -14,12 +14,12 @@ from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.problem import BlueprintError
 from dimos_streams.blueprint.wiring import wire
 from dimos_streams.module import RunContext
-from tests.blueprint import parts
+from tests.blueprint import toy_modules
 from tests.blueprint.conftest import Write
 
-CAMERA = "tests.blueprint.parts:Camera"
-WALK = "tests.blueprint.parts:Walk"
-ROBOT = blueprint("robot", module(parts.Camera), module(parts.Walk), module(parts.Wheels))
+CAMERA = "tests.blueprint.toy_modules:Camera"
+WALK = "tests.blueprint.toy_modules:Walk"
+ROBOT = blueprint("robot", module(toy_modules.Camera), module(toy_modules.Walk), module(toy_modules.Wheels))
 
 
 def found_in(write: Write, text: str) -> list[str]:
@@ -39,8 +39,11 @@ def test_problems_of_form_are_given_back_too(write: Write) -> None:
 @pytest.mark.parametrize(
     ("reference", "expected"),
     [
-        ("tests.blueprint.part:Camera", "there is no Python module 'tests.blueprint.part'; did you mean 'parts'?"),
-        ("tests.blueprint.parts:Camra", "'tests.blueprint.parts' has no 'Camra'; did you mean 'Camera'?"),
+        (
+            "tests.blueprint.toy_module:Camera",
+            "there is no Python module 'tests.blueprint.toy_module'; did you mean 'toy_modules'?",
+        ),
+        ("tests.blueprint.toy_modules:Camra", "'tests.blueprint.toy_modules' has no 'Camra'; did you mean 'Camera'?"),
         ("Camera", "'Camera' is not of the form 'package.module:Name'"),
     ],
 )
@@ -50,8 +53,8 @@ def test_unknown_types(write: Write, reference: str, expected: str) -> None:
 
 
 def test_a_class_that_is_no_module(write: Write) -> None:
-    [line] = found_in(write, "modules:\n  a: {type: 'tests.blueprint.parts:NotAModule'}\n")
-    assert line.startswith("x.yaml:2: module 'a': 'tests.blueprint.parts:NotAModule' is not a Module class")
+    [line] = found_in(write, "modules:\n  a: {type: 'tests.blueprint.toy_modules:NotAModule'}\n")
+    assert line.startswith("x.yaml:2: module 'a': 'tests.blueprint.toy_modules:NotAModule' is not a Module class")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,7 @@ def test_an_import_that_raises_is_one_line(write: Write, tmp_path: Path, monkeyp
 
 
 def test_packages_that_a_class_declares_are_looked_for(write: Write) -> None:
-    text = "modules:\n  a: {type: 'tests.blueprint.parts:NeedsPackages'}\n"
+    text = "modules:\n  a: {type: 'tests.blueprint.toy_modules:NeedsPackages'}\n"
     assert found_in(write, text) == [
         "x.yaml:2: module 'a': 'no_such_package' is not installed: pip install 'no_such_package'"
     ]
@@ -107,14 +110,14 @@ def test_bad_config(write: Write, config: str, expected: str) -> None:
 
 
 def test_a_config_that_lacks_a_setting(write: Write) -> None:
-    text = "modules:\n  a: {type: 'tests.blueprint.parts:Keyless'}\n"
+    text = "modules:\n  a: {type: 'tests.blueprint.toy_modules:Keyless'}\n"
     assert found_in(write, text) == ["x.yaml:2: module 'a' needs the setting 'key'"]
 
 
 def test_a_skill_without_a_schema(write: Write) -> None:
-    [line] = found_in(write, "modules:\n  a: {type: 'tests.blueprint.parts:BadSkill'}\n")
+    [line] = found_in(write, "modules:\n  a: {type: 'tests.blueprint.toy_modules:BadSkill'}\n")
     assert line.endswith("is not declared as it should be: BadSkill.untyped: 'what' needs a type")
-    assert line.startswith("x.yaml:2: module 'a': tests.blueprint.parts:BadSkill")
+    assert line.startswith("x.yaml:2: module 'a': tests.blueprint.toy_modules:BadSkill")
 
 
 def test_remaps_of_streams_that_do_not_exist(write: Write) -> None:
@@ -135,7 +138,7 @@ def test_outputs_can_not_be_left_unwired(write: Write) -> None:
 def test_one_topic_with_two_types(write: Write) -> None:
     text = f"""\
         modules:
-          camera: {{type: 'tests.blueprint.parts:ScanAsPictures'}}
+          camera: {{type: 'tests.blueprint.toy_modules:ScanAsPictures'}}
           walk: {{type: '{WALK}'}}
     """
     assert found_in(write, text) == [
@@ -189,7 +192,7 @@ def test_colliding_names_of_skills(write: Write) -> None:
 
 
 def test_skills_collide_over_namespaces() -> None:
-    robot = blueprint("robot", module(parts.Walk, remap={"color_image": "/image"}))
+    robot = blueprint("robot", module(toy_modules.Walk, remap={"color_image": "/image"}))
     twice = blueprint(
         "twice",
         include(robot, namespace="a/b"),
@@ -227,7 +230,7 @@ def test_several_publishers_of_a_channel_are_a_warning(write: Write) -> None:
         external: [color_image#sensor_msgs.Image]
         modules:
           walk: {{type: '{WALK}'}}
-          sharing: {{type: 'tests.blueprint.parts:Sharing'}}
+          sharing: {{type: 'tests.blueprint.toy_modules:Sharing'}}
     """
     assert found_in(write, text) == [
         "x.yaml:4: warning: channel '/cmd_vel#geometry_msgs.Twist' has 2 publishers: walk.cmd_vel, sharing.cmd_vel; "
@@ -236,7 +239,7 @@ def test_several_publishers_of_a_channel_are_a_warning(write: Write) -> None:
 
 
 def test_publishers_that_say_that_they_share_are_fine() -> None:
-    assert check(blueprint("x", module(parts.Sharing, name="a"), module(parts.Sharing, name="b"))) == []
+    assert check(blueprint("x", module(toy_modules.Sharing, name="a"), module(toy_modules.Sharing, name="b"))) == []
 
 
 @pytest.mark.parametrize(
@@ -259,27 +262,27 @@ def test_wiring_is_not_judged_while_a_class_is_missing(write: Write) -> None:
 
 
 def test_python_blueprints_have_places_too() -> None:
-    problem = check(blueprint("x", module(parts.Walk)))[0]
+    problem = check(blueprint("x", module(toy_modules.Walk)))[0]
     file, _, line = problem.where.partition(":")
     assert Path(file).resolve() == Path(__file__).resolve()
-    assert "module(parts.Walk)" in Path(__file__).read_text().splitlines()[int(line) - 1]
+    assert "module(toy_modules.Walk)" in Path(__file__).read_text().splitlines()[int(line) - 1]
 
 
 def test_instantiate_gives_name_config_and_namespace() -> None:
-    spec = module(parts.Camera, rate_hz=5).namespaced("robot1")
+    spec = module(toy_modules.Camera, rate_hz=5).namespaced("robot1")
     made = instantiate(spec, RunContext(seed=3))
-    assert isinstance(made, parts.Camera)
+    assert isinstance(made, toy_modules.Camera)
     assert (made.name, made.config.rate_hz) == ("robot1/camera", 5.0)
     assert (made.context.namespace, made.context.seed) == ("robot1/", 3)
 
 
 def test_instantiate_refuses_bad_configs() -> None:
     with pytest.raises(BlueprintError, match="rate_hz: Input should be greater than 0"):
-        instantiate(module(parts.Camera, rate_hz=0), RunContext())
+        instantiate(module(toy_modules.Camera, rate_hz=0), RunContext())
 
 
 def test_specs_and_errors_travel_to_other_processes() -> None:
-    spec = module(parts.Camera, rate_hz=0).namespaced("robot1")
+    spec = module(toy_modules.Camera, rate_hz=0).namespaced("robot1")
     assert pickle.loads(pickle.dumps(spec)) == spec
     error = BlueprintError(check(blueprint("x", spec)))
     assert pickle.loads(pickle.dumps(error)).problems == error.problems

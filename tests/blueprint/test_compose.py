@@ -12,11 +12,11 @@ from dimos_streams.blueprint import Blueprint, BlueprintError, ModuleSpec, bluep
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.wiring import wire
 from dimos_streams.errors import UserError
-from tests.blueprint import parts
+from tests.blueprint import toy_modules
 from tests.blueprint.conftest import Write
 
-CAMERA = module(parts.Camera, process="eyes", lens=parts.LensConfig(zoom=2.0), rate_hz=20)
-ROBOT = blueprint("robot", CAMERA, module(parts.Walk, label="you"), external=("scan#sensor_msgs.LaserScan",))
+CAMERA = module(toy_modules.Camera, process="eyes", lens=toy_modules.LensConfig(zoom=2.0), rate_hz=20)
+ROBOT = blueprint("robot", CAMERA, module(toy_modules.Walk, label="you"), external=("scan#sensor_msgs.LaserScan",))
 
 YAML = """\
     description: Two robots
@@ -28,7 +28,7 @@ YAML = """\
       - {blueprint: robot.yaml, namespace: robot2}
     modules:
       wheels:
-        type: tests.blueprint.parts:Wheels
+        type: tests.blueprint.toy_modules:Wheels
         restart: always
         remap: {cmd_vel: /robot1/base_vel}
     external: [/map#nav_msgs.OccupancyGrid]
@@ -36,11 +36,11 @@ YAML = """\
 ROBOT_YAML = """\
     modules:
       camera:
-        type: tests.blueprint.parts:Camera
+        type: tests.blueprint.toy_modules:Camera
         process: eyes
         config: {rate_hz: 20, lens: {zoom: 2.0, filter: ""}}
       walk:
-        type: tests.blueprint.parts:Walk
+        type: tests.blueprint.toy_modules:Walk
         config: {label: you}
     external: [scan#sensor_msgs.LaserScan]
 """
@@ -57,7 +57,7 @@ def test_yaml_and_python_give_the_same_blueprint(write: Write) -> None:
             set={"walk.distance_m": 1.2, "camera.lens.zoom": 3.0},
         ),
         include(ROBOT, namespace="robot2"),
-        module(parts.Wheels, restart="always", remap={"cmd_vel": "/robot1/base_vel"}),
+        module(toy_modules.Wheels, restart="always", remap={"cmd_vel": "/robot1/base_vel"}),
         description="Two robots",
         external=("/map#nav_msgs.OccupancyGrid",),
     )
@@ -70,7 +70,7 @@ def test_yaml_and_python_give_the_same_blueprint(write: Write) -> None:
 
 
 def test_streams_of_equal_name_and_type_connect_by_themselves() -> None:
-    wiring = wire(blueprint("x", module(parts.Camera), module(parts.Walk), module(parts.Wheels)))
+    wiring = wire(blueprint("x", module(toy_modules.Camera), module(toy_modules.Walk), module(toy_modules.Wheels)))
     assert wiring["camera"].topics["color_image"] == wiring["walk"].topics["color_image"] == "/color_image"
     assert wiring["walk"].topics["cmd_vel"] == wiring["wheels"].topics["cmd_vel"] == "/cmd_vel"
 
@@ -81,9 +81,9 @@ def test_a_stock_blueprint_can_be_included_by_name(write: Write) -> None:
 
 
 def test_names_come_from_classes() -> None:
-    assert module(parts.ScanAsPictures).name == "scan_as_pictures"
+    assert module(toy_modules.ScanAsPictures).name == "scan_as_pictures"
     assert module("some.where:HTTPServer2Go").name == "http_server2_go"
-    assert module(parts.Camera, name="front").name == "front"
+    assert module(toy_modules.Camera, name="front").name == "front"
 
 
 def test_config_takes_settings_whose_names_are_taken() -> None:
@@ -93,21 +93,21 @@ def test_config_takes_settings_whose_names_are_taken() -> None:
 
 def test_two_modules_of_one_name_are_refused() -> None:
     with pytest.raises(BlueprintError, match=r"module 'camera' is there twice \(also at .*test_compose.py:\d+\)"):
-        blueprint("x", ROBOT, module(parts.Camera))
+        blueprint("x", ROBOT, module(toy_modules.Camera))
 
 
 def test_mistakes_in_python_are_user_errors() -> None:
-    class Local(parts.Camera):
+    class Local(toy_modules.Camera):
         pass
 
     with pytest.raises(UserError, match="Local can't be imported by another process"):
         module(Local)
     with pytest.raises(UserError, match=r"restart can't be 'alway': use one of never, .*; did you mean 'always'"):
-        module(parts.Camera, restart="alway")  # type: ignore[arg-type]
+        module(toy_modules.Camera, restart="alway")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="'A-b' can't be a name"):
-        module(parts.Camera, name="A-b")
+        module(toy_modules.Camera, name="A-b")
     with pytest.raises(UserError, match="'two words' can't be a name"):
-        module(parts.Camera, process="two words")
+        module(toy_modules.Camera, process="two words")
     with pytest.raises(UserError, match="'' can't be a name"):
         ROBOT.namespaced("a//b")
     with pytest.raises(UserError, match="has no module 'wlk'; did you mean 'walk'"):

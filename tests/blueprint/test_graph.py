@@ -8,13 +8,13 @@ import pytest
 
 from dimos_streams.blueprint import BlueprintError, blueprint, include, module
 from dimos_streams.blueprint.graph import render
-from tests.blueprint import parts
+from tests.blueprint import toy_modules
 
 ROBOT = blueprint(
     "robot",
-    module(parts.Camera),
-    module(parts.Walk, process="body"),
-    module(parts.Wheels, process="body"),
+    module(toy_modules.Camera),
+    module(toy_modules.Walk, process="body"),
+    module(toy_modules.Wheels, process="body"),
     description="A camera on wheels",
     external=("map#nav_msgs.OccupancyGrid", "/scan#sensor_msgs.LaserScan"),
 )
@@ -23,16 +23,16 @@ TEXT = """\
 robot: A camera on wheels
 
 process camera
-└─ camera  (tests.blueprint.parts:Camera)
+└─ camera  (tests.blueprint.toy_modules:Camera)
      ▶ /color_image  sensor_msgs.Image       walk
 
 process body
-├─ walk  (tests.blueprint.parts:Walk)
+├─ walk  (tests.blueprint.toy_modules:Walk)
 │    ◀ /color_image  sensor_msgs.Image       camera
 │    ◀ /scan         sensor_msgs.LaserScan   outside
 │    ▶ /cmd_vel      geometry_msgs.Twist     wheels
 │    skills: walk
-└─ wheels  (tests.blueprint.parts:Wheels)
+└─ wheels  (tests.blueprint.toy_modules:Wheels)
      ◀ /cmd_vel      geometry_msgs.Twist     walk"""
 
 MERMAID = """\

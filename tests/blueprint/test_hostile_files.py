@@ -12,7 +12,7 @@ from dimos_streams.blueprint.problem import BlueprintError
 from dimos_streams.errors import UserError
 from tests.blueprint.conftest import Write
 
-CAMERA = "type: tests.blueprint.parts:Camera"
+CAMERA = "type: tests.blueprint.toy_modules:Camera"
 
 
 def line_of(write: Write, text: str) -> str:

@@ -22,13 +22,13 @@ BASE = """\
     description: For tests
     modules:
       camera:
-        type: tests.blueprint.parts:Camera
+        type: tests.blueprint.toy_modules:Camera
         process: eyes
         config:
           rate_hz: 20
           lens: {zoom: 2.0}
       walk:
-        type: tests.blueprint.parts:Walk
+        type: tests.blueprint.toy_modules:Walk
         remap: {cmd_vel: skill_vel, scan: /scan, color_image: null}
     external: [clock#std_msgs.Time, /map#nav_msgs.OccupancyGrid]
 """
@@ -61,7 +61,7 @@ def test_an_empty_file_is_an_empty_blueprint(write: Write) -> None:
 
 
 def test_keys_without_a_value_count_as_left_out(write: Write) -> None:
-    text = "include:\nmodules:\n  camera:\n    type: tests.blueprint.parts:Camera\n    config:\n    process:\n"
+    text = "include:\nmodules:\n  camera:\n    type: tests.blueprint.toy_modules:Camera\n    config:\n    process:\n"
     assert resolve(write("x.yaml", text)).modules["camera"].config == {}
 
 

@@ -10,10 +10,10 @@ from dimos_streams.blueprint import Blueprint, blueprint, include, module
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.problem import BlueprintError
 from dimos_streams.blueprint.settings import SettingRow, apply_settings, explain
-from tests.blueprint import parts
+from tests.blueprint import toy_modules
 from tests.blueprint.conftest import Write
 
-ROBOT = blueprint("robot", module(parts.Camera), module(parts.Walk, distance_m=1.8))
+ROBOT = blueprint("robot", module(toy_modules.Camera), module(toy_modules.Walk, distance_m=1.8))
 TWO = blueprint("two", include(ROBOT, namespace="robot1"), include(ROBOT))
 
 
@@ -29,7 +29,7 @@ def test_each_layer_outranks_the_one_before(write: Write) -> None:
     text = """\
         modules:
           walk:
-            type: tests.blueprint.parts:Walk
+            type: tests.blueprint.toy_modules:Walk
             config:
               distance_m: 1.1
               label: from the file
@@ -51,7 +51,7 @@ def test_each_layer_outranks_the_one_before(write: Write) -> None:
 
 
 def test_nested_settings_keep_what_is_beside_them(write: Write) -> None:
-    text = "modules:\n  camera:\n    type: tests.blueprint.parts:Camera\n    config:\n      lens: {zoom: 2.0}\n"
+    text = "modules:\n  camera:\n    type: tests.blueprint.toy_modules:Camera\n    config:\n      lens: {zoom: 2.0}\n"
     found = apply_settings(resolve(write("x.yaml", text)), {"DIMOS_STREAMS__CAMERA__LENS__FILTER": "red"})
     rows = {row.field: (row.value, row.source) for row in explain(found)}
     assert rows["lens.zoom"] == (2.0, "x.yaml:5")
@@ -135,12 +135,12 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
 
 
 def test_a_setting_may_mend_what_the_file_has_wrong() -> None:
-    found = blueprint("x", module(parts.Camera, rate_hz=-1))
+    found = blueprint("x", module(toy_modules.Camera, rate_hz=-1))
     assert apply_settings(found, None, ["camera.rate_hz=5"]).modules["camera"].config["rate_hz"] == 5
 
 
 def test_modules_that_are_not_set_are_not_imported() -> None:
-    found = blueprint("x", module("no_such:Thing", name="thing"), module(parts.Camera))
+    found = blueprint("x", module("no_such:Thing", name="thing"), module(toy_modules.Camera))
     assert apply_settings(found, None, ["camera.rate_hz=5"]).modules["camera"].config == {"rate_hz": 5}
     [line] = refused(found, None, ("thing.x=1",))
     assert "module 'thing': there is no Python module 'no_such'" in line
@@ -148,5 +148,5 @@ def test_modules_that_are_not_set_are_not_imported() -> None:
 
 def test_explain_names_all_bad_configs() -> None:
     with pytest.raises(BlueprintError) as error:
-        explain(blueprint("x", module(parts.Camera, rate_hz=0), module(parts.Keyless)))
+        explain(blueprint("x", module(toy_modules.Camera, rate_hz=0), module(toy_modules.Keyless)))
     assert len(error.value.problems) == 2

@@ -17,7 +17,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolStreamEvent, ToolStreamRequest
 from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.testing import CrashablePart, Faults
+from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, MAX_SEQ, REQUESTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.inflow import ALL_PENDING_BYTES, MAX_CLAIMED, MAX_CLOSED, MAX_OPEN
 from dimos_streams.tool_stream.receiving.receiver import NOTED_S, ToolStreamReceiver
@@ -25,7 +25,7 @@ from dimos_streams.tool_stream.wire import EventPacker, pack_event, unpack_event
 from tests.bridge.parts import scene
 from tests.helpers import until
 from tests.live.modules import Sleeper
-from tests.tool_stream.liveness.test_instances import closed, with_two
+from tests.tool_stream.liveness.test_instances import closed, two_walkers
 
 pytestmark = pytest.mark.feature("F6")
 
@@ -48,10 +48,11 @@ async def journal_of(broker: Broker, call_id: str) -> list[ToolEvent]:
     return found
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("data", ["{}", '{"_instance": "forged"}', '{"_instance": ""}'])
 @pytest.mark.parametrize("seq", [3, 4, 1000, MAX_SEQ])
-def test_nobody_else_writes_on_in_a_call(seq: int, data: str) -> None:
-    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+async def test_nobody_else_writes_on_in_a_call(seq: int, data: str) -> None:
+    async with two_walkers() as (broker, _, _):
         call_id = await broker.call("walk", {"seconds": 5.0}, caller="test")
         await broker.wait(call_id, "answer", 5.0)
         for _number in range(10):
@@ -65,8 +66,6 @@ def test_nobody_else_writes_on_in_a_call(seq: int, data: str) -> None:
         assert all("_instance" not in each.data for each in told)
         assert broker.contradictions() == 20
         assert broker.receiver.statistics().nacks == 0
-
-    with_two(scenario)
 
 
 @pytest.mark.virtual_time
@@ -87,9 +86,10 @@ async def test_who_writes_on_in_somebodys_call_is_told_of_in_the_bridges_health_
         assert health() == "ok"
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("F5")
-def test_another_instances_heartbeats_lose_no_call() -> None:
-    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+async def test_another_instances_heartbeats_lose_no_call() -> None:
+    async with two_walkers() as (broker, _, _):
         call_id = await broker.call("walk", {"seconds": 6.0}, caller="test")
 
         def forge(**more: object) -> None:
@@ -106,8 +106,6 @@ def test_another_instances_heartbeats_lose_no_call() -> None:
         assert [each.type for each in await journal_of(broker, call_id)] == ["open", "update", "close"]
         assert broker.contradictions() == 1
 
-    with_two(scenario)
-
 
 async def flood(bus: Bus, seconds: float) -> None:
     """Forge heartbeats in the name of the walker: many instances that come and go, and one that stays."""
@@ -117,11 +115,11 @@ async def flood(bus: Bus, seconds: float) -> None:
         await asyncio.sleep(0.05)
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("F5")
-def test_forged_instances_lose_no_call_of_which_heartbeats_are_lost() -> None:
+async def test_forged_instances_lose_no_call_of_which_heartbeats_are_lost() -> None:
     """Of the real ones one in 1.4 s comes through, and that beside a flood of others."""
-
-    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+    async with two_walkers() as (broker, walker, _):
         await asyncio.sleep(2.0)
         call_id = await broker.call("walk", {"seconds": 8.0}, caller="test")
         await broker.wait(call_id, "answer", 5.0)
@@ -137,12 +135,11 @@ def test_forged_instances_lose_no_call_of_which_heartbeats_are_lost() -> None:
         assert again.outcome is Outcome.COMPLETED
         forging.cancel()
 
-    with_two(scenario)
 
-
+@pytest.mark.virtual_time
 @pytest.mark.feature("F5")
-def test_a_call_whose_events_come_lives_whoever_else_beats() -> None:
-    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+async def test_a_call_whose_events_come_lives_whoever_else_beats() -> None:
+    async with two_walkers() as (broker, walker, _):
         call_id = await broker.call("march", {"steps": 10}, caller="test")
         await broker.wait(call_id, "answer", 5.0)
         walker.bus.faults = Faults(loss=1.0, affects=lambda channel: channel == STATUS)
@@ -151,12 +148,11 @@ def test_a_call_whose_events_come_lives_whoever_else_beats() -> None:
         assert (view.outcome, view.text) == (Outcome.COMPLETED, "there")
         forging.cancel()
 
-    with_two(scenario)
 
-
+@pytest.mark.virtual_time
 @pytest.mark.feature("F5")
-def test_beside_forged_instances_a_real_restart_is_told_in_time() -> None:
-    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+async def test_beside_forged_instances_a_real_restart_is_told_in_time() -> None:
+    async with two_walkers() as (broker, walker, _):
         call_id = await broker.call("walk", {"seconds": 60.0}, caller="test")
         await broker.wait(call_id, "answer", 5.0)
         forging = asyncio.create_task(flood(broker.bus, 3.0))
@@ -169,13 +165,11 @@ def test_beside_forged_instances_a_real_restart_is_told_in_time() -> None:
         assert (view.outcome, view.text) == (Outcome.LOST, "module 'walker' was started again while the call ran")
         forging.cancel()
 
-    with_two(scenario)
 
-
-def test_acknowledgements_of_somebody_who_reads_nothing_do_not_count() -> None:
+@pytest.mark.virtual_time
+async def test_acknowledgements_of_somebody_who_reads_nothing_do_not_count() -> None:
     """What the bridge has not got is kept for it, and nobody else is waited for."""
-
-    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+    async with two_walkers() as (broker, _, _):
         call_id = await broker.call("walk", {"seconds": 1.0}, caller="test")
         await broker.wait(call_id, "answer", 5.0)
         await asyncio.sleep(0.1)
@@ -193,11 +187,10 @@ def test_acknowledgements_of_somebody_who_reads_nothing_do_not_count() -> None:
         assert view.outcome is Outcome.COMPLETED
         assert [each.seq for each in await journal_of(broker, call_id)] == [1, 2, 3]
 
-    with_two(scenario)
 
-
-def test_an_event_that_no_publisher_sends_is_refused_at_the_door() -> None:
-    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+@pytest.mark.virtual_time
+async def test_an_event_that_no_publisher_sends_is_refused_at_the_door() -> None:
+    async with two_walkers() as (broker, _, _):
         call_id = await broker.call("walk", {"seconds": 0.5}, caller="test")
         broker.bus.publish(EVENTS, event("large", 1, "open", text="x" * 60_000))
         broker.bus.publish(EVENTS, event("larger", 1, "open", text="x" * 20_000_000))
@@ -205,8 +198,6 @@ def test_an_event_that_no_publisher_sends_is_refused_at_the_door() -> None:
         assert broker.ledger.journal.state == "ok"
         assert broker.malformed()["events"] == 1
         assert [view.call_id for view in await broker.calls()] == [call_id]
-
-    with_two(scenario)
 
 
 @pytest.mark.virtual_time
@@ -261,8 +252,9 @@ async def test_a_receiver_keeps_no_event_that_it_has_delivered() -> None:
     await bus.close()
 
 
-def test_calls_that_nobody_has_begun_are_no_flood_of_messages() -> None:
-    async def scenario(broker: Broker, walker: CrashablePart, _: CrashablePart) -> None:
+@pytest.mark.virtual_time
+async def test_calls_that_nobody_has_begun_are_no_flood_of_messages() -> None:
+    async with two_walkers() as (broker, _, _):
         told: Counter[str] = Counter()
         for channel in (REQUESTS, CANCELS, EVENTS):
             broker.bus.subscribe(channel, lambda channel, data: told.update([channel]))
@@ -278,8 +270,6 @@ def test_calls_that_nobody_has_begun_are_no_flood_of_messages() -> None:
         assert told[REQUESTS] < 3500
         assert told[CANCELS] < 900
         assert told[EVENTS] - forged < 1000
-
-    with_two(scenario)
 
 
 @pytest.mark.virtual_time

@@ -6,7 +6,8 @@ import asyncio
 import json
 import time
 import tracemalloc
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -19,7 +20,6 @@ from dimos_streams.tool_stream.arguments.schemas import check_arguments, check_s
 from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.directory import ALIVE_S, MAX_MODULES, ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import MAX_CALLS
-from tests.helpers import run_virtual
 
 pytestmark = pytest.mark.feature("F6")
 
@@ -38,21 +38,20 @@ def exponential(depth: int) -> dict[str, object]:
     return {"$ref": "#/$defs/l0", "$defs": {**levels, f"l{depth}": {"type": "object"}}}
 
 
-def with_directory(scenario: Callable[[Bus, ModuleDirectory], Awaitable[None]]) -> None:
-    async def main() -> None:
-        bus = create_bus("memq://")
-        await bus.open()
-        directory = ModuleDirectory(bus)
-        directory.start()
-        await scenario(bus, directory)
-        directory.stop()
-        await bus.close()
-
-    run_virtual(main())
+@asynccontextmanager
+async def directory_on_a_bus() -> AsyncIterator[tuple[Bus, ModuleDirectory]]:
+    bus = create_bus("memq://")
+    await bus.open()
+    directory = ModuleDirectory(bus)
+    directory.start()
+    yield bus, directory
+    directory.stop()
+    await bus.close()
 
 
-def test_a_heartbeat_that_names_more_calls_than_any_module_runs_is_skipped() -> None:
-    async def scenario(bus: Bus, directory: ModuleDirectory) -> None:
+@pytest.mark.virtual_time
+async def test_a_heartbeat_that_names_more_calls_than_any_module_runs_is_skipped() -> None:
+    async with directory_on_a_bus() as (bus, directory):
         ids = [f"call-{n}" for n in range(12_000)]
         began = time.perf_counter()
         for _ in range(50):
@@ -65,11 +64,10 @@ def test_a_heartbeat_that_names_more_calls_than_any_module_runs_is_skipped() -> 
         assert directory.modules() == []
         assert time.perf_counter() - began < max(0.1, spent), "its calls were not even read"
 
-    with_directory(scenario)
 
-
-def test_schemas_are_bounded_in_all_and_those_of_the_living_stay() -> None:
-    async def scenario(bus: Bus, directory: ModuleDirectory) -> None:
+@pytest.mark.virtual_time
+async def test_schemas_are_bounded_in_all_and_those_of_the_living_stay() -> None:
+    async with directory_on_a_bus() as (bus, directory):
         bus.publish(STATUS, heartbeat("real", skills_json=skills("real"), skills_version="1"))
         await asyncio.sleep(0.01)
         tracemalloc.start()
@@ -85,11 +83,10 @@ def test_schemas_are_bounded_in_all_and_those_of_the_living_stay() -> None:
         assert grown < 10e6
         assert directory.find("real")[0].name == "real"
 
-    with_directory(scenario)
 
-
-def test_forged_names_do_not_keep_a_new_module_out() -> None:
-    async def scenario(bus: Bus, directory: ModuleDirectory) -> None:
+@pytest.mark.virtual_time
+async def test_forged_names_do_not_keep_a_new_module_out() -> None:
+    async with directory_on_a_bus() as (bus, directory):
         for number in range(3 * MAX_MODULES):
             bus.publish(STATUS, heartbeat(f"forged{number}"))
         await asyncio.sleep(ALIVE_S + 0.5)
@@ -108,12 +105,12 @@ def test_forged_names_do_not_keep_a_new_module_out() -> None:
         assert newest.alive
         assert len(directory.modules()) <= MAX_MODULES
 
-    with_directory(scenario)
 
-
+@pytest.mark.virtual_time
 @pytest.mark.feature("F5")
-def test_another_instance_is_believed_when_the_first_is_silent() -> None:
-    async def scenario(bus: Bus, directory: ModuleDirectory) -> None:
+async def test_another_instance_is_believed_when_the_first_is_silent() -> None:
+    async with directory_on_a_bus() as (bus, directory):
+
         async def beat(times: int) -> None:
             for _ in range(times):
                 bus.publish(STATUS, heartbeat(skills_json=skills("drive"), skills_version="1", health="fine"))
@@ -136,11 +133,10 @@ def test_another_instance_is_believed_when_the_first_is_silent() -> None:
         assert (view.instance, view.skills[0].name) == ("next", "other")
         assert directory.superseded("m", "1")
 
-    with_directory(scenario)
 
-
-def test_a_module_that_comes_later_with_the_same_skill_does_not_get_its_calls() -> None:
-    async def scenario(bus: Bus, directory: ModuleDirectory) -> None:
+@pytest.mark.virtual_time
+async def test_a_module_that_comes_later_with_the_same_skill_does_not_get_its_calls() -> None:
+    async with directory_on_a_bus() as (bus, directory):
         bus.publish(STATUS, heartbeat("real", skills_json=skills("drive"), skills_version="1"))
         await asyncio.sleep(0.2)
         bus.publish(STATUS, heartbeat("a-fake", skills_json=skills("drive"), skills_version="1"))
@@ -151,9 +147,8 @@ def test_a_module_that_comes_later_with_the_same_skill_does_not_get_its_calls() 
         await asyncio.sleep(0.01)
         assert directory.find("drive")[0].name == "a-fake", "the other one is gone"
 
-    with_directory(scenario)
 
-
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
@@ -164,20 +159,17 @@ def test_a_module_that_comes_later_with_the_same_skill_does_not_get_its_calls() 
         ({"$dynamicRef": "#x"}, "only \\$ref"),
     ],
 )
-def test_schemas_that_take_for_ever_are_none(schema: dict[str, object], why: str) -> None:
+async def test_schemas_that_take_for_ever_are_none(schema: dict[str, object], why: str) -> None:
     began = time.perf_counter()
     with pytest.raises(ValueError, match=why):
         check_schema(schema)
     with pytest.raises(SkillError, match=f"the schema of skill 's' can't be used: .*{why}"):
         check_arguments(SkillInfo(name="s", description="", parameters=schema), {})
     assert time.perf_counter() - began < 1.0
-
-    async def scenario(bus: Bus, directory: ModuleDirectory) -> None:
+    async with directory_on_a_bus() as (bus, directory):
         bus.publish(STATUS, heartbeat(skills_json=skills("s", schema=schema), skills_version="1"))
         await asyncio.sleep(0.01)
         assert (directory.malformed, directory.modules()) == (1, [])
-
-    with_directory(scenario)
 
 
 def test_schemas_may_use_definitions_more_than_once() -> None:

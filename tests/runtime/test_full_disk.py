@@ -31,7 +31,7 @@ from dimos_streams.skills.observe import Observe
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.helpers import fill, run_virtual
-from tests.skills.parts import Camera, Seen
+from tests.skills.detections import Camera, Seen
 
 FULL = "No space left on device"
 

@@ -13,7 +13,7 @@ from dimos_streams.module import Module
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.observe import Observe
 from dimos_streams.testing import HarnessCall, ModuleHarness
-from tests.skills.parts import GREEN, RED, Camera, Seen, StampClock, frame, odometry
+from tests.skills.detections import GREEN, RED, Camera, Seen, StampClock, frame, odometry
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR

@@ -16,7 +16,7 @@ from dimos_streams.skills.drive import Drive
 from dimos_streams.skills.moving.planar import wrapped
 from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
-from tests.skills.parts import odometry
+from tests.skills.detections import odometry
 from tests.skills.room import Room, room_with
 
 START = {"start_x": -2.4, "start_y": -0.9, "start_yaw_deg": 0.0}

@@ -19,7 +19,7 @@ from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.follow_run import Following
 from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
-from tests.skills.parts import GREEN, RED, Camera, Seen, frame, odometry
+from tests.skills.detections import GREEN, RED, Camera, Seen, frame, odometry
 
 STOP = Twist()
 

@@ -20,7 +20,7 @@ from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.look_out_for import LookOut
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
-from tests.skills.parts import GREEN, RED, Camera, Seen
+from tests.skills.detections import GREEN, RED, Camera, Seen
 
 FOLLOW = {"skill": "follow_person", "arguments": {"description": "$label"}}
 

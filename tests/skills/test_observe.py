@@ -16,7 +16,7 @@ from dimos_streams.module import RunContext
 from dimos_streams.skills.observe import Observe
 from dimos_streams.testing import ModuleHarness
 from tests.helpers import run_virtual
-from tests.skills.parts import GREEN, RED, Camera, Seen, frame, odometry
+from tests.skills.detections import GREEN, RED, Camera, Seen, frame, odometry
 
 
 @pytest.mark.virtual_time

@@ -28,7 +28,7 @@ from dimos_streams.skills.seeing.frames import Frame
 from dimos_streams.skills.seeing.sighting import Lens, sightings_of
 from dimos_streams.skills.seeing.watch import Watch
 from dimos_streams.testing import ModuleHarness
-from tests.skills.parts import GREEN, RED, Seen, frame, odometry
+from tests.skills.detections import GREEN, RED, Seen, frame, odometry
 
 GAINS = Gains(distance=1.0, bearing=2.0, motion=1.0)
 LIMITS = Limits(speed=1.0, turn=1.5)

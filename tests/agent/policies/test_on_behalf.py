@@ -29,7 +29,7 @@ from tests.agent.policies.parts import Brain, Robot
 from tests.agent.stage import NoConfig
 from tests.bridge.parts import closed
 from tests.helpers import run_virtual, until
-from tests.skills.parts import Camera, Seen
+from tests.skills.detections import Camera, Seen
 
 OPERATORS = [
     ("resume", {}),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ from dimos_streams.testing import CrashablePart, Faults, PartGateway
 from dimos_streams.tool_stream.event import CALLS, CANCELS, REQUESTS, Outcome
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.hosting.host import SkillHost
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 CMD_VEL = channel_name("/cmd_vel", Twist)
 AHEAD = Twist(linear=Vector3(x=0.3))
@@ -105,7 +106,7 @@ class Threads:
 
 
 @dataclass
-class World:
+class SplitRobot:
     """A bridge and a robot's half, each with its own access to the bus."""
 
     bus: Bus
@@ -113,7 +114,7 @@ class World:
     robot: CrashablePart
     gateway: PartGateway
     moved_at: list[float]
-    """When the robot was last told to move, and how often."""
+    """The times at which the robot was commanded to move."""
 
     @property
     def host(self) -> SkillHost:
@@ -163,48 +164,47 @@ class World:
         return view.outcome
 
 
-def in_world(scenario: Callable[[World], Awaitable[None]], loss_bound_s: float = 2.0) -> None:
-    async def main() -> None:
-        bus = create_bus("memq://")
-        await bus.open()
-        context = RunContext(loss_bound_s=loss_bound_s)
-        bridge = CrashablePart(bus, lambda context: [Bridge({"http": False}, name="bridge", context=context)])
-        robot = CrashablePart(bus, lambda context: [Walker(name="walker", context=context)], context=context)
-        gateway = PartGateway(bridge, random=random.Random(0))
-        moved_at: list[float] = []
+@asynccontextmanager
+async def split_robot(loss_bound_s: float = 2.0) -> AsyncIterator[SplitRobot]:
+    bus = create_bus("memq://")
+    await bus.open()
+    context = RunContext(loss_bound_s=loss_bound_s)
+    bridge = CrashablePart(bus, lambda context: [Bridge({"http": False}, name="bridge", context=context)])
+    robot = CrashablePart(bus, lambda context: [Walker(name="walker", context=context)], context=context)
+    gateway = PartGateway(bridge, random=random.Random(0))
+    moved_at: list[float] = []
 
-        def on_velocity(channel: str, data: bytes) -> None:
-            if decode(Twist, data, channel=channel).linear.x:
-                moved_at.append(clock.monotonic())
+    def on_velocity(channel: str, data: bytes) -> None:
+        if decode(Twist, data, channel=channel).linear.x:
+            moved_at.append(clock.monotonic())
 
-        # What drives is on the robot's side of any cut.
-        await bridge.start()
-        await robot.start()
-        inner = robot.bus
-        original = inner.publish
+    # What drives is on the robot's side of any cut.
+    await bridge.start()
+    await robot.start()
+    inner = robot.bus
+    original = inner.publish
 
-        def publish(channel: str, data: bytes) -> None:
-            if channel == CMD_VEL:
-                on_velocity(channel, data)
-            original(channel, data)
+    def publish(channel: str, data: bytes) -> None:
+        if channel == CMD_VEL:
+            on_velocity(channel, data)
+        original(channel, data)
 
-        inner.publish = publish  # type: ignore[method-assign]
-        await asyncio.sleep(0.5)
-        world = World(bus, bridge, robot, gateway, moved_at)
-        try:
-            await scenario(world)
-        finally:
-            await robot.stop()
-            await bridge.stop()
-            await bus.close()
-
-    run_virtual(main())
+    inner.publish = publish  # type: ignore[method-assign]
+    await asyncio.sleep(0.5)
+    world = SplitRobot(bus, bridge, robot, gateway, moved_at)
+    try:
+        yield world
+    finally:
+        await robot.stop()
+        await bridge.stop()
+        await bus.close()
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("F5")
 @pytest.mark.parametrize("skill_name", ["drive", "dance"])
-def test_a_cut_ends_what_moves_within_the_bound(skill_name: str) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_cut_ends_what_moves_within_the_bound(skill_name: str) -> None:
+    async with split_robot() as world:
         call_id = await world.begin(skill_name)
         began = clock.monotonic()
         await world.cut(6.0)
@@ -213,22 +213,20 @@ def test_a_cut_ends_what_moves_within_the_bound(skill_name: str) -> None:
         assert (await world.view(call_id)).text.startswith("module 'walker' is gone")
         assert await world.agreed(call_id) is Outcome.LOST
 
-    in_world(scenario)
 
-
-def test_the_bound_is_a_setting() -> None:
-    async def scenario(world: World) -> None:
+@pytest.mark.virtual_time
+async def test_the_bound_is_a_setting() -> None:
+    async with split_robot(loss_bound_s=4.0) as world:
         await world.begin("drive")
         began = clock.monotonic()
         await world.cut(6.0)
         assert 3.7 <= world.moved_at[-1] - began <= 4.2
 
-    in_world(scenario, loss_bound_s=4.0)
 
-
+@pytest.mark.virtual_time
 @pytest.mark.feature("F5")
-def test_a_short_cut_changes_nothing() -> None:
-    async def scenario(world: World) -> None:
+async def test_a_short_cut_changes_nothing() -> None:
+    async with split_robot() as world:
         call_id = await world.begin("drive", arguments={"seconds": 4.0})
         await world.cut(1.0)
         view = await world.closed(call_id)
@@ -236,13 +234,11 @@ def test_a_short_cut_changes_nothing() -> None:
         assert await world.agreed(call_id) is Outcome.COMPLETED
         assert len(world.moved_at) == 40
 
-    in_world(scenario)
 
-
-def test_a_cut_that_only_the_bridge_minds() -> None:
+@pytest.mark.virtual_time
+async def test_a_cut_that_only_the_bridge_minds() -> None:
     """Between the bridge's bound and the host's: the bridge has closed the call, and the host learns it."""
-
-    async def scenario(world: World) -> None:
+    async with split_robot() as world:
         call_id = await world.begin("drive")
         await world.cut(1.9)
         back = clock.monotonic()
@@ -250,14 +246,12 @@ def test_a_cut_that_only_the_bridge_minds() -> None:
         assert await world.agreed(call_id) is Outcome.LOST
         assert world.moved_at[-1] - back <= 0.3
 
-    in_world(scenario)
 
-
+@pytest.mark.virtual_time
 @pytest.mark.feature("F5")
-def test_a_cut_of_one_way_is_told_by_the_stream() -> None:
+async def test_a_cut_of_one_way_is_told_by_the_stream() -> None:
     """The bridge hears the robot, and the robot does not hear that it does."""
-
-    async def scenario(world: World) -> None:
+    async with split_robot() as world:
         call_id = await world.begin("drive")
         began = clock.monotonic()
         world.bridge.bus.faults = Faults(loss=1.0, affects=lambda channel: channel == REQUESTS)
@@ -268,23 +262,21 @@ def test_a_cut_of_one_way_is_told_by_the_stream() -> None:
         world.bridge.bus.faults = Faults()
         assert await world.agreed(call_id) is Outcome.LOST
 
-    in_world(scenario)
 
-
-def _deafen(world: World, *, told: bool) -> None:
+def _deafen(world: SplitRobot, *, told: bool) -> None:
     """From now on the bridge hears nothing of the robot, which hears all that the bridge says but, perhaps, ends."""
     world.robot.bus.faults = Faults(loss=1.0)
     if not told:
         world.bridge.bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CANCELS)
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("F5")
 @pytest.mark.parametrize("told", [True, False])
-def test_a_cut_of_the_other_way_ends_what_moves_within_the_bound(told: bool) -> None:
+async def test_a_cut_of_the_other_way_ends_what_moves_within_the_bound(told: bool) -> None:
     """The robot hears the bridge, which does not hear it: neither what the bridge closes nor that it hears itself do
     so is a sign that it answers for the call."""
-
-    async def scenario(world: World) -> None:
+    async with split_robot() as world:
         call_id = await world.begin("drive")
         began = clock.monotonic()
         _deafen(world, told=told)
@@ -294,14 +286,12 @@ def test_a_cut_of_the_other_way_ends_what_moves_within_the_bound(told: bool) -> 
         world.robot.bus.faults = world.bridge.bus.faults = Faults()
         assert await world.agreed(call_id) is Outcome.LOST
 
-    in_world(scenario)
 
-
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("skill_name", ["watch", "cross"])
-def test_what_the_bridge_gives_up_unheard_ends(skill_name: str) -> None:
+async def test_what_the_bridge_gives_up_unheard_ends(skill_name: str) -> None:
     """Also what moves nothing, and what was to go on for as long as the bridge waits for it."""
-
-    async def scenario(world: World) -> None:
+    async with split_robot() as world:
         call_id = await world.begin(skill_name, arguments={"seconds": 600.0})
         _deafen(world, told=True)
         view = await world.closed(call_id)
@@ -309,11 +299,10 @@ def test_what_the_bridge_gives_up_unheard_ends(skill_name: str) -> None:
         assert view.outcome is Outcome.LOST
         assert world.host.outcome(call_id) is Outcome.LOST
 
-    in_world(scenario)
 
-
-def test_that_a_call_is_lost_is_told_again_but_not_for_ever() -> None:
-    async def scenario(world: World) -> None:
+@pytest.mark.virtual_time
+async def test_that_a_call_is_lost_is_told_again_but_not_for_ever() -> None:
+    async with split_robot() as world:
         told: list[float] = []
         world.bus.subscribe(CANCELS, lambda channel, data: told.append(clock.monotonic()))
         call_id = await world.begin("watch", arguments={"seconds": 600.0})
@@ -323,13 +312,11 @@ def test_that_a_call_is_lost_is_told_again_but_not_for_ever() -> None:
         assert len(told) == Timeouts().cancels
         assert 8.0 < told[-1] - told[0] < 10.0
 
-    in_world(scenario)
 
-
-def test_a_cancel_of_a_call_that_was_given_up_unheard_goes_out() -> None:
+@pytest.mark.virtual_time
+async def test_a_cancel_of_a_call_that_was_given_up_unheard_goes_out() -> None:
     """The bridge could not say at the time that it had closed the call; now only its own words get through."""
-
-    async def scenario(world: World) -> None:
+    async with split_robot() as world:
         call_id = await world.begin("watch", arguments={"seconds": 600.0})
         world.robot.bus.partitioned = True
         await world.closed(call_id)
@@ -341,30 +328,27 @@ def test_a_cancel_of_a_call_that_was_given_up_unheard_goes_out() -> None:
         await asyncio.sleep(0.1)
         assert world.host.outcome(call_id) is Outcome.LOST
 
-    in_world(scenario)
 
-
-def test_what_ends_during_a_cut_ends_as_the_bridge_has_said() -> None:
-    async def scenario(world: World) -> None:
+@pytest.mark.virtual_time
+async def test_what_ends_during_a_cut_ends_as_the_bridge_has_said() -> None:
+    async with split_robot() as world:
         call_id = await world.begin("watch", arguments={"seconds": 2.0})
         await world.cut(4.0)
         assert world.host.outcome(call_id) is Outcome.COMPLETED
         assert (await world.view(call_id)).outcome is Outcome.LOST
         assert await world.agreed(call_id) is Outcome.LOST
 
-    in_world(scenario)
 
-
-def test_what_moves_nothing_goes_on_until_the_link_is_back() -> None:
-    async def scenario(world: World) -> None:
+@pytest.mark.virtual_time
+async def test_what_moves_nothing_goes_on_until_the_link_is_back() -> None:
+    async with split_robot() as world:
         call_id = await world.begin("watch")
         await world.cut(6.0)
         assert world.host.outcome(call_id) is None
         assert await world.agreed(call_id) is Outcome.LOST
 
-    in_world(scenario)
 
-
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("skill_name", "wish", "goes_on"),
     [
@@ -375,8 +359,8 @@ def test_what_moves_nothing_goes_on_until_the_link_is_back() -> None:
         ("watch", "continue", True),
     ],
 )
-def test_who_decides_whether_a_call_goes_on(skill_name: str, wish: Any, goes_on: bool) -> None:
-    async def scenario(world: World) -> None:
+async def test_who_decides_whether_a_call_goes_on(skill_name: str, wish: Any, goes_on: bool) -> None:
+    async with split_robot() as world:
         call_id = await world.begin(skill_name, arguments={"seconds": 12.0}, on_loss=wish)
         assert (await world.view(call_id)).on_loss == ("continue" if goes_on else "stop")
         await world.cut(6.0)
@@ -385,11 +369,10 @@ def test_who_decides_whether_a_call_goes_on(skill_name: str, wish: Any, goes_on:
         assert (await world.closed(call_id)).outcome is (Outcome.COMPLETED if goes_on else Outcome.LOST)
         await world.agreed(call_id)
 
-    in_world(scenario)
 
-
-def test_a_call_that_goes_on_is_given_up_at_last() -> None:
-    async def scenario(world: World) -> None:
+@pytest.mark.virtual_time
+async def test_a_call_that_goes_on_is_given_up_at_last() -> None:
+    async with split_robot() as world:
         call_id = await world.begin("cross", arguments={"seconds": 600.0})
         world.robot.bus.partitioned = True
         await asyncio.sleep(58.0)
@@ -398,11 +381,10 @@ def test_a_call_that_goes_on_is_given_up_at_last() -> None:
         assert (await world.view(call_id)).outcome is Outcome.LOST
         assert await world.agreed(call_id) is Outcome.LOST
 
-    in_world(scenario)
 
-
-def test_a_call_that_goes_on_ends_with_its_process() -> None:
-    async def scenario(world: World) -> None:
+@pytest.mark.virtual_time
+async def test_a_call_that_goes_on_ends_with_its_process() -> None:
+    async with split_robot() as world:
         call_id = await world.begin("cross")
         world.robot.crash()
         await asyncio.sleep(3.0)
@@ -411,11 +393,10 @@ def test_a_call_that_goes_on_ends_with_its_process() -> None:
         await asyncio.sleep(2.0)
         assert (await world.view(call_id)).outcome is Outcome.LOST
 
-    in_world(scenario)
 
-
-def test_a_cancel_into_a_cut_counts_when_the_link_is_back() -> None:
-    async def scenario(world: World) -> None:
+@pytest.mark.virtual_time
+async def test_a_cancel_into_a_cut_counts_when_the_link_is_back() -> None:
+    async with split_robot() as world:
         call_id = await world.begin("cross")
         world.robot.bus.partitioned = True
         await world.gateway.cancel(call_id, "come back")
@@ -424,24 +405,22 @@ def test_a_cancel_into_a_cut_counts_when_the_link_is_back() -> None:
         assert await world.agreed(call_id) is Outcome.CANCELLED
         assert (await world.view(call_id)).text == "come back"
 
-    in_world(scenario)
 
-
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(("wish", "goes_on"), [("continue", True), (None, False)])
-def test_a_continuation_takes_its_callers_wish(wish: Any, goes_on: bool) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_continuation_takes_its_callers_wish(wish: Any, goes_on: bool) -> None:
+    async with split_robot() as world:
         first = await world.begin("watch_then", arguments={"then": "drive"}, on_loss=wish)
         child = (await world.closed(first)).result
         await world.cut(4.0)
         assert (await world.view(child)).state == ("open" if goes_on else "closed")
         assert world.host.outcome(child) is (None if goes_on else Outcome.LOST)
 
-    in_world(scenario)
 
-
+@pytest.mark.virtual_time
 @pytest.mark.feature("F5")
-def test_a_skill_that_ignores_its_end_moves_nothing() -> None:
-    async def scenario(world: World) -> None:
+async def test_a_skill_that_ignores_its_end_moves_nothing() -> None:
+    async with split_robot() as world:
         call_id = await world.begin("ignore", arguments={"seconds": 10.0})
         began = clock.monotonic()
         await world.cut(5.0)
@@ -458,13 +437,11 @@ def test_a_skill_that_ignores_its_end_moves_nothing() -> None:
             await world.closed(await world.gateway.call("drive", {"seconds": 1.0}, caller="test"))
         ).text == "there"
 
-    in_world(scenario)
 
-
-def test_a_call_of_a_script_without_a_bridge_runs_on() -> None:
+@pytest.mark.virtual_time
+async def test_a_call_of_a_script_without_a_bridge_runs_on() -> None:
     """Nobody has ever acknowledged it, and nobody said that somebody would."""
-
-    async def scenario(world: World) -> None:
+    async with split_robot() as world:
         world.bridge.crash()
         for call_id, on_loss in (("by-hand", ""), ("by-bridge", "stop"), ("nonsense", "perhaps")):
             message = SkillCall(call_id=call_id, module="walker", skill="drive", arguments_json="{}", on_loss=on_loss)
@@ -479,8 +456,6 @@ def test_a_call_of_a_script_without_a_bridge_runs_on() -> None:
         assert (await world.view("by-hand")).state == "open"
         await world.cut(4.0)
         assert world.host.outcome("by-hand") is Outcome.LOST, "once somebody listens, it is missed"
-
-    in_world(scenario)
 
 
 def test_a_thread_of_a_call_that_has_ended_moves_nothing() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -16,9 +17,6 @@ from dimos_streams.module import MAX_STATE
 from dimos_streams.tool_stream.event import REQUESTS, STATUS
 from dimos_streams.tool_stream.liveness import directory as directories
 from dimos_streams.tool_stream.liveness.directory import ALIVE_S, ModuleDirectory
-from tests.helpers import run_virtual
-
-Scenario = Callable[["Heard"], Awaitable[None]]
 
 
 class Heard:
@@ -45,22 +43,21 @@ class Heard:
         return view.health
 
 
-def heard(scenario: Scenario) -> None:
-    async def main() -> None:
-        bus = create_bus("memq://")
-        await bus.open()
-        world = Heard(bus)
-        world.directory.start()
-        await scenario(world)
-        world.directory.stop()
-        world.directory.stop()
-        await bus.close()
-
-    run_virtual(main())
+@asynccontextmanager
+async def heard() -> AsyncIterator[Heard]:
+    bus = create_bus("memq://")
+    await bus.open()
+    world = Heard(bus)
+    world.directory.start()
+    yield world
+    world.directory.stop()
+    world.directory.stop()
+    await bus.close()
 
 
-def test_of_several_with_one_skill_the_living_and_the_eldest_has_it() -> None:
-    async def scenario(world: Heard) -> None:
+@pytest.mark.virtual_time
+async def test_of_several_with_one_skill_the_living_and_the_eldest_has_it() -> None:
+    async with heard() as world:
         find = world.directory.find
         await world.beat("b", skills="go stay")
         await world.beat("a", skills="go")
@@ -80,11 +77,10 @@ def test_of_several_with_one_skill_the_living_and_the_eldest_has_it() -> None:
             find("goo")
         assert world.directory.module("c") is None
 
-    heard(scenario)
 
-
-def test_what_it_does_not_know_it_asks_for_but_not_all_the_time() -> None:
-    async def scenario(world: Heard) -> None:
+@pytest.mark.virtual_time
+async def test_what_it_does_not_know_it_asks_for_but_not_all_the_time() -> None:
+    async with heard() as world:
         await asyncio.sleep(0.001)
         assert world.asked == ["describe"], "everybody introduces themselves"
         await world.beat("a", skills_version="1")
@@ -101,11 +97,10 @@ def test_what_it_does_not_know_it_asks_for_but_not_all_the_time() -> None:
         assert world.asked == ["describe"] * 3
         assert world.directory.find("go")[0].name == "a", "until it is known what it offers instead"
 
-    heard(scenario)
 
-
-def test_who_is_silent_is_gone_and_somebody_elses_word_counts_meanwhile() -> None:
-    async def scenario(world: Heard) -> None:
+@pytest.mark.virtual_time
+async def test_who_is_silent_is_gone_and_somebody_elses_word_counts_meanwhile() -> None:
+    async with heard() as world:
         await world.beat("a", health="h" * 300)
         assert world.health("a") == "h" * 200
         await asyncio.sleep(ALIVE_S - 0.1)
@@ -126,11 +121,10 @@ def test_who_is_silent_is_gone_and_somebody_elses_word_counts_meanwhile() -> Non
         assert [view.name for view in world.directory.modules()] == ["a"]
         assert (world.directory.malformed, world.directory.ignored) == (0, 0)
 
-    heard(scenario)
 
-
-def test_a_state_that_is_too_large_says_nothing() -> None:
-    async def scenario(world: Heard) -> None:
+@pytest.mark.virtual_time
+async def test_a_state_that_is_too_large_says_nothing() -> None:
+    async with heard() as world:
         fits = json.dumps({"x": "y" * (MAX_STATE - len('{"x": ""}'))})
         for state, told in (('{"a": 1}', {"a": 1}), ("", {}), (fits, json.loads(fits)), (fits + " ", {}), ("[", {})):
             await world.beat("a", state_json=state)
@@ -141,13 +135,11 @@ def test_a_state_that_is_too_large_says_nothing() -> None:
             await world.beat("a", state_json=state)
         assert world.directory.malformed == 2, "each is told once"
 
-    heard(scenario)
 
-
-def test_room_is_made_by_forgetting_the_one_that_is_gone_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.virtual_time
+async def test_room_is_made_by_forgetting_the_one_that_is_gone_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(directories, "MAX_MODULES", 2)
-
-    async def scenario(world: Heard) -> None:
+    async with heard() as world:
         await world.beat("a")
         await asyncio.sleep(1)
         await world.beat("b")
@@ -160,15 +152,13 @@ def test_room_is_made_by_forgetting_the_one_that_is_gone_for_longest(monkeypatch
         await world.beat("b")
         assert world.directory.ignored == 1
 
-    heard(scenario)
 
-
-def test_skills_and_states_of_all_are_bounded_and_those_that_are_gone_make_room(
+@pytest.mark.virtual_time
+async def test_skills_and_states_of_all_are_bounded_and_those_that_are_gone_make_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(directories, "MAX_BYTES", 200)
-
-    async def scenario(world: Heard) -> None:
+    async with heard() as world:
         await world.beat("a", skills="a1 a2")
         await world.beat("b", skills="b1")
         await world.beat("c", skills="c1 c2")
@@ -185,11 +175,10 @@ def test_skills_and_states_of_all_are_bounded_and_those_that_are_gone_make_room(
         assert [view.name for view in world.directory.modules()] == ["b", "c"]
         assert world.directory.ignored == 2
 
-    heard(scenario)
 
-
-def test_listeners_hear_what_the_directory_has_taken_until_they_end_it() -> None:
-    async def scenario(world: Heard) -> None:
+@pytest.mark.virtual_time
+async def test_listeners_hear_what_the_directory_has_taken_until_they_end_it() -> None:
+    async with heard() as world:
         told: list[str] = []
         end = world.directory.listen(lambda status: told.append(status.module))
         assert not world.directory.is_bound("a", "1")
@@ -209,5 +198,3 @@ def test_listeners_hear_what_the_directory_has_taken_until_they_end_it() -> None
         world.directory.stop()
         await world.beat("b")
         assert world.directory.module("b") is None
-
-    heard(scenario)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -17,7 +18,6 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.testing import CrashablePart, Faults
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import CallView
-from tests.helpers import run_virtual
 
 
 class Walker(Module):
@@ -39,33 +39,27 @@ class Walker(Module):
         return "there"
 
 
-Scenario = Callable[[Broker, CrashablePart, CrashablePart], Awaitable[None]]
-
-
-def with_two(scenario: Scenario, faults: Faults | None = None) -> None:
+@asynccontextmanager
+async def two_walkers(faults: Faults | None = None) -> AsyncIterator[tuple[Broker, CrashablePart, CrashablePart]]:
     """A bridge, a walker that runs, and another that may be started."""
-
-    async def main() -> None:
-        bus = create_bus("memq://")
-        await bus.open()
-        bridge = CrashablePart(bus, lambda context: [Bridge({"http": False}, name="bridge", context=context)])
-        parts = [
-            CrashablePart(bus, lambda context: [Walker(name="walker", context=context)], faults=faults, seed=seed)
-            for seed in (1, 2)
-        ]
-        await bridge.start()
-        await parts[0].start()
-        await asyncio.sleep(1.0)
-        module = bridge.module("bridge")
-        assert isinstance(module, Bridge)
-        try:
-            await scenario(module.broker, *parts)
-        finally:
-            for part in (*parts, bridge):
-                await part.stop()
-            await bus.close()
-
-    run_virtual(main())
+    bus = create_bus("memq://")
+    await bus.open()
+    bridge = CrashablePart(bus, lambda context: [Bridge({"http": False}, name="bridge", context=context)])
+    parts = [
+        CrashablePart(bus, lambda context: [Walker(name="walker", context=context)], faults=faults, seed=seed)
+        for seed in (1, 2)
+    ]
+    await bridge.start()
+    await parts[0].start()
+    await asyncio.sleep(1.0)
+    module = bridge.module("bridge")
+    assert isinstance(module, Bridge)
+    try:
+        yield module.broker, parts[0], parts[1]
+    finally:
+        for part in (*parts, bridge):
+            await part.stop()
+        await bus.close()
 
 
 async def closed(broker: Broker, call_id: str) -> CallView:
@@ -79,10 +73,12 @@ def health(broker: Broker) -> str:
     return view.health
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("F5")
 @pytest.mark.parametrize("loss", [0.0, 0.2])
-def test_a_second_instance_loses_no_call(loss: float, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(broker: Broker, first: CrashablePart, second: CrashablePart) -> None:
+async def test_a_second_instance_loses_no_call(loss: float, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR)
+    async with two_walkers(Faults(loss=loss)) as (broker, _, second):
         elder = broker.directory.module("walker")
         call_id = await broker.call("walk", {"seconds": 12.0}, caller="test")
         await broker.wait(call_id, "answer", 5.0)
@@ -92,24 +88,21 @@ def test_a_second_instance_loses_no_call(loss: float, caplog: pytest.LogCaptureF
         now = broker.directory.module("walker")
         assert elder is not None
         assert now is not None
-        assert now.instance == elder.instance, "what is told of the module does not flap"
+        assert now.instance == elder.instance, "the instance that is shown does not flap"
         assert now.rivals[0].id == elder.instance
         assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
         await second.stop()
         await asyncio.sleep(2.0)
         assert health(broker) == "ok"
-
-    with caplog.at_level(logging.ERROR):
-        with_two(scenario, Faults(loss=loss))
-    told = [record.getMessage() for record in caplog.records if "runs beside another" in record.getMessage()]
-    assert len(told) == 2, "each of the two says it, once"
+    warnings = [record.getMessage() for record in caplog.records if "runs beside another" in record.getMessage()]
+    assert len(warnings) == 2, "each of the two says it, once"
 
 
+@pytest.mark.virtual_time
 @pytest.mark.feature("F5")
-def test_a_restart_is_no_second_instance() -> None:
+async def test_a_restart_is_no_second_instance() -> None:
     """Also where a few messages of the dead one are still on their way."""
-
-    async def scenario(broker: Broker, first: CrashablePart, second: CrashablePart) -> None:
+    async with two_walkers(Faults(delay_s=(0.0, 0.2))) as (broker, first, _):
         call_id = await broker.call("walk", {"seconds": 60.0}, caller="test")
         await broker.wait(call_id, "answer", 5.0)
         await asyncio.sleep(0.7)
@@ -126,5 +119,3 @@ def test_a_restart_is_no_second_instance() -> None:
         for _ in range(30):
             await asyncio.sleep(0.1)
             assert health(broker) == "ok"
-
-    with_two(scenario, Faults(delay_s=(0.0, 0.2)))

@@ -18,7 +18,7 @@ from tests.delivery.skills import Body, Walker
 from tests.helpers import until
 
 
-class World:
+class CrashableWalker:
     """A bridge and a walker, each in a part of its own."""
 
     def __init__(self, journal: Path) -> None:
@@ -28,7 +28,7 @@ class World:
         self.walker = CrashablePart(self.bus, lambda c: [Walker(self.bodies, 0, name="walker", context=c)])
         self.gateway = PartGateway(self.bridge, random=random.Random(1))
 
-    async def __aenter__(self) -> World:
+    async def __aenter__(self) -> CrashableWalker:
         await self.bus.open()
         await self.bridge.start()
         await self.walker.start()
@@ -48,7 +48,7 @@ class World:
 
 @pytest.mark.virtual_time
 async def test_a_crashed_part_says_nothing_more(tmp_path: Path) -> None:
-    async with World(tmp_path / "journal") as world:
+    async with CrashableWalker(tmp_path / "journal") as world:
         call_id = await world.drive()
         await asyncio.sleep(1)
         heard: list[bytes] = []
@@ -73,7 +73,7 @@ async def test_a_crashed_part_says_nothing_more(tmp_path: Path) -> None:
 
 @pytest.mark.virtual_time
 async def test_a_bridge_comes_back_with_what_was_committed(tmp_path: Path) -> None:
-    async with World(tmp_path / "journal") as world:
+    async with CrashableWalker(tmp_path / "journal") as world:
         record: list[JournalEntry] = []
 
         async def read() -> None:
@@ -103,7 +103,7 @@ async def test_a_bridge_comes_back_with_what_was_committed(tmp_path: Path) -> No
 @pytest.mark.virtual_time
 async def test_a_damaged_journal_is_a_gap_for_every_reader(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    async with World(path) as world:
+    async with CrashableWalker(path) as world:
         await world.drive(to=1)
         await asyncio.sleep(1)
         read_up_to = await world.gateway.offset()
@@ -125,7 +125,7 @@ async def test_a_damaged_journal_is_a_gap_for_every_reader(tmp_path: Path) -> No
 @pytest.mark.virtual_time
 async def test_a_bridge_that_lost_its_journal_gives_no_lease_away_that_is_held(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    async with World(path) as world:
+    async with CrashableWalker(path) as world:
         driving = await world.drive()
         await asyncio.sleep(1)
         world.bridge.crash()
