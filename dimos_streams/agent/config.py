@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from dimos_streams.agent.context.results import ResultSettings
 from dimos_streams.agent.control.stop_words import StopWordSettings
 from dimos_streams.agent.missions.bounds import Auto, bounds_of, settled
-from dimos_streams.agent.missions.limits import LoopSettings
+from dimos_streams.agent.missions.limits import FixedLimits, LoopSettings
 from dimos_streams.agent.missions.stop_conditions import (
     StopCondition,
     battery_below,
@@ -43,21 +43,9 @@ class Goal(BaseModel):
     within_m: float = Field(default=0.3, gt=0)
 
 
-class Limits(BaseModel):
+class Limits(FixedLimits):
     """How far the agent may go. None is no bound, ``auto`` what suits the model (``bounds``)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    max_consecutive_errors: int = Field(default=_DEFAULTS.max_consecutive_errors, ge=1)
-    """Answers one after the other whose calls have all failed."""
-    answer_characters: int = Field(default=_DEFAULTS.answer_characters, ge=1)
-    """Of the text of an answer. An answer that has more, or more of the following, is cut off there."""
-    reasoning_characters: int = Field(default=_DEFAULTS.reasoning_characters, ge=1)
-    """Of what the model thinks before it."""
-    argument_characters: int = Field(default=_DEFAULTS.argument_characters, ge=1)
-    """Of the arguments of all its calls."""
-    call_timeout_s: float | None = Field(default=None, gt=0)
-    """A call of the model that runs longer is ended."""
     deadline_s: Annotated[float, Field(gt=0)] | Auto | None = "auto"
     """A mission that takes longer is ended, its calls with it."""
     max_tokens: Annotated[int, Field(ge=1)] | Auto | None = "auto"
@@ -67,20 +55,6 @@ class Limits(BaseModel):
     actions: Annotated[int, Field(ge=1)] | Auto | None = "auto"
     """Answers in a mission that ask for calls, at once, without a word of the operator. A mission that uses them up
     is ended, its calls with it."""
-    actions_per_hour: float = Field(default=_DEFAULTS.actions_per_hour, gt=0)
-    """So many of them grow back."""
-    max_cost: float | None = Field(default=None, gt=0)
-    """The same, in the currency of the prices."""
-    max_depth: int = Field(default=_DEFAULTS.max_depth, ge=0)
-    """Sub-missions within each other."""
-    parallel_calls: int = Field(default=_DEFAULTS.parallel_calls, ge=1)
-    """Sensing calls at once."""
-    abort_bound_s: float = Field(default=_DEFAULTS.abort_bound_s, gt=0)
-    """For what was in flight to end."""
-    hold_bound_s: float = Field(default=_DEFAULTS.hold_bound_s, gt=0)
-    """For each velocity gate to say that it holds the robot still."""
-    undo_timeout_s: float = Field(default=_DEFAULTS.undo_timeout_s, gt=0)
-    """For each call that takes another back."""
 
 
 class StopWhen(BaseModel):

@@ -3,54 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import StopCondition
 from dimos_streams.errors import SkillError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopSettings:
-    """The loop's bounds. None is no bound."""
+class FixedLimits(BaseModel):
+    """The bounds that a blueprint states as they are. None is no bound."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_consecutive_errors: int = Field(default=3, ge=1)
+    """Answers one after the other whose calls have all failed."""
+    answer_characters: int = Field(default=20_000, ge=1)
+    """Of the text of an answer. An answer that has more, or more of the following, is cut off there."""
+    reasoning_characters: int = Field(default=200_000, ge=1)
+    """Of what the model thinks before it."""
+    argument_characters: int = Field(default=100_000, ge=1)
+    """Of the arguments of all its calls."""
+    call_timeout_s: float | None = Field(default=None, gt=0)
+    """A call of the model that runs longer is ended."""
+    actions_per_hour: float = Field(default=600.0, gt=0)
+    """So many actions grow back; see ``runaway``."""
+    max_cost: float | None = Field(default=None, gt=0)
+    """Of a mission with its sub-missions, in US dollars; it needs ``model_options.pricing``."""
+    max_depth: int = Field(default=3, ge=0)
+    """Sub-missions within each other."""
+    parallel_calls: int = Field(default=4, ge=1)
+    """Sensing calls at once."""
+    abort_bound_s: float = Field(default=2.0, gt=0)
+    """For what was in flight to end."""
+    hold_bound_s: float = Field(default=1.0, gt=0)
+    """For each velocity gate to say that it holds the robot still."""
+    undo_timeout_s: float = Field(default=60.0, gt=0)
+    """For each call that takes another back."""
+
+
+class LoopSettings(FixedLimits):
+    """The loop's bounds, with those that suit its model. None is no bound."""
 
     max_iterations: int = 20
     """Answers of the model in one turn."""
     answer_timeout_s: float = 10.0
     """For a call's first update or close; after it the model is told that the call goes on."""
-    max_consecutive_errors: int = 3
-    """Answers one after the other whose calls have all failed."""
-    answer_characters: int = 20_000
-    """Of the text of an answer. An answer that has more, or more of the following, is cut off there."""
-    reasoning_characters: int = 200_000
-    """Of what the model thinks before it."""
-    argument_characters: int = 100_000
-    """Of the arguments of all its calls."""
-    call_timeout_s: float | None = None
-    """A call of the model that runs longer is ended."""
     deadline_s: float | None = None
     """A mission that takes longer is ended, its calls with it."""
     max_tokens: int | None = None
     """Of a mission and its sub-missions, in both directions."""
-    max_cost: float | None = None
-    """The same, in US dollars."""
-    max_depth: int = 3
-    """Sub-missions within each other."""
     calls_per_answer: int | None = None
     """Further calls of an answer are not run."""
     actions: int | None = None
     """Answers in a mission that ask for calls, at once; see ``runaway``."""
-    actions_per_hour: float = 600.0
-    """So many grow back."""
-    parallel_calls: int = 4
-    """Sensing calls at once."""
-    abort_bound_s: float = 2.0
-    """For what was in flight to end."""
-    hold_bound_s: float = 1.0
-    """For each velocity gate to say that it holds the robot still."""
-    undo_timeout_s: float = 60.0
-    """For each call that takes another back."""
-    stop_conditions: Sequence[StopCondition] = ()
+    stop_conditions: tuple[StopCondition, ...] = ()
 
 
 def over_budget(missions: Sequence[Mission], settings: LoopSettings) -> str | None:

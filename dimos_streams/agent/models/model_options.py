@@ -10,7 +10,7 @@ from dimos_streams.agent.models.protocol import Usage
 
 
 class Pricing(BaseModel):
-    """The price of a million tokens, in any currency."""
+    """The price of a million tokens, in US dollars."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -172,7 +172,7 @@ class Delegation:
         work = SubMission(mission, child, parts, missions, over)
         settings = parts.budget.settings
         handed_back = (*settings.stop_conditions, lambda progress: work.report is not None and HANDED_BACK)
-        child.budget = replace(parts.budget, settings=replace(settings, stop_conditions=handed_back))
+        child.budget = replace(parts.budget, settings=settings.model_copy(update={"stop_conditions": handed_back}))
         child.view.tools = LocalTools([*self._tools_for(child), _hand_back_tool(work), *self.tools(lambda: child)])
         child.deliver = work.deliver
         work.loop = self._make_loop(child, f"{agent}-{number}")
