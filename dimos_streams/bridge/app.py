@@ -38,7 +38,7 @@ Wait = Literal["answer", "close"]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
 
-class CallRequest(BaseModel):
+class CallBody(BaseModel):
     """Body of ``POST /calls``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -158,7 +158,7 @@ def _mount_calls(app: FastAPI, broker: Broker) -> None:
 
     @app.post("/calls", status_code=201)
     async def call(
-        body: CallRequest,
+        body: CallBody,
         wait: Wait | None = None,
         timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 30.0,
     ) -> JSONResponse:
@@ -224,9 +224,9 @@ def _mount_streams(app: FastAPI, hub: Hub, options: StreamOptions, abort: Callab
 
 
 def _after(last_event_id: str | None, from_offset: int | None) -> int | None:
-    """The place behind which a stream begins; what the client has read counts more than what it once asked for."""
+    """The offset behind which a stream begins; what the client has read counts more than what it once asked for."""
     if last_event_id:
         if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 17):
-            raise HTTPException(400, f"Last-Event-ID {last_event_id[:50]!r} is not a place")
+            raise HTTPException(400, f"Last-Event-ID {last_event_id[:50]!r} is not an offset")
         return int(last_event_id)
     return None if from_offset is None else max(0, from_offset - 1)

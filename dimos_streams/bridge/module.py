@@ -116,7 +116,7 @@ class Bridge(Module):
         seed = f"{self.random.random()}/{self.journal.last_offset}/{clock.utime()}"
         self.broker = Broker(bus, self.journal, self.hub, random=random.Random(seed), name=self.name)
         await self.broker.start()
-        self._tell()
+        self._report_health()
         self._to_undo.push_async_callback(self.broker.stop)
         self.context.services.offer(SkillGateway, self.broker)  # type: ignore[type-abstract]
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
@@ -138,7 +138,7 @@ class Bridge(Module):
             if self.journal.path is not None:
                 await self.run_blocking(self.journal.checkpoint)
             await self._look_at_disk()
-            self._tell()
+            self._report_health()
 
     async def _look_at_disk(self) -> None:
         if self.context.run_dir is not None and not clock.is_virtual():
@@ -146,7 +146,7 @@ class Bridge(Module):
         if self.journal.state != "ok" and not self._disk:
             self.journal.come_back()
 
-    def _tell(self) -> None:
+    def _report_health(self) -> None:
         """Say what is not well, as the module's health."""
         said = [] if self.journal.state == "ok" else [f"journal in {self.journal.state}"]
         said += [f"disk: {self._disk}"] if self._disk else []

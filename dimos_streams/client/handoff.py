@@ -98,7 +98,7 @@ class Handoff(Generic[T]):
         self._arrived.set()
 
     def _call(self, function: object) -> None:
-        # The loop may be closed already; then nobody is left to be told.
+        # The loop may be closed already; then nobody is left to hear of it.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(function)  # type: ignore[arg-type]
 

@@ -144,7 +144,7 @@ class HttpGateway:
             if not isinstance(fields, dict):
                 raise ValueError(f"JSON of type {type(fields).__name__}, not an object")
             if not (event.id.isascii() and event.id.isdigit() and len(event.id) < 20):
-                raise ValueError(f"the id {event.id[:50]!r} is no place")
+                raise ValueError(f"the id {event.id[:50]!r} is no offset")
             return JournalEntry(int(event.id), ToolEvent.from_dict(fields))
         except ValueError as error:
             self.malformed += 1

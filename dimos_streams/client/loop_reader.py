@@ -51,7 +51,7 @@ class LoopReader:
         if self._paused and not self._done.is_set():
             self._paused, self._heard_at = False, clock.monotonic()
             self._loop.add_reader(self._socket, self._read)
-            self._take(b"")
+            self._receive(b"")
 
     def _patience_s(self) -> float:
         return self._idle_s if self._paused else max(0.01, self._heard_at + self._idle_s - clock.monotonic())
@@ -70,7 +70,7 @@ class LoopReader:
         if self._done.is_set():
             return
         self._loop.add_reader(self._socket, self._read)
-        self._take(first)
+        self._receive(first)
 
     def _read(self) -> None:
         try:
@@ -81,11 +81,11 @@ class LoopReader:
             self._end(error)
             return
         if piece:
-            self._take(piece)
+            self._receive(piece)
         else:
             self._end(None)
 
-    def _take(self, piece: bytes) -> None:
+    def _receive(self, piece: bytes) -> None:
         self._heard_at = clock.monotonic()
         try:
             goes_on = self._on_piece(piece)

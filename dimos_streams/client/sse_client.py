@@ -126,7 +126,7 @@ class SseClient:
             self._thread.start()
 
     def request_stop(self) -> None:
-        """Tell the thread to end. Returns at once; from any thread, at any moment, as often as you like."""
+        """Ask the thread to end. Returns at once; from any thread, at any moment, as often as you like."""
         with self._guard:
             self._stopping.set()
             if self._session is not None:

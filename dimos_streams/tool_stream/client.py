@@ -151,8 +151,8 @@ class _Request:
                     self._pending = False
                     deadline, pause_s = clock.monotonic() + _TAKEN_WITHIN_S, _PENDING_REPEAT_S
                     if on_wait is not None:
-                        tell, on_wait = on_wait, None
-                        await tell()
+                        report, on_wait = on_wait, None
+                        await report()
         finally:
             for subscription in subscriptions:
                 subscription.close()

@@ -29,6 +29,9 @@ CALLS = channel_name("/skill_calls", SkillCall)
 CANCELS = channel_name("/skill_cancels", SkillCancel)
 STATUS = channel_name("/module_status", ModuleStatus)
 
+NACK = "repair"
+"""The kind of a ``ToolStreamRequest`` for events to be sent again, as it is called on the wire."""
+
 MAX_PAYLOAD = 48_000
 """Bytes of text and data in one event: with its other fields it stays below what an untuned machine delivers."""
 MAX_EVENT = 60_000
@@ -75,7 +78,7 @@ class ToolEvent:
     data: Mapping[str, Any] = field(default_factory=dict)
     """For ``close``: ``outcome``, and ``result`` where there is one."""
     instance: str = field(default="", compare=False, repr=False)
-    """The start of the module that writes the stream; on the bus only, empty if it is not told."""
+    """The start of the module that writes the stream; on the bus only, empty if it is not known."""
 
     @property
     def outcome(self) -> Outcome | None:

@@ -14,7 +14,7 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """An event and its place in the journal. Places grow; the SSE id is the place."""
+    """An event and its offset in the journal. Offsets grow; the SSE id is the offset."""
 
     offset: int
     event: ToolEvent
@@ -88,12 +88,12 @@ class SkillGateway(Protocol):
         """The calls that the broker remembers, oldest first."""
 
     async def offset(self) -> int:
-        """The journal's newest place, 0 if it is empty."""
+        """The journal's newest offset, 0 if it is empty."""
 
     def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
     ) -> AsyncIterator[JournalEntry]:
-        """Each event once, in order, from the first behind place ``after``, for ever.
+        """Each event once, in order, from the first behind offset ``after``, for ever.
 
         ``gap`` events stand for what can't be had any more. Close the iterator to stop.
         """

@@ -105,7 +105,7 @@ class SimulatedProcess:
 
 
 class Scene:
-    """A memory bus, places with modules, and a bridge that can be ended and begun again."""
+    """A memory bus, processes with modules, and a bridge that can be ended and begun again."""
 
     def __init__(self, faults: Faults | None = None, **bridge_config: Any) -> None:
         self.faults = faults or Faults()
@@ -126,7 +126,7 @@ class Scene:
         return self.bridge.broker
 
     async def add(self, *modules: Module) -> SimulatedProcess:
-        """A new place with modules."""
+        """A new process with modules."""
         bus = FaultBus(self.inner, self.faults, seed=len(self.processes))
         await bus.open()
         process = SimulatedProcess(bus, ModuleHost(bus))
@@ -161,7 +161,7 @@ class Scene:
 
 @contextlib.asynccontextmanager
 async def scene(*, faults: Faults | None = None, worker: bool = True, **bridge_config: Any) -> AsyncIterator[Scene]:
-    """A bridge and (place 1) a worker that it knows."""
+    """A bridge and a process with a worker that it knows."""
     made = Scene(faults, **bridge_config)
     await made.inner.open()
     try:
@@ -197,7 +197,7 @@ async def answered(broker: Broker, call_id: str) -> CallView:
 async def collect(
     broker: Broker, *, after: int = 0, call_id: str | None = None, caller: str | None = None
 ) -> list[ToolEvent]:
-    """Events as a reader gets them, up to the newest place of now."""
+    """Events as a reader gets them, up to the newest offset of now."""
     last = await broker.offset()
     if last <= after:
         return []

@@ -112,7 +112,7 @@ def _readers(run: Outcome) -> Iterator[str]:
             got = got[(update or 0) + 1 :]
         if got != true:
             offsets = [offset for offset, _ in got]
-            yield f"reader of {reader.caller} got places {offsets}, the journal has {[offset for offset, _ in true]}"
+            yield f"reader of {reader.caller} got offsets {offsets}, the journal has {[offset for offset, _ in true]}"
 
 
 def _is_loss(event: ToolEvent) -> bool:

@@ -237,7 +237,7 @@ class Simulation:
         return all(reader.offset >= self._newest(reader.caller) for reader in self.readers)
 
     def _newest(self, caller: str | None) -> int:
-        """The newest place that a reader should have reached."""
+        """The newest offset that a reader should have reached."""
         offsets = [p.offset for p in self._journal() if caller is None or p.event.caller == caller]
         return offsets[-1] if offsets else 0
 
@@ -255,7 +255,7 @@ class Simulation:
         return bridge
 
     def _journal(self) -> list[JournalEntry]:
-        return [entry.journalled for entry in self._bridge().journal.read(Query(0), 100_000, 1 << 30).entries]
+        return [entry.decoded for entry in self._bridge().journal.read(Query(0), 100_000, 1 << 30).entries]
 
     def _outcome(self, settled: bool) -> Outcome:
         ledger = self._bridge().broker.ledger

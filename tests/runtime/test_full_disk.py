@@ -14,7 +14,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.record.mission_record import MissionRecord, read_missions
-from dimos_streams.bridge.journal.catch_up import History
+from dimos_streams.bridge.journal.catch_up import JournalPages
 from dimos_streams.bridge.journal.journal import CallRow, Journal, Query
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.cli.commands.runs import _process
@@ -124,7 +124,7 @@ def test_a_journal_returns_to_its_disk_with_all_that_memory_has(small_disk: Path
     journal = Journal(path)
     journal.open()
     journal.append([event(seq) for seq in range(1, 11)])
-    history = History(journal)
+    history = JournalPages(journal)
     before = asyncio.run(history.page(Query(0))).upto
     ballast = fill(small_disk)
     assert not journal.come_back(), "it is there already"

@@ -14,7 +14,7 @@ from dimos_streams.tool_stream.liveness.heartbeat import MAX_CALLS, MAX_SKILLS_J
 from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
 from dimos_streams.tool_stream.receiving import inflow as inflows
 from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows
-from dimos_streams.tool_stream.sending.history import History
+from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.signature import parse_signature, signed
 
 MAX_EVENTS, MAX_BYTES = 5, 40
@@ -23,7 +23,7 @@ MAX_EVENTS, MAX_BYTES = 5, 40
 @given(st.lists(st.integers(1, 30) | st.integers(-20, 0), max_size=30), st.data())
 def test_a_history_is_the_newest_within_bounds_and_the_first(steps: list[int], data: st.DataObject) -> None:
     """A positive step is an event of so many bytes, another one is an acknowledgement so far back."""
-    history = History(max_events=MAX_EVENTS, max_bytes=MAX_BYTES)
+    history = EventHistory(max_events=MAX_EVENTS, max_bytes=MAX_BYTES)
     events: list[bytes] = []
     first_kept = 1
     for step in steps:
@@ -83,7 +83,7 @@ def test_what_is_missing_is_what_has_not_come(
     for seq in sorted(came, key=lambda seq: seq * 7 % 31):
         calls.keep(call, event(seq), seq)
     for seq in taken:
-        found = calls.take(call, seq)
+        found = calls.pop_pending(call, seq)
         assert (found is not None) == (seq in came)
         came.discard(seq)
     assert (call.bytes, calls.bytes) == (sum(came), sum(came) + 7)
@@ -114,7 +114,7 @@ def test_what_came_too_early_is_bounded_for_each_call_and_for_all(monkeypatch: p
     for seq, size in ((2, 48), (3, 47), (4, 1)):
         calls.keep(last, event(seq), size)
     assert (sorted(last.pending), calls.bytes) == ([3], 150)
-    calls.take(many, 2)
+    calls.pop_pending(many, 2)
     calls.keep(last, event(4), 1)
     assert (sorted(last.pending), calls.bytes) == ([3, 4], 150)
 

@@ -14,7 +14,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent, 
 from dimos_streams.testing import FaultBus, Faults
 from dimos_streams.tool_stream.event import EVENTS, REQUESTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-from dimos_streams.tool_stream.receiving.receiver import Resume, ToolStreamReceiver
+from dimos_streams.tool_stream.receiving.receiver import ResumePoint, ToolStreamReceiver
 from dimos_streams.tool_stream.sending.publisher import CallWriter, PublisherLimits, ToolStreamPublisher
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S
 from dimos_streams.tool_stream.wire import pack_event
@@ -58,9 +58,9 @@ class Ends:
         for event in events:
             self.delivered[event.call_id].append(event)
 
-    def resume(self, call_id: str) -> Resume:
+    def resume(self, call_id: str) -> ResumePoint:
         events = self.delivered.get(call_id)
-        return Resume(events[-1].seq, events[-1].type == "close") if events else Resume()
+        return ResumePoint(events[-1].seq, events[-1].type == "close") if events else ResumePoint()
 
     def begin(self, call_id: str) -> CallWriter:
         return self.publisher.begin(call_id, module="m", skill="s", caller="c", text="", data={})
@@ -209,8 +209,8 @@ async def test_what_every_receiver_has_is_let_go_of() -> None:
         for number in range(100):
             await writer.update(str(number), {})
         await until(lambda: not writer.unacknowledged)
-        assert writer.repair(2, 101) == ([], (2, 101))
-        assert len(writer.repair(1, 1)[0]) == 1, "the open is always kept"
+        assert writer.retransmit(2, 101) == ([], (2, 101))
+        assert len(writer.retransmit(1, 1)[0]) == 1, "the open is always kept"
 
 
 @pytest.mark.virtual_time

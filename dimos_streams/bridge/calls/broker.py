@@ -16,7 +16,7 @@ from dimos_streams.bridge.calls.authority import Authority
 from dimos_streams.bridge.calls.bus_requests import SkillRequests
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
-from dimos_streams.bridge.calls.reviews import Reviews
+from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal
@@ -71,12 +71,12 @@ class Broker:
         self.timeouts = timeouts or Timeouts()
         self.bus = bus
         self.ledger = Ledger(journal, hub)
-        self.receiver = ToolStreamReceiver(bus, self.ledger.take, resume=self.ledger.resume, name=name)
+        self.receiver = ToolStreamReceiver(bus, self.ledger.enter, resume=self.ledger.resume, name=name)
         self.directory = ModuleDirectory(bus)
         self.directory.listen(self._on_status)
         self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver, self.timeouts)
         self._authority = Authority(self.directory, self.ledger.calls)
-        self._reviews = Reviews(self._authority, self.ledger, self._watchdog, self._new_id)
+        self._reviews = CallReviews(self._authority, self.ledger, self._watchdog, self._new_id)
         self._requests = SkillRequests(
             bus, self.ledger, self._watchdog, self._authority, self.receiver.finish, self._admit
         )
@@ -206,7 +206,7 @@ class Broker:
         with contextlib.closing(self.ledger.hub.reader(after=after, caller=caller, call_id=call_id)) as reader:
             while page := await reader.page():
                 for entry in page:
-                    yield entry.journalled
+                    yield entry.decoded
 
     async def _admit(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
         """Check a call, wait for what it needs as far as allowed, and begin it. Raises ``SkillError`` if it can't.

@@ -111,7 +111,7 @@ class SkillRequests:
             return
         known = self._ledger.calls.get(message.call_id)
         if known is not None:
-            self._tell_again(known)
+            self._answer_again(known)
         elif message.call_id in self._pending:
             sign = ToolStreamRequest(utime=clock.utime(), kind=PENDING, call_id=message.call_id)
             self._bus.publish(REQUESTS, encode(sign))
@@ -140,7 +140,7 @@ class SkillRequests:
         unknown = (self._ledger.calls.get(each.call.parent) is None for each in self._pending.values())
         return sum(unknown) < _MAX_FROM_NOWHERE
 
-    def _tell_again(self, call: CallState) -> None:
+    def _answer_again(self, call: CallState) -> None:
         """Who asks a second time has not heard the first answer."""
         if call.state != CLOSED:
             self._watchdog.request(call)

@@ -21,21 +21,21 @@ _CURSOR = re.compile(r"(-?[0-9]{1,20})-(.{1,200})", re.DOTALL)
 
 
 class BadCursorError(DimosStreamsError):
-    """A text that no page has given as the place where it ends."""
+    """A text that no page has given as where it ends."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"before={text[:50]!r} is not where a page ends; take it from the Link header of one")
 
 
 class Cursor(NamedTuple):
-    """The place of a call among all, oldest first."""
+    """The position of a call among all, oldest first."""
 
     requested_utime: int
     call_id: str
 
     @classmethod
     def of(cls, call: CallState) -> Cursor:
-        """The place of a call."""
+        """The position of a call."""
         return cls(call.requested_utime, call.call_id)
 
     @classmethod
@@ -60,7 +60,7 @@ class CallPage:
 
 
 class CallQuery(NamedTuple):
-    """Which calls are asked for: the newest ones before a place, up to a number."""
+    """Which calls are asked for: the newest ones before a position, up to a number."""
 
     state: Literal["open", "closed"] | None = None
     before: Cursor | None = None

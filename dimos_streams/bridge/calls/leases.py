@@ -15,7 +15,7 @@ class Leases:
         """Those of the resources that are taken, with the ids of the calls that hold them."""
         return {resource: self._holders[resource] for resource in resources if resource in self._holders}
 
-    def take(self, call_id: str, resources: Iterable[str]) -> None:
+    def grant(self, call_id: str, resources: Iterable[str]) -> None:
         """Give the resources to a call; those that another one holds stay with it."""
         for resource in resources:
             self._holders.setdefault(resource, call_id)

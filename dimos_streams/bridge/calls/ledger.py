@@ -15,14 +15,14 @@ from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.invalid import first_problem
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
-from dimos_streams.tool_stream.receiving.receiver import Resume
+from dimos_streams.tool_stream.receiving.receiver import ResumePoint
 
 MAX_OPEN = 1000
 """Calls that may be open at a time; more are refused."""
 MAX_FOREIGN = 500
 """Of these, calls that were begun without the bridge; more are not looked at,"""
 _NEW_FOREIGN = (20.0, 200.0)
-"""nor more new ones in a second, and at once: each is entered, watched, closed and told of."""
+"""nor more new ones in a second, and at once: each is entered, watched, closed and reported."""
 _KEPT_CLOSED = 1000
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -63,7 +63,7 @@ class Ledger:
                 _log.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
                 continue
             if call.state != CLOSED:
-                self.leases.take(call.call_id, call.resources)
+                self.leases.grant(call.call_id, call.resources)
             if call.last_seq == 0:
                 call.request = Repeat(at=call.since)
             self.calls.add(call)
@@ -72,7 +72,7 @@ class Ledger:
 
     def begin(self, call: CallState) -> None:
         """Enter a call that is about to be requested; its leases are its own from now on."""
-        self.leases.take(call.call_id, call.resources)
+        self.leases.grant(call.call_id, call.resources)
         self.calls.add(call)
         self.save(call)
 
@@ -80,7 +80,7 @@ class Ledger:
         """Keep what is new of a call besides its events."""
         self.journal.append([], [call.row()])
 
-    def take(self, events: Iterable[ToolEvent]) -> None:
+    def enter(self, events: Iterable[ToolEvent]) -> None:
         """Enter events, each call's in order. When this returns they are safe and on their way to the readers."""
         taken: list[ToolEvent] = []
         live: list[tuple[int, ToolEvent]] = []
@@ -126,13 +126,13 @@ class Ledger:
             _log.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
             return None
 
-    def resume(self, call_id: str) -> Resume:
+    def resume(self, call_id: str) -> ResumePoint:
         """Where a receiver stands in a call."""
         call = self.calls.get(call_id)
         if call is not None:
-            return Resume(call.last_seq, call.state == CLOSED, call.instance, call.foreign)
+            return ResumePoint(call.last_seq, call.state == CLOSED, call.instance, call.foreign)
         row = self.journal.call(call_id)
-        return Resume(row.last_seq, row.closed) if row else Resume(stranger=True)
+        return ResumePoint(row.last_seq, row.closed) if row else ResumePoint(stranger=True)
 
     def _call_of(self, event: ToolEvent) -> CallState | None:
         call = self.calls.get(event.call_id)
@@ -145,6 +145,6 @@ class Ledger:
         call = CallState.from_event(event)
         call.foreign = True
         self._foreign += 1
-        self.leases.take(call.call_id, call.resources)
+        self.leases.grant(call.call_id, call.resources)
         self.calls.add(call)
         return call

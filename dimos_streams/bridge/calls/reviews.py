@@ -22,7 +22,7 @@ _LOOK_S = 0.05
 MakeWay = Callable[[CallState, OnDuplicate | None], Awaitable[None]]
 
 
-class Reviews:
+class CallReviews:
     """Holds a review open until its call has begun, so that the agent may take a permission back, for a pause say."""
 
     def __init__(self, authority: Authority, ledger: Ledger, watchdog: Watchdog, new_id: Callable[[], str]) -> None:
@@ -87,7 +87,7 @@ class Reviews:
     async def _permitted(self, review: CallState, call: CallState) -> Permission:
         """Wait for the permission, for as long as that takes."""
         while (permission := self._permission(review, call)) is None:
-            # The first news of a review wake at once; what follows, and what becomes of who asked, is looked at.
+            # The first event of a review wakes at once; what follows, and what becomes of who asked, is looked at.
             update = review.closed if review.answered.is_set() else review.answered
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):

@@ -1,6 +1,6 @@
 """Looks after open calls: repeats what nobody reacted to, and closes calls whose module is gone.
 
-A module that can't be heard may hear well: it is told of each of its calls that was closed as lost.
+A module that can't be heard may hear well: it hears of each of its calls that was closed as lost.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _logger = logging.getLogger(__name__)
 _TICK_S = 0.1
 _MAX_REASON = 4000
 _MAX_LOST = 1000
-"""Lost calls that are told of at a time; of more, those that were told of for longest are not any more."""
+"""Lost calls that are reported at a time; of more, those that were reported for longest are not any more."""
 _FOREIGN_OUTCOMES = 50.0
 """Words a second on how calls ended that were begun without the bridge: whoever forges calls, or heartbeats that name
 them, must not make a flood of these."""
@@ -70,7 +70,7 @@ class Watchdog:
         self._receiver = receiver
         self._timeouts = timeouts
         self._lost: OrderedDict[str, CallState] = OrderedDict()
-        """Calls that were closed as lost, while their modules are told so."""
+        """Calls that were closed as lost, while their modules are informed."""
         self._foreign_outcomes = Allowance(_FOREIGN_OUTCOMES, _FOREIGN_OUTCOMES)
         self._task: asyncio.Task[None] | None = None
         self._ticked = 0.0
@@ -94,7 +94,7 @@ class Watchdog:
             await asyncio.wait([task])
 
     async def until_all_are_known(self) -> None:
-        """Wait until every module has had the time to tell which calls it runs; they may hold leases."""
+        """Wait until every module has had the time to say which calls it runs; they may hold leases."""
         remaining = self._known_from - clock.monotonic()
         if remaining > 0:
             await asyncio.sleep(remaining)
@@ -118,10 +118,10 @@ class Watchdog:
     def cancel(self, call: CallState, reason: str) -> None:
         """Ask a call to end, and again until it does. A second wish changes nothing.
 
-        One that was closed as lost may run nevertheless: its module is told again.
+        One that was closed as lost may run nevertheless: its module is informed again.
         """
         if call.state == CLOSED and call.outcome is Outcome.LOST:
-            self._tell_of_loss(call)
+            self._report_loss(call)
         elif call.cancel is None and call.state in (REQUESTED, OPEN):
             call.cancel, call.cancel_reason = Repeat(clock.monotonic()), reason[:_MAX_REASON]
             call.cancel.due(clock.monotonic())
@@ -140,7 +140,7 @@ class Watchdog:
                 continue
             if call.state == CLOSED:
                 # It runs on, or again, in a module that had been given up; one that has ended overhears this.
-                if self._may_tell(call):
+                if self._may_send(call):
                     self._send_outcome(call)
             elif call.state == OPEN:
                 if call.cancel is not None and now - call.listed > self._timeouts.silence_s:
@@ -156,7 +156,7 @@ class Watchdog:
         with contextlib.suppress(UnknownSkillError):  # its module has not introduced itself yet
             call.resources = self._directory.find(call.skill)[1].resources
             call.missing_open = False
-            self._ledger.leases.take(call.call_id, call.resources)
+            self._ledger.leases.grant(call.call_id, call.resources)
             self._ledger.save(call)
 
     async def _run(self) -> None:
@@ -187,7 +187,7 @@ class Watchdog:
         for resource, holder in lacking.items():
             self.cancel(call, f"{resource!r} was given to call {holder!r} while the bridge did not know of this one")
         if not lacking:
-            self._ledger.leases.take(call.call_id, call.resources)
+            self._ledger.leases.grant(call.call_id, call.resources)
 
     def _repeat(self, call: CallState, now: float) -> None:
         if call.state == REQUESTED and call.request is not None and now >= call.request.at:
@@ -231,9 +231,9 @@ class Watchdog:
         if call.state in (REQUESTED, OPEN):
             _logger.warning("call %s of %r is lost: %s", call.call_id, call.skill, why)
             close_for_module(self._bus, self._ledger, call, Outcome.LOST, why)
-            self._tell_of_loss(call)
+            self._report_loss(call)
 
-    def _tell_of_loss(self, call: CallState) -> None:
+    def _report_loss(self, call: CallState) -> None:
         call.cancel = Repeat(clock.monotonic())
         self._lost[call.call_id] = call
         self._lost.move_to_end(call.call_id)
@@ -242,18 +242,18 @@ class Watchdog:
         self._repeat_loss(call, clock.monotonic())
 
     def _repeat_losses(self, now: float) -> None:
-        """A module that runs such a call and is heard is told besides, whenever its heartbeats name it."""
+        """A module that runs such a call and is heard is informed besides, whenever its heartbeats name it."""
         for call in list(self._lost.values()):
             self._repeat_loss(call, now)
 
     def _repeat_loss(self, call: CallState, now: float) -> None:
         if call.cancel is None or call.cancel.sent >= self._timeouts.cancels:
             del self._lost[call.call_id]
-        elif now >= call.cancel.at and self._may_tell(call):
+        elif now >= call.cancel.at and self._may_send(call):
             call.cancel.due(now)
             self._send_outcome(call)
 
-    def _may_tell(self, call: CallState) -> bool:
+    def _may_send(self, call: CallState) -> bool:
         return not call.foreign or self._foreign_outcomes.take()
 
     def _send_outcome(self, call: CallState) -> None:
@@ -272,7 +272,7 @@ def close_for_module(bus: Bus, ledger: Ledger, call: CallState, outcome: Outcome
         events.append(_event(call, 1, "open", call.skill, {**asked, "refused": True}))
     close = {"outcome": str(outcome), **{name: value for name, value in data.items() if value}}
     events.append(_event(call, call.last_seq + len(events) + 1, "close", text, close))
-    ledger.take(events)
+    ledger.enter(events)
     for event in events:
         bus.publish(EVENTS, pack_event(event))
 

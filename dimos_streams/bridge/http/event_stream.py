@@ -11,8 +11,8 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Message, Receive, Scope, Send
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.broadcast import Hub, Reader
-from dimos_streams.bridge.journal.entry import Entry
+from dimos_streams.bridge.journal.broadcast import Hub, HubReader
+from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.limited_log import LimitedLog
 
 _RETRY = ServerSentEvent(retry=500, sep="\n").encode()
@@ -97,7 +97,7 @@ class _Pace:
     """The two periods of a stream. Events pass without a timer of their own, which would cost more than they do."""
 
     def __init__(
-        self, reader: Reader, on_stalled: Callable[[], None], *, ping_s: float, send_timeout_s: float
+        self, reader: HubReader, on_stalled: Callable[[], None], *, ping_s: float, send_timeout_s: float
     ) -> None:
         self._reader, self._on_stalled = reader, on_stalled
         self._ping_s, self._send_timeout_s = ping_s, send_timeout_s
@@ -127,6 +127,6 @@ class _Pace:
         self._timer = self._loop.call_later(min(self._ping_s, self._send_timeout_s) / _CHECKS, self._check)
 
 
-def frame(entry: Entry) -> bytes:
+def frame(entry: EncodedEntry) -> bytes:
     """An entry on the wire. Its JSON has no line ends."""
     return b"event: tool_stream\nid: %d\ndata: %b\n\n" % (entry.offset, entry.body)

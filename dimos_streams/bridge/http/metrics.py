@@ -65,15 +65,15 @@ def _receiver(broker: Broker) -> Iterator[_Family]:
 def _journal(hub: Hub) -> Iterator[_Family]:
     journal = hub.journal
     yield _gauge("journal_ok", "1 while the journal is kept where it should be, 0 in memory.", journal.state == "ok")
-    yield _gauge("journal_first_offset", "The oldest place in the journal.", journal.first_offset)
-    yield _gauge("journal_last_offset", "The newest place in the journal.", journal.last_offset)
+    yield _gauge("journal_first_offset", "The oldest offset in the journal.", journal.first_offset)
+    yield _gauge("journal_last_offset", "The newest offset in the journal.", journal.last_offset)
     yield _gauge("journal_bytes", "Bytes that the journal uses.", journal.size())
 
 
 def _streams(hub: Hub) -> Iterator[_Family]:
     statistics = hub.statistics()
     yield _gauge("streams_open", "Readers of events now.", statistics.readers)
-    yield _gauge("streams_lag", "Places that the slowest reader is behind.", statistics.lag)
+    yield _gauge("streams_lag", "Offsets that the slowest reader is behind.", statistics.lag)
     yield _counter("streams_cut", "Clients cut off because they did not read.", statistics.cut)
     yield _counter("streams_coalesced", "Progress left out for slow readers.", statistics.coalesced)
     yield _counter("streams_gaps", "Gap events that readers got.", statistics.gaps)

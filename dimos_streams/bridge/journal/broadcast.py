@@ -7,12 +7,12 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES, History
-from dimos_streams.bridge.journal.entry import Entry, gap_entry, with_data
+from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES, JournalPages
+from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry, with_data
 from dimos_streams.bridge.journal.journal import Journal, Query
 
 _COALESCED_BYTES = 4 * PAGE_BYTES
-"""Of a page before it is thinned out, which leaves little of it."""
+"""Of a page before it is coalesced, which leaves little of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class HubLimits:
     ring_events: int = 8192
     ring_bytes: int = 8 * 1024 * 1024
     coalesce_behind: int = 2048
-    """A reader this many places behind, and not catching up, gets its progress thinned out."""
+    """A reader this many offsets behind, and not catching up, gets its progress coalesced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class HubStatistics:
 
     readers: int
     lag: int
-    """Places that the slowest reader is behind."""
+    """Offsets that the slowest reader is behind."""
     ring_events: int
     ring_bytes: int
     coalesced: int
@@ -43,32 +43,32 @@ class HubStatistics:
 
 
 class Hub:
-    """Fans placed events out to any number of readers. Use from the loop only."""
+    """Fans journalled events out to any number of readers. Use from the loop only."""
 
     def __init__(self, journal: Journal, limits: HubLimits | None = None) -> None:
         self.journal = journal
-        self.history = History(journal)
+        self.pages = JournalPages(journal)
         self.limits = limits or HubLimits()
         self.closed = False
         self.coalesced = self.gaps = self.cut = 0
-        self._ring: list[Entry | None] = [None] * self.limits.ring_events
+        self._ring: list[EncodedEntry | None] = [None] * self.limits.ring_events
         self._ring_bytes = 0
         self._oldest, self._last = journal.last_offset + 1, journal.last_offset
-        self._readers: dict[Reader, None] = {}
+        self._readers: dict[HubReader, None] = {}
         self._turn = asyncio.Lock()
 
     @property
     def last_offset(self) -> int:
-        """The newest place that was published."""
+        """The newest offset that was published."""
         return self._last
 
     @property
     def first_offset(self) -> int:
-        """The oldest place that can still be read."""
+        """The oldest offset that can still be read."""
         return min(self._oldest, self.journal.first_offset)
 
-    def publish(self, entries: list[Entry]) -> None:
-        """Hand on entries that the journal has just placed."""
+    def publish(self, entries: list[EncodedEntry]) -> None:
+        """Hand on entries that the journal has just taken."""
         if not entries:
             return
         before = self._last
@@ -77,17 +77,17 @@ class Hub:
         for reader in self._readers:
             reader.offer(entries, before)
 
-    def reader(self, *, after: int | None = None, caller: str | None = None, call_id: str | None = None) -> Reader:
-        """A reader of what comes behind place ``after`` (None: from now on); close it when done."""
-        reader = Reader(self, self._last if after is None else after, caller, call_id)
+    def reader(self, *, after: int | None = None, caller: str | None = None, call_id: str | None = None) -> HubReader:
+        """A reader of what comes behind offset ``after`` (None: from now on); close it when done."""
+        reader = HubReader(self, self._last if after is None else after, caller, call_id)
         if self.closed:
             reader.close()
         else:
             self._readers[reader] = None
         return reader
 
-    def forget(self, reader: Reader) -> None:
-        """For ``Reader.close``."""
+    def forget(self, reader: HubReader) -> None:
+        """For ``HubReader.close``."""
         self._readers.pop(reader, None)
 
     def close(self) -> None:
@@ -95,15 +95,15 @@ class Hub:
         self.closed = True
         for reader in list(self._readers):
             reader.close()
-        self.history.close()
+        self.pages.close()
 
     async def turn(self) -> None:
         """Wait for a turn among the readers that are behind: one page of one of them, then everybody else's turn."""
         async with self._turn:
             await asyncio.sleep(0)
 
-    def entries(self, after: int, count: int) -> list[Entry] | None:
-        """Up to ``count`` entries behind ``after`` out of the ring; None if that is not a place in it."""
+    def entries(self, after: int, count: int) -> list[EncodedEntry] | None:
+        """Up to ``count`` entries behind ``after`` out of the ring; None if that is not an offset in it."""
         if not self._oldest - 1 <= after <= self._last:
             return None
         offsets = range(after + 1, min(after + count, self._last) + 1)
@@ -115,7 +115,7 @@ class Hub:
         events = self._last - self._oldest + 1
         return HubStatistics(len(self._readers), lag, events, self._ring_bytes, self.coalesced, self.gaps, self.cut)
 
-    def _keep(self, entry: Entry) -> None:
+    def _keep(self, entry: EncodedEntry) -> None:
         self._last = entry.offset
         while self._last - self._oldest >= len(self._ring):
             self._drop_oldest()
@@ -131,8 +131,8 @@ class Hub:
         self._oldest += 1
 
 
-class Reader:
-    """A place to read on from, and a filter."""
+class HubReader:
+    """An offset to read on from, and a filter."""
 
     def __init__(self, hub: Hub, after: int, caller: str | None, call_id: str | None) -> None:
         self._hub = hub
@@ -151,10 +151,10 @@ class Reader:
 
     @property
     def lag(self) -> int:
-        """Places between this reader and the newest event."""
+        """Offsets between this reader and the newest event."""
         return max(0, self._hub.last_offset - self._offset)
 
-    async def page(self) -> list[Entry]:
+    async def page(self) -> list[EncodedEntry]:
         """The next entries; waits for them. Empty after ``nudge``, and when the reader or the hub was closed."""
         ready = False
         while not self.closed:
@@ -167,7 +167,7 @@ class Reader:
             elif not ready:
                 await self._hub.turn()
                 ready = True
-            elif entries := await self._take():
+            elif entries := await self._next_page():
                 return entries
             else:
                 ready = False  # a long search for rare events
@@ -185,21 +185,21 @@ class Reader:
         self._update.set()
         self._hub.forget(self)
 
-    def offer(self, entries: list[Entry], before: int) -> None:
-        """News, behind place ``before``; for the hub. Who is up to date and wants none of it sleeps on."""
+    def offer(self, entries: list[EncodedEntry], before: int) -> None:
+        """New entries, behind offset ``before``; for the hub. Who is up to date and wants none of it sleeps on."""
         if self._offset == before and not any(map(self._wants, entries)):
             self._offset = entries[-1].offset
         else:
             self._update.set()
 
-    async def _take(self) -> list[Entry]:
+    async def _next_page(self) -> list[EncodedEntry]:
         """The next page, as far as a bounded search finds any, and move on. Nothing is awaited between the two."""
         lag, before = self.lag, self._lag_before
         found = self._hub.entries(self._offset, PAGE)
         if found is None:
             missing = self._missing(self._hub.first_offset)
             if missing is None:
-                read = await self._hub.history.page(Query(self._offset, self._caller, self._call_id))
+                read = await self._hub.pages.page(Query(self._offset, self._caller, self._call_id))
                 missing = self._missing(read.first)  # trimmed while it was read
             if missing is not None:
                 self._hub.gaps += 1
@@ -221,28 +221,28 @@ class Reader:
             return coalesced
         return page
 
-    def _missing(self, first: int) -> Entry | None:
-        """A gap, if the next place is older than the oldest, ``first``; the reader then stands behind it."""
+    def _missing(self, first: int) -> EncodedEntry | None:
+        """A gap, if the next offset is older than the oldest, ``first``; the reader then stands behind it."""
         asked = self._offset + 1
         if self._offset > self._hub.last_offset:
             # It has read in a journal that was lost: all that is here may be new to it.
-            text = f"the places up to {self._offset} are of another journal; this one is read from its beginning"
+            text = f"the offsets up to {self._offset} are of another journal; this one is read from its beginning"
             asked, to_offset = first, self._offset
         elif asked < first:
-            text = f"the events of places {asked} to {first - 1} are not kept any more"
+            text = f"the events of offsets {asked} to {first - 1} are not kept any more"
             to_offset = first - 1
         else:
             return None
         self._offset = first - 1
         return gap_entry(self._offset, asked, to_offset, text, caller=self._caller, call_id=self._call_id)
 
-    def _wants(self, entry: Entry) -> bool:
+    def _wants(self, entry: EncodedEntry) -> bool:
         return (self._caller is None or entry.caller == self._caller) and (
             self._call_id is None or entry.call_id == self._call_id
         )
 
 
-def coalesce(entries: list[Entry]) -> list[Entry]:
+def coalesce(entries: list[EncodedEntry]) -> list[EncodedEntry]:
     """Leave out each ``progress`` whose next event of the same call is ``progress`` too.
 
     The one that stays is the newest of its run, at its own offset, and says in ``coalesced`` how many it is.
@@ -261,15 +261,15 @@ def coalesce(entries: list[Entry]) -> list[Entry]:
     ]
 
 
-def _events_in(entry: Entry) -> int:
-    """How many events an entry stands for; a publisher may have thinned it out before."""
+def _events_in(entry: EncodedEntry) -> int:
+    """How many events an entry stands for; a publisher may have coalesced it before."""
     if entry.type == "progress" and b'"coalesced"' in entry.body:
         count = entry.event.data.get("coalesced")
         return count if isinstance(count, int) and count > 1 else 1
     return 1
 
 
-def _within(entries: list[Entry], limit: int) -> Iterator[Entry]:
+def _within(entries: list[EncodedEntry], limit: int) -> Iterator[EncodedEntry]:
     """As many as have ``limit`` bytes together, at least one."""
     sizes = itertools.accumulate(len(entry.body) for entry in entries)
     for index, (entry, size) in enumerate(zip(entries, sizes, strict=True)):

@@ -27,7 +27,7 @@ _Which = tuple[Path, int]
 """A file, by its path and the journal's number of it."""
 
 
-class History:
+class JournalPages:
     """Pages out of a journal. Use from one loop only; close it when done.
 
     A file is read in a thread, through a connection of its own: neither a slow disk nor a long search holds the loop
@@ -83,7 +83,7 @@ class History:
             return self._journal.read(query, PAGE, PAGE_BYTES)  # it knows what an error means
 
     def _shared_page(self, query: Query) -> Read | None:
-        """The rest of a page that another reader has had, if one begins at or before the place that is asked for."""
+        """The rest of a page that another reader has had, if one begins at or before the offset that is asked for."""
         for other, read in self._shared.items():
             same = (other.caller, other.call_id) == (query.caller, query.call_id)
             if same and other.after <= query.after < read.upto:
@@ -108,7 +108,7 @@ class _File:
         self._db: sqlite3.Connection | None = None
 
     def read(self, which: _Which, query: Query, last: int) -> Read:
-        """A page up to place ``last``, and the oldest place, out of one state of the file."""
+        """A page up to offset ``last``, and the oldest offset, out of one state of the file."""
         if self._db is None or which != self._of:
             self.close()
             uri = f"{which[0].absolute().as_uri()}?mode=ro"
@@ -116,7 +116,7 @@ class _File:
             self._of = which
         self._db.execute("BEGIN")
         try:
-            (first,) = self._db.execute("SELECT min(place) FROM events").fetchone()
+            (first,) = self._db.execute("SELECT min(offset) FROM events").fetchone()
             return query.run(self._db, last + 1 if first is None else first, last, PAGE, PAGE_BYTES)
         finally:
             self._db.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""Events with their places, in the form in which the journal keeps them and the stream sends them."""
+"""Entries of the journal, in the form in which it keeps them and the stream sends them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import JournalEntry
 
 
-class Entry:
-    """One placed event. ``body`` is its JSON, encoded once for the journal and all readers; decoded on demand."""
+class EncodedEntry:
+    """A ``JournalEntry`` in the form in which it is kept and sent, which most readers need no other of.
+
+    ``body`` is the event's JSON, encoded once for the journal and all readers, and decoded on demand.
+    """
 
     __slots__ = ("_event", "body", "call_id", "caller", "offset", "type")
 
@@ -30,7 +33,7 @@ class Entry:
         self._event = event
 
     @classmethod
-    def of(cls, offset: int, event: ToolEvent) -> Entry:
+    def of(cls, offset: int, event: ToolEvent) -> EncodedEntry:
         """The entry of an event."""
         return cls(offset, event.call_id, event.caller, event.type, encode_event(event), event)
 
@@ -42,16 +45,16 @@ class Entry:
         return self._event
 
     @property
-    def journalled(self) -> JournalEntry:
+    def decoded(self) -> JournalEntry:
         """The event as gateways hand it out."""
         return JournalEntry(self.offset, self.event)
 
     def __repr__(self) -> str:
-        return f"Entry({self.offset}, {self.event!r})"
+        return f"EncodedEntry({self.offset}, {self.event!r})"
 
 
 def encode_event(event: ToolEvent) -> bytes:
-    """One line of JSON. Never fails: what has no JSON form is repaired, or told as text."""
+    """One line of JSON. Never fails: what has no JSON form is repaired, or shown as text."""
     try:
         return to_json(event.to_dict(), inf_nan_mode="null")
     except PydanticSerializationError:
@@ -60,8 +63,8 @@ def encode_event(event: ToolEvent) -> bytes:
 
 def gap_entry(
     offset: int, from_offset: int, to_offset: int, text: str, *, caller: str | None, call_id: str | None
-) -> Entry:
-    """What a reader gets instead of places that can't be had any more; it goes on behind ``offset``."""
+) -> EncodedEntry:
+    """What a reader gets instead of offsets that can't be had any more; it goes on behind ``offset``."""
     event = ToolEvent(
         utime=clock.utime(),
         call_id=call_id or "",
@@ -73,12 +76,12 @@ def gap_entry(
         text=text,
         data={"from_offset": from_offset, "to_offset": to_offset},
     )
-    return Entry.of(offset, event)
+    return EncodedEntry.of(offset, event)
 
 
-def with_data(entry: Entry, **more: Any) -> Entry:
-    """The same event in the same place with further data."""
+def with_data(entry: EncodedEntry, **more: Any) -> EncodedEntry:
+    """The same event at the same offset with further data."""
     event = entry.event
     data: Mapping[str, Any] = {**event.data, **more}
     fields = {**event.to_dict(), "data": data}
-    return Entry.of(entry.offset, ToolEvent(**fields))
+    return EncodedEntry.of(entry.offset, ToolEvent(**fields))

@@ -1,4 +1,4 @@
-"""The journal: every event in its place, in SQLite, so that readers and the broker survive a restart."""
+"""The journal: every event at its offset, in SQLite, so that readers and the broker survive a restart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.entry import Entry
+from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.tool_stream.event import ToolEvent
 
 _logger = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ _logger = logging.getLogger(__name__)
 _APPLICATION_ID = 0x64537472
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS events"
-    " (place INTEGER PRIMARY KEY, utime INTEGER, call_id TEXT, seq INTEGER, caller TEXT, type TEXT, body BLOB)",
+    " (offset INTEGER PRIMARY KEY, utime INTEGER, call_id TEXT, seq INTEGER, caller TEXT, type TEXT, body BLOB)",
     "CREATE TABLE IF NOT EXISTS calls"
     " (number INTEGER PRIMARY KEY, call_id TEXT UNIQUE, last_seq INTEGER, closed INTEGER, record TEXT)",
 )
@@ -33,7 +33,7 @@ _REFUSED = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, 
 _TRIM_EVERY = 512
 _TRIM_STEP = 1024
 _SPAN = 4096
-"""Places that one read looks at: bounds its time (about 1 ms) however rare the events are that it wants."""
+"""Offsets that one read looks at: bounds its time (about 1 ms) however rare the events are that it wants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,38 +56,38 @@ class CallRow(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Entries found, and the place up to which the journal was searched for them."""
+    """Entries found, and the offset up to which the journal was searched for them."""
 
-    entries: list[Entry]
+    entries: list[EncodedEntry]
     upto: int
     first: int
-    """The oldest place that was kept then; what is missing before it was there once."""
+    """The oldest offset that was kept then; what is missing before it was there once."""
 
 
 class Query(NamedTuple):
-    """What a reader looks for: entries behind a place, of one caller or call if it says so."""
+    """What a reader looks for: entries behind an offset, of one caller or call if it says so."""
 
     after: int
     caller: str | None = None
     call_id: str | None = None
 
     def run(self, db: sqlite3.Connection, first: int, last: int, limit: int, max_bytes: int) -> Read:
-        """Find up to ``limit`` entries of ``max_bytes`` together, at least one, in places ``first`` to ``last``.
+        """Find up to ``limit`` entries of ``max_bytes`` together, at least one, in offsets ``first`` to ``last``.
 
         Looks at a bounded span, so ask again behind ``upto``. Raises ``sqlite3.Error``.
         """
         upto = min(max(self.after, first - 1) + _SPAN, last)
-        query = "SELECT place, call_id, caller, type, body FROM events WHERE place > ? AND place <= ?"
+        query = "SELECT offset, call_id, caller, type, body FROM events WHERE offset > ? AND offset <= ?"
         values: list[int | str] = [self.after, upto]
         for column, value in (("caller", self.caller), ("call_id", self.call_id)):
             if value is not None:
                 query += f" AND {column} = ?"
                 values.append(value)
-        entries: list[Entry] = []
+        entries: list[EncodedEntry] = []
         size = 0
         # Row by row: what is beyond the bounds is not read from the disk.
-        for row in db.execute(f"{query} ORDER BY place LIMIT ?", [*values, limit]):
-            entry = Entry(*row)
+        for row in db.execute(f"{query} ORDER BY offset LIMIT ?", [*values, limit]):
+            entry = EncodedEntry(*row)
             size += len(entry.body)
             if entries and size > max_bytes:
                 return Read(entries, entries[-1].offset, first)
@@ -96,15 +96,15 @@ class Query(NamedTuple):
 
 
 class Journal:
-    """Events by place 1, 2, 3 …, in a file or (``path`` None) in memory. Use from one thread.
+    """Events by offset 1, 2, 3 …, in a file or (``path`` None) in memory. Use from one thread.
 
-    Beside a file that was moved aside, places begin far behind those of the old one.
+    Beside a file that was moved aside, offsets begin far behind those of the old one.
 
     It is called on the event loop: a batch costs 20 µs and 7 µs per event, less than a hop to a thread and back.
     What may wait for the disk, the checkpoint of the write-ahead log, is a function of its own for a thread.
 
     No method raises because of the disk. A file that is damaged is moved aside; when the disk fails or is full, the
-    journal goes on in memory from the next place on, and ``state`` says why. The file is moved aside then, too: who
+    journal goes on in memory from the next offset on, and ``state`` says why. The file is moved aside then, too: who
     opens it next must not take it for the whole. When the disk has room again, ``come_back`` goes on in a new file.
     """
 
@@ -120,17 +120,17 @@ class Journal:
         self._db: sqlite3.Connection | None = None
         self._first, self._last = 1, 0
         self._opened = False
-        """Whether the file was ours and its places are known."""
+        """Whether the file was ours and its offsets are known."""
         self._since_trim = 0
 
     @property
     def first_offset(self) -> int:
-        """The oldest place that is kept; ``last_place + 1`` if none is."""
+        """The oldest offset that is kept; ``last_offset + 1`` if none is."""
         return self._first
 
     @property
     def last_offset(self) -> int:
-        """The newest place, 0 before the first event."""
+        """The newest offset, 0 before the first event."""
         return self._last
 
     def open(self) -> None:
@@ -151,13 +151,13 @@ class Journal:
                 self._fall_back(error)
 
     def close(self) -> None:
-        """Write everything to its place and let go of the file. Twice is fine."""
+        """Write everything to the disk and let go of the file. Twice is fine."""
         self._close_db()
 
     def come_back(self) -> bool:
         """Go on in a file, with all that memory has, after the disk refused; whether it does now.
 
-        Places go on as they were. What was written before is in the file that was moved aside. It takes some 0.1 s
+        Offsets go on as they were. What was written before is in the file that was moved aside. It takes some 0.1 s
         for what memory holds at most.
         """
         home, memory = self._home, self._db
@@ -176,14 +176,14 @@ class Journal:
         self.path, self._home, self.state = home, None, "ok"
         self._first, self._last = first, last
         memory.close()
-        _logger.warning("the journal is in %s again, from place %d on", home, first)
+        _logger.warning("the journal is in %s again, from offset %d on", home, first)
         return True
 
-    def append(self, events: Sequence[ToolEvent], calls: Sequence[CallRow] = ()) -> list[Entry]:
-        """Give the events their places and keep them, and what is new of their calls, in one transaction."""
+    def append(self, events: Sequence[ToolEvent], calls: Sequence[CallRow] = ()) -> list[EncodedEntry]:
+        """Give the events their offsets and keep them, and what is new of their calls, in one transaction."""
         if not events and not calls:
             return []
-        entries = [Entry.of(self._last + 1 + index, event) for index, event in enumerate(events)]
+        entries = [EncodedEntry.of(self._last + 1 + index, event) for index, event in enumerate(events)]
         try:
             self._write(entries, events, calls)
         except sqlite3.Error as error:
@@ -196,7 +196,7 @@ class Journal:
         return entries
 
     def read(self, query: Query, limit: int, max_bytes: int) -> Read:
-        """See ``Query.run``. It is for who may hold up the loop; readers go through ``History``."""
+        """See ``Query.run``. It is for who may hold up the loop; readers go through ``JournalPages``."""
         try:
             return query.run(self._connection(), self._first, self._last, limit, max_bytes)
         except sqlite3.Error as error:
@@ -295,7 +295,9 @@ class Journal:
         db.execute(f"PRAGMA application_id={_APPLICATION_ID}")
         self._use(db)
         # Apart, each is a look at one end of the table; together SQLite would read all of it.
-        first, last = db.execute("SELECT (SELECT min(place) FROM events), (SELECT max(place) FROM events)").fetchone()
+        first, last = db.execute(
+            "SELECT (SELECT min(offset) FROM events), (SELECT max(offset) FROM events)"
+        ).fetchone()
         if last is not None:
             self._first, self._last = first, last
         elif _has_predecessor(path):
@@ -303,7 +305,7 @@ class Journal:
         self._opened = True
 
     def _begin_anew(self) -> None:
-        """Readers stand at places of a journal that is gone. No place of it may be taken for one of this journal: the
+        """Readers stand at offsets of a journal that is gone. None of it may be taken for one of this journal: the
         microseconds since 1970 are ahead of anything that was counted one by one."""
         self._first = clock.utime()
         self._last = self._first - 1
@@ -313,7 +315,7 @@ class Journal:
         for statement in _SCHEMA:
             db.execute(statement)
 
-    def _write(self, entries: Iterable[Entry], events: Sequence[ToolEvent], calls: Sequence[CallRow]) -> None:
+    def _write(self, entries: Iterable[EncodedEntry], events: Sequence[ToolEvent], calls: Sequence[CallRow]) -> None:
         db = self._connection()
         utime = clock.utime()
         rows = [
@@ -335,7 +337,7 @@ class Journal:
                 )
             db.execute("COMMIT")
         except BaseException:
-            with contextlib.suppress(sqlite3.Error):  # the first error tells more
+            with contextlib.suppress(sqlite3.Error):  # the first error says more
                 db.execute("ROLLBACK")
             raise
 
@@ -357,7 +359,7 @@ class Journal:
             return {}
 
     def _cut(self) -> int:
-        """The last place that must go now, below ``first_offset`` if none must. The newest one stays."""
+        """The last offset that must go now, below ``first_offset`` if none must. The newest one stays."""
         step = self._first + _TRIM_STEP - 1
         by_count = self._last - self.limits.events
         most = self.limits.bytes if self._home is None else min(self.limits.bytes, _MEMORY_BYTES)
@@ -365,7 +367,7 @@ class Journal:
         oldest = clock.utime() - int(self.limits.age_s * 1e6)
         by_age = (
             self._connection()
-            .execute("SELECT max(place) FROM events WHERE place <= ? AND utime < ?", (step, oldest))
+            .execute("SELECT max(offset) FROM events WHERE offset <= ? AND utime < ?", (step, oldest))
             .fetchone()[0]
         )
         return min(max(by_count, by_size, by_age or 0), step, self._last - 1)
@@ -375,9 +377,9 @@ class Journal:
         db.execute("BEGIN IMMEDIATE")
         try:
             # A call that is open outlives its events: how far it got must not be forgotten.
-            seqs = db.execute("SELECT max(seq), call_id FROM events WHERE place <= ? GROUP BY call_id", (cut,))
+            seqs = db.execute("SELECT max(seq), call_id FROM events WHERE offset <= ? GROUP BY call_id", (cut,))
             db.executemany("UPDATE calls SET last_seq = max(last_seq, ?) WHERE call_id = ?", seqs.fetchall())
-            db.execute("DELETE FROM events WHERE place <= ?", (cut,))
+            db.execute("DELETE FROM events WHERE offset <= ?", (cut,))
             db.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
@@ -390,7 +392,7 @@ class Journal:
         if self._db is not None and self.path is None:
             raise error
         self.state = f"memory: {error}"
-        _logger.error("the journal %s fails (%s); from place %d on events are in memory only",
+        _logger.error("the journal %s fails (%s); from offset %d on events are in memory only",
                       self.path, error, self._last + 1)  # fmt: skip
         self._close_db()
         if self.path is not None:

@@ -30,7 +30,7 @@ class Incoming(BaseModel):
 
     @property
     def progress_token(self) -> str | int | None:
-        """What the client wants progress to be told by, None if it wants none."""
+        """The token by which the client wants progress to be reported, None if it wants none."""
         meta = self.params.get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
         return token if isinstance(token, str | int) else None

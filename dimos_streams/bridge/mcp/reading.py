@@ -1,4 +1,4 @@
-"""Reading what calls tell, by cursor: the same question has the same answer, whoever asks, and however often."""
+"""Reading the events of calls, by cursor: the same question has the same answer, whoever asks, and however often."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.broadcast import Hub, Reader
-from dimos_streams.bridge.journal.entry import Entry, gap_entry
+from dimos_streams.bridge.journal.broadcast import Hub, HubReader
+from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
 
 MAX_EVENTS = 50
 MAX_BYTES = 48 * 1024
@@ -22,12 +22,12 @@ class Page:
     """Some events, and where to read on. A cursor is an offset in the journal."""
 
     cursor: int
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[EncodedEntry] = field(default_factory=list)
     more: bool = False
     """Whether there was no room for all."""
     _bytes: int = 0
 
-    def add(self, entry: Entry) -> bool:
+    def add(self, entry: EncodedEntry) -> bool:
         """Take an event; False if there is no room for it."""
         if entry.type in _TOLD:
             self._bytes += len(entry.body)
@@ -67,7 +67,7 @@ async def read_page(
                     return page
 
 
-async def _newer(reader: Reader, wait_s: float) -> list[Entry]:
+async def _newer(reader: HubReader, wait_s: float) -> list[EncodedEntry]:
     if wait_s <= 0:
         reader.nudge()
         return await reader.page()
@@ -78,7 +78,7 @@ async def _newer(reader: Reader, wait_s: float) -> list[Entry]:
         timer.cancel()
 
 
-def _note_missing_beginning(page: Page, first: Entry) -> None:
+def _note_missing_beginning(page: Page, first: EncodedEntry) -> None:
     """Silence is no answer: a call whose first events were trimmed begins with a gap."""
     event = first.event
     if event.type != "gap" and event.seq > 1:

@@ -1,11 +1,11 @@
-"""What a client is told of tools and calls: for models as text, for programs (and the models of some clients) as JSON
+"""Tools and calls as a client sees them: for models as text, for programs (and the models of some clients) as JSON
 that has the text as well."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dimos_streams.bridge.journal.entry import Entry
+from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.mcp.reading import Page
 from dimos_streams.tool_stream.event import json_text
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
@@ -39,7 +39,7 @@ def content(text: str, *, is_error: bool = False, **structured: Any) -> dict[str
 
 
 def call_result(call: CallView, cursor: int) -> dict[str, Any]:
-    """A call that the client has begun, at its answer. All that it told is behind the cursor, but for the answer."""
+    """A call that the client has begun, at its answer. All that it said is behind the cursor, but for the answer."""
     failed = call.state == "closed" and call.outcome != "completed"
     fields = {
         "call_id": call.call_id,
@@ -79,8 +79,8 @@ def call_list(calls: list[CallView], *, more: bool) -> dict[str, Any]:
 
 
 def updates(page: Page, call: CallView | None) -> dict[str, Any]:
-    """A page of what calls told."""
-    lines = [_told(entry) for entry in page.entries] or ["nothing new"]
+    """A page of events of calls."""
+    lines = [_rendered(entry) for entry in page.entries] or ["nothing new"]
     if call is not None and call.state == "closed" and not page.more:
         lines.append(f"Call {call.call_id} is over: {call.outcome}.")
     else:
@@ -116,7 +116,7 @@ def _line(call: CallView) -> str:
     return f"{call.call_id}  {call.skill}({arguments}) for {call.caller}, {state}: {call.text}"
 
 
-def _told(entry: Entry) -> str:
+def _rendered(entry: EncodedEntry) -> str:
     event = entry.event
     if event.type == "gap":
         return f"some events are lost: {event.text}"

@@ -1,4 +1,4 @@
-"""Answers MCP clients: the requests of a session, their progress, and what clients are told unasked."""
+"""Answers MCP clients: the requests of a session, their progress, and what clients get unasked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dimos_streams.bridge.mcp.messages import (
 )
 from dimos_streams.bridge.mcp.results import call_result, content
 from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_STREAMS, Request, Session, Sessions
-from dimos_streams.bridge.mcp.tools import OWN_TOOLS, Tools
+from dimos_streams.bridge.mcp.tools import OWN_TOOLS, McpTools
 from dimos_streams.errors import SkillError
 
 Messages = AsyncGenerator[dict[str, Any] | None, None]
@@ -31,7 +31,7 @@ Messages = AsyncGenerator[dict[str, Any] | None, None]
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
 """Of the protocol, newest first."""
 ANSWER_WITHIN_S = 20.0
-"""A call that has not answered by then is told of as one that goes on."""
+"""A call that has not answered by then is reported as one that goes on."""
 _LOOK_S = 0.5
 _PING_S = 10.0
 _MAX_REASON = 4000
@@ -50,7 +50,7 @@ class McpServer:
         """Open ``GET`` streams of all sessions."""
         self._broker = broker
         self._hub = hub
-        self._tools = Tools(broker, hub)
+        self._tools = McpTools(broker, hub)
 
     async def initialize(self, request: Incoming) -> tuple[Session, dict[str, Any]]:
         """Open a session; it and the response. Raises ``SessionsBusyError``."""
@@ -101,8 +101,8 @@ class McpServer:
                 begun.call_id = await self._tools.begin(session, name, arguments)
                 if begun.cancelled:
                     await self._broker.cancel(begun.call_id, begun.cancelled)
-                async with contextlib.aclosing(self._until_answered(begun, request.progress_token)) as told:
-                    async for message in told:
+                async with contextlib.aclosing(self._until_answered(begun, request.progress_token)) as sent:
+                    async for message in sent:
                         yield message
                 if not begun.cancelled:
                     begun.answered = True
@@ -117,7 +117,7 @@ class McpServer:
     async def _until_answered(self, begun: Request, token: str | int | None) -> Messages:
         """Progress, and pauses, up to the first update or the close, or until time is up."""
         deadline = clock.monotonic() + ANSWER_WITHIN_S
-        told = 0
+        sent = 0
         with contextlib.closing(self._hub.reader(after=begun.cursor, call_id=begun.call_id)) as reader:
             while not reader.closed and (left := deadline - clock.monotonic()) > 0:
                 nudge = asyncio.get_running_loop().call_later(min(left, _PING_S), reader.nudge)
@@ -130,9 +130,9 @@ class McpServer:
                     if event.type in ("update", "close"):
                         return
                     if event.type == "progress" and token is not None and not begun.cancelled:
-                        told += 1
+                        sent += 1
                         yield notification(
-                            "notifications/progress", progressToken=token, progress=told, message=event.text
+                            "notifications/progress", progressToken=token, progress=sent, message=event.text
                         )
 
     def why_not_listen(self, session: Session) -> str:

@@ -1,4 +1,4 @@
-"""Sessions of MCP clients: who calls, and which requests wait for calls. What was told to whom is nowhere kept."""
+"""Sessions of MCP clients: who calls, and which requests wait for calls. What was sent to whom is nowhere kept."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Request:
     call_id: str = ""
     """Empty until the call has begun."""
     cursor: int = 0
-    """Behind it is all that the call tells and that is not in the response."""
+    """Behind it is all that the call says and that is not in the response."""
     cancelled: str = ""
     """Why the client has given it up; then it gets no response."""
     answered: bool = False

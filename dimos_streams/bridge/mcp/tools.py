@@ -1,4 +1,4 @@
-"""Skills as tools, and the tools by which a client reads what calls tell, looks them up, and ends them."""
+"""Skills as tools, and the tools by which a client reads the events of calls, looks them up, and ends them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ OWN_TOOLS: dict[str, type[_Arguments]] = {
 }
 
 
-class Tools:
+class McpTools:
     """What ``tools/list`` and ``tools/call`` are about."""
 
     def __init__(self, broker: Broker, hub: Hub) -> None:
@@ -111,8 +111,8 @@ class Tools:
         try:
             given = OWN_TOOLS[name].model_validate(arguments)
         except ValidationError as error:
-            told = in_a_line(all_problems(error, "arguments"))
-            raise SkillError(f"{name} cannot take these arguments: {told}") from error
+            text = in_a_line(all_problems(error, "arguments"))
+            raise SkillError(f"{name} cannot take these arguments: {text}") from error
         if isinstance(given, SkillUpdates):
             return await self._skill_updates(session, given)
         if isinstance(given, ListCalls):

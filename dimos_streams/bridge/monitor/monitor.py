@@ -1,4 +1,4 @@
-"""The monitor: reads all events once, keeps the state, and tells both to its watchers."""
+"""The monitor: reads all events once, keeps the state, and reports both to its watchers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.journal.broadcast import Hub, Reader
-from dimos_streams.bridge.journal.entry import Entry
+from dimos_streams.bridge.journal.broadcast import Hub, HubReader
+from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.monitor.collector import Collector
 from dimos_streams.bridge.monitor.reports import Reports
 from dimos_streams.bridge.monitor.robots import Robots
-from dimos_streams.bridge.monitor.view import View, message, part_of
+from dimos_streams.bridge.monitor.view import StateView, message, part_of
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.operator.agents import agents_among
 from dimos_streams.tool_stream.event import ToolEvent
@@ -42,12 +42,12 @@ class MonitorStatistics:
 class Monitor:
     """Costs nothing while nobody watches. Use from the bus's loop only.
 
-    A look at the state every 0.2 s: it is told only if it is different. All events that it contains were read before,
-    because a look reads what is there and then looks without letting anything happen in between.
+    A look at the state every 0.2 s: it is shown only if it is different. All events that it contains were read
+    before, because a look reads what is there and then looks without letting anything happen in between.
     """
 
     def __init__(self, broker: Broker, hub: Hub, *, state_every_s: float = STATE_EVERY_S, linger_s: float = LINGER_S):
-        """Agents are told that nobody watches when nobody has for ``linger_s``."""
+        """Agents learn that nobody watches when nobody has for ``linger_s``."""
         self._broker = broker
         self._hub = hub
         self._state_every_s = state_every_s
@@ -56,7 +56,7 @@ class Monitor:
         self._robots = Robots(broker.bus)
         self._collector = Collector(broker, self._reports, self._robots)
         self._watchers: dict[Watcher, None] = {}
-        self._views: dict[str | None, View] = {}
+        self._views: dict[str | None, StateView] = {}
         self._watched_at: dict[str, float] = {}
         """When somebody last watched an agent, by its name."""
         self._reported: deque[tuple[int, ToolEvent]] = deque(maxlen=_MAX_REPORTED)
@@ -116,14 +116,14 @@ class Monitor:
             self._broker.ledger.live_reader = self._on_report
             self._pump = asyncio.get_running_loop().create_task(self._read(self._hub.reader()), name="monitor")
 
-    async def _read(self, reader: Reader) -> None:
+    async def _read(self, reader: HubReader) -> None:
         try:
             while not (self._is_over() or reader.closed):
                 while reader.lag and not reader.closed:
-                    self._take(await reader.page())
-                self._take_reports(reader.offset)
+                    self._read_entries(await reader.page())
+                self._read_reports(reader.offset)
                 self._look()
-                await self._take_for_a_while(reader)
+                await self._read_for_a_while(reader)
         finally:
             reader.close()
             self._broker.ledger.live_reader = None
@@ -133,14 +133,14 @@ class Monitor:
             self._reports.end_left()
             self._robots.stop()
 
-    async def _take_for_a_while(self, reader: Reader) -> None:
+    async def _read_for_a_while(self, reader: HubReader) -> None:
         self._due = False
         self._nudge = reader.nudge
         timer = asyncio.get_running_loop().call_later(self._state_every_s, self._look_soon)
         try:
             while not (self._due or reader.closed):
-                self._take(await reader.page())
-                self._take_reports(reader.offset)
+                self._read_entries(await reader.page())
+                self._read_reports(reader.offset)
         finally:
             timer.cancel()
 
@@ -156,16 +156,16 @@ class Monitor:
         self._reported.append((offset, event))
         self._nudge()
 
-    def _take(self, entries: list[Entry]) -> None:
+    def _read_entries(self, entries: list[EncodedEntry]) -> None:
         for entry in entries:
-            self._take_reports(entry.offset - 1)
+            self._read_reports(entry.offset - 1)
             if entry.type in _SHOWN:  # a gap's events led to what is in the state
                 self._offer(entry.caller, b'{"type":"call","event":%b}' % entry.body)
 
-    def _take_reports(self, upto: int) -> None:
+    def _read_reports(self, upto: int) -> None:
         """Take the events of reports that came before whatever is behind an offset."""
         while self._reported and self._reported[0][0] <= upto:
-            event = self._reports.take(self._reported.popleft()[1])
+            event = self._reports.read(self._reported.popleft()[1])
             if event is not None:
                 self._offer(event.agent, message("event", event=event))
 
@@ -181,7 +181,7 @@ class Monitor:
         for agent in dict.fromkeys(watcher.agent for watcher in self._watchers):
             snapshot = part_of(state, agent)
             if agent not in self._views or snapshot != self._views[agent].snapshot:
-                self._views[agent] = View(clock.utime(), snapshot)
+                self._views[agent] = StateView(clock.utime(), snapshot)
         for watcher in self._watchers:
             watcher.show(self._views[watcher.agent])
 

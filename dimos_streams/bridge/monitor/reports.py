@@ -54,8 +54,8 @@ class Reports:
                 self._opening.add(name)
                 self._spawn(self._open(agent))
 
-    def take(self, event: ToolEvent) -> AgentEvent | None:
-        """Take an event of a report; what happened in an agent, if it reports that."""
+    def read(self, event: ToolEvent) -> AgentEvent | None:
+        """Read an event of a report; what happened in an agent, if it reports that."""
         name = self._agents.get(event.call_id)
         if name is None:
             return None
@@ -64,18 +64,18 @@ class Reports:
             self.snapshots.pop(name, None)
             return None
         try:
-            told = report_of(event.data)
+            reported = report_of(event.data)
         except ValueError as error:
             self.malformed += 1
             _log.warning("report of %r skipped: %s", name, error)
             return None
-        if isinstance(told, AgentSnapshot):
+        if isinstance(reported, AgentSnapshot):
             is_first = name not in self.snapshots
-            self.snapshots[name] = told
+            self.snapshots[name] = reported
             if is_first:
                 self._on_first()
             return None
-        return told
+        return reported
 
     def end_left(self, agent: str | None = None) -> None:
         """End calls that are left of an earlier life of this process, of one agent or of all."""

@@ -25,17 +25,17 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 
 @dataclass(slots=True)
-class _Heard:
+class _HeardRobot:
     data: bytes
     at: float
 
 
-class _Newest:
+class _NewestMessage:
     """The newest message of a channel, decoded only when somebody asks."""
 
     def __init__(self, bus: Bus, channel: str) -> None:
         self.channel = channel
-        self.heard: _Heard | None = None
+        self.heard: _HeardRobot | None = None
         self._subscription: Subscription = bus.subscribe(channel, self._keep, capacity=1)
 
     def data(self, fresh_s: float) -> bytes | None:
@@ -47,7 +47,7 @@ class _Newest:
         self._subscription.close()
 
     def _keep(self, channel: str, data: bytes) -> None:
-        self.heard = _Heard(data, clock.monotonic())
+        self.heard = _HeardRobot(data, clock.monotonic())
 
 
 class Robots:
@@ -56,7 +56,7 @@ class Robots:
     def __init__(self, bus: Bus) -> None:
         self.malformed = 0
         self._bus = bus
-        self._followed: dict[str, tuple[_Newest, _Newest]] = {}
+        self._followed: dict[str, tuple[_NewestMessage, _NewestMessage]] = {}
 
     def follow(self, modules: Iterable[str]) -> None:
         """Listen to the robots of the namespaces of these modules, and to no others; to 100 of them at most."""
@@ -68,8 +68,8 @@ class Robots:
             if namespace not in self._followed and len(self._followed) < MAX_ROBOTS:
                 prefix = f"/{namespace}" if namespace else ""
                 self._followed[namespace] = (
-                    _Newest(self._bus, channel_name(f"{prefix}/odom", Odometry)),
-                    _Newest(self._bus, channel_name(f"{prefix}/battery", BatteryState)),
+                    _NewestMessage(self._bus, channel_name(f"{prefix}/odom", Odometry)),
+                    _NewestMessage(self._bus, channel_name(f"{prefix}/battery", BatteryState)),
                 )
 
     def views(self) -> dict[str, RobotView]:
@@ -88,7 +88,7 @@ class Robots:
                 one.close()
         self._followed.clear()
 
-    def _pose(self, newest: _Newest) -> dict[str, float | str]:
+    def _pose(self, newest: _NewestMessage) -> dict[str, float | str]:
         data = newest.data(FRESH_S)
         if data is None:
             return {}
@@ -104,7 +104,7 @@ class Robots:
         x, y, yaw = (round(value, 3) for value in pose)
         return {"frame_id": odometry.header.frame_id, "x": x, "y": y, "yaw": yaw}
 
-    def _battery(self, newest: _Newest) -> dict[str, float | str]:
+    def _battery(self, newest: _NewestMessage) -> dict[str, float | str]:
         data = newest.data(BATTERY_FRESH_S)
         if data is None:
             return {}
@@ -115,7 +115,7 @@ class Robots:
             return {}
         return {"battery": round(percentage, 3)} if 0 <= percentage <= 1 else {}
 
-    def _skip(self, newest: _Newest, error: MessageError) -> None:
+    def _skip(self, newest: _NewestMessage, error: MessageError) -> None:
         self.malformed += 1
         newest.heard = None
         _log.warning("skipped: %s", error)

@@ -29,7 +29,7 @@ async def serve(
     send_timeout_s: float,
     abort: Callable[[object], None],
 ) -> None:
-    """Tell a client what happens and take its commands until either side ends the connection.
+    """Send a client what happens and take its commands until either side ends the connection.
 
     A client that takes nothing for ``send_timeout_s`` is cut off. ``abort`` ends a client's connection at once.
     Commands that have come are carried out, also if the client leaves meanwhile.
@@ -70,11 +70,11 @@ async def _converse(
 
 async def _write(socket: WebSocket, watcher: Watcher, send_timeout_s: float) -> None:
     for seq in itertools.count(1):
-        told = await watcher.next()
-        if told is None:
+        update = await watcher.next()
+        if update is None:
             break
         async with asyncio.timeout(send_timeout_s):
-            await socket.send_text(numbered(seq, told))
+            await socket.send_text(numbered(seq, update))
         # That a connection is gone is known in the loop's next turn, and others have theirs.
         await asyncio.sleep(0)
     with contextlib.suppress(RuntimeError):  # the client has closed it

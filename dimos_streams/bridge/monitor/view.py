@@ -12,14 +12,14 @@ from dimos_streams.operator.messages import MonitorSnapshot
 _FIELDS = tuple(MonitorSnapshot.model_fields)
 
 
-class View:
+class StateView:
     """A snapshot at one moment. Frozen, and compared by identity: an equal one is not made twice."""
 
     def __init__(self, utime: int, snapshot: MonitorSnapshot) -> None:
         self.utime = utime
         self.snapshot = snapshot
         self._whole: bytes | None = None
-        self._changes: dict[View, bytes] = {}
+        self._changes: dict[StateView, bytes] = {}
 
     def whole(self) -> bytes:
         """A ``snapshot`` message."""
@@ -27,7 +27,7 @@ class View:
             self._whole = message("snapshot", utime=self.utime, snapshot=self.snapshot)
         return self._whole
 
-    def since(self, before: View) -> bytes:
+    def since(self, before: StateView) -> bytes:
         """A ``change`` message: the fields that are different from those of an earlier view."""
         if before not in self._changes:
             different = {

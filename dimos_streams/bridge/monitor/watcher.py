@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from dimos_streams.bridge.monitor.view import View, message
+from dimos_streams.bridge.monitor.view import StateView, message
 from dimos_streams.operator.agents import is_called
 
 MAX_MESSAGES = 512
@@ -25,23 +25,23 @@ class Watcher:
     """
 
     def __init__(self, agent: str | None, *, look: Callable[[], None], forget: Callable[[Watcher], None]) -> None:
-        """``look`` asks for a look at the state, soon; ``forget`` is told when the watcher is closed."""
+        """``look`` asks for a look at the state, soon; ``forget`` is called when the watcher is closed."""
         self.agent = agent
         self.closed = False
         self.gaps = 0
         self._look = look
         self._forget = forget
-        self._queue: deque[bytes | View] = deque()
+        self._queue: deque[bytes | StateView] = deque()
         self._bytes = 0
         self._behind = True
         """It needs the whole state before any event."""
         self._reads = True
         """Whether it would take that state now."""
         self._lost = 0
-        self._queued: View | None = None
+        self._queued: StateView | None = None
         """The state that was queued last."""
-        self._shown: View | None = None
-        """The state that was taken last; the next one tells what is different from it."""
+        self._shown: StateView | None = None
+        """The state that was taken last; the next one says what is different from it."""
         self._replies: deque[tuple[bytes, Callable[[], None]]] = deque()
         self._update = asyncio.Event()
 
@@ -63,8 +63,8 @@ class Watcher:
         if len(self._queue) > MAX_MESSAGES or self._bytes > MAX_BYTES:
             self._drop()
 
-    def show(self, view: View) -> None:
-        """Tell the newest state, in which all is that was offered before, and nothing else.
+    def show(self, view: StateView) -> None:
+        """Show the newest state, in which all is that was offered before, and nothing else.
 
         Call it again and again: while one state waits in the queue, a newer one does not get in.
         """
@@ -77,7 +77,7 @@ class Watcher:
             self._put(view)
 
     def reply(self, message: bytes, taken: Callable[[], None]) -> None:
-        """Queue the answer to a command; whoever asks bounds their number by what ``taken`` tells."""
+        """Queue the answer to a command; whoever asks bounds their number by calls of ``taken``."""
         self._replies.append((message, taken))
         self._update.set()
 
@@ -89,7 +89,7 @@ class Watcher:
                 taken()
                 return reply
             if self._queue:
-                return self._take()
+                return self._next_message()
             if self._behind:
                 self._reads = True
                 self._look()
@@ -114,11 +114,11 @@ class Watcher:
     ) -> None:
         self.close()
 
-    def _is_new(self, view: View) -> bool:
+    def _is_new(self, view: StateView) -> bool:
         """Whether it differs from what was queued last; something may have changed there and back again."""
         return self._queued is None or (view is not self._queued and view.snapshot != self._queued.snapshot)
 
-    def _put(self, item: bytes | View) -> None:
+    def _put(self, item: bytes | StateView) -> None:
         self._queue.append(item)
         if isinstance(item, bytes):
             self._bytes += len(item)
@@ -126,7 +126,7 @@ class Watcher:
             self._queued = item
         self._update.set()
 
-    def _take(self) -> bytes:
+    def _next_message(self) -> bytes:
         item = self._queue.popleft()
         if isinstance(item, bytes):
             self._bytes -= len(item)

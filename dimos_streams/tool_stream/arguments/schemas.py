@@ -15,7 +15,7 @@ _MAX_DEPTH = 64
 _FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")
 _MAX_PROBLEM = 500
 _MAX_PROBLEMS, _MAX_PATH = 20, 200
-"""Fields of arguments that are named, and characters of each: what does not fit is told to models and callers."""
+"""Fields of arguments that are named, and characters of each: what does not fit is shown to models and callers."""
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:

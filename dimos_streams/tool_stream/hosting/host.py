@@ -163,7 +163,7 @@ class SkillHost:
         """A heartbeat every ``HEARTBEAT_S``, and twice more in between where it seems to be lost."""
         while True:
             due = list(self._modules)
-            self._tell_of_rivals()
+            self._log_rivals()
             for pause in (HEARTBEAT_RETRY_S, HEARTBEAT_RETRY_S, HEARTBEAT_S - 2 * HEARTBEAT_RETRY_S):
                 sent = clock.monotonic()
                 for name in due:
@@ -174,7 +174,7 @@ class SkillHost:
                     hosted.loss.look(hosted.calls)
                 due = [name for name in due if not self.publisher.answered(name, sent)]
 
-    def _tell_of_rivals(self) -> None:
+    def _log_rivals(self) -> None:
         """Log once of each other instance that runs beside a module of this process; readers see it as its health."""
         for name in self._modules:
             view = self.directory.module(name)
@@ -211,7 +211,7 @@ class SkillHost:
         """Say at once what is asked for, but to many who ask in one moment only once more."""
         if self._described is None:
             self._described = asyncio.get_running_loop().call_later(self._describe_pause_s, self._describe_again)
-            self._tell_skills()
+            self._send_skills()
         else:
             self._asked_again = True
 
@@ -223,7 +223,7 @@ class SkillHost:
             self._asked_again = False
             self._describe()
 
-    def _tell_skills(self) -> None:
+    def _send_skills(self) -> None:
         for name in self._modules:
             self._send_status(name, with_skills=True)
 

@@ -162,16 +162,16 @@ def _result(result: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _error_data(error: SkillError) -> dict[str, Any]:
-    """The data of a failed close. A result that can't be told is left out: the error counts for more."""
+    """The data of a failed close. A result that can't be sent is left out: the error counts for more."""
     data: dict[str, Any] = {"error": type(error).__name__}
     if error.result is not None:
         try:
-            _, told = _result(error.result)
-            size = len(json_text(told).encode()) + len(str(error)[:_MAX_ERROR].encode())
+            _, result_data = _result(error.result)
+            size = len(json_text(result_data).encode()) + len(str(error)[:_MAX_ERROR].encode())
         except SkillError as unfit:
             _logger.warning("the result of a failed call is left out: %s", unfit)
         else:
-            return data | told if size <= MAX_PAYLOAD else data
+            return data | result_data if size <= MAX_PAYLOAD else data
     return data
 
 

@@ -27,7 +27,7 @@ from dimos_streams.tool_stream.liveness.instances import Instance, Instances, li
 HEARTBEAT_S = 0.25
 ALIVE_S = 1.5
 """A module silent for longer counts as gone, or hung if somebody says so."""
-_WORD_S = 1.5
+_REPORT_S = 1.5
 """How long somebody else's word about a module holds."""
 _MAX_HEALTH = 200
 _MAX_CONTRADICTION = 500
@@ -67,7 +67,7 @@ class ModuleView:
 
     @property
     def current(self) -> Instance:
-        """The start of it of which the rest is told."""
+        """The start of it that the rest is about."""
         return Instance(self.started_utime, self.instance, self.pid, self.host)
 
     @property
@@ -90,9 +90,9 @@ class _Entry:
     state_json: str = ""
     state: Mapping[str, Any] = field(default_factory=dict)
     instances: Instances = field(default_factory=Instances)
-    word: str = ""
+    reported_health: str = ""
     """What somebody else said of its health, and when."""
-    told: float = float("-inf")
+    reported_at: float = float("-inf")
 
     @property
     def bytes(self) -> int:
@@ -181,8 +181,8 @@ class ModuleDirectory:
     def _view(self, name: str, entry: _Entry) -> ModuleView:
         now = clock.monotonic()
         age = now - entry.heard
-        if entry.told > entry.heard and now - entry.told <= _WORD_S:
-            health = entry.word
+        if entry.reported_at > entry.heard and now - entry.reported_at <= _REPORT_S:
+            health = entry.reported_health
         else:
             health = entry.health if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
         rivals = tuple(entry.instances.side_by_side(now, ALIVE_S))
@@ -212,9 +212,9 @@ class ModuleDirectory:
             if not (is_name(status.module) and all(map(is_call_id, status.call_ids))):
                 raise MessageError(channel, ModuleStatus.msg_name, "a name is too long, not printable, or no id")
             if not status.instance:
-                self._take_word(status)
+                self._take_report(status)
                 return
-            self._take(status)
+            self._take_heartbeat(status)
         except (MessageError, ValueError) as error:  # pydantic's error is one
             self.malformed += 1
             _log.warning("skipped a heartbeat: %s", error)
@@ -248,14 +248,14 @@ class ModuleDirectory:
         del self._entries[name]
         return True
 
-    def _take(self, status: ModuleStatus) -> None:
+    def _take_heartbeat(self, status: ModuleStatus) -> None:
         """Raises ``ValueError`` for skills that are none."""
         now = clock.monotonic()
         entry = self._entries.get(status.module)
         skills = self._skills_in(status, entry)
         if entry is None:
             entry = self._entries[status.module] = _Entry(since=now, heard=now)
-        # What is told of a module is told by one instance, as long as it lives: others can't make it flap.
+        # What a module is said to be is said by one instance, as long as it lives: others can't make it flap.
         if not entry.instances.heard(status, now):
             return
         for other in entry.instances.contradicting(now):
@@ -321,11 +321,11 @@ class ModuleDirectory:
             self.malformed += 1
             _log.warning("skipped the state of module %r: %s", status.module, error)
 
-    def _take_word(self, status: ModuleStatus) -> None:
-        """A status without an instance is not the module's own: it tells what is wrong with it."""
+    def _take_report(self, status: ModuleStatus) -> None:
+        """A status without an instance is not the module's own: it says what is wrong with it."""
         entry = self._entries.get(status.module)
         if entry is not None:
-            entry.word, entry.told = status.health[:_MAX_HEALTH], clock.monotonic()
+            entry.reported_health, entry.reported_at = status.health[:_MAX_HEALTH], clock.monotonic()
 
     def _ask_for_skills(self) -> None:
         now = clock.monotonic()

@@ -24,7 +24,7 @@ _MAX_NAME = 64
 
 @dataclass(frozen=True, slots=True, order=True)
 class Instance:
-    """One start of a module, as its heartbeats tell it. The elder is less."""
+    """One start of a module, as its heartbeats describe it. The elder is less."""
 
     started_utime: int
     id: str
@@ -45,12 +45,12 @@ class Instance:
 
 
 @dataclass(slots=True)
-class _Heard:
+class _HeardInstance:
     instance: Instance
     first: float
     last: float
     noted: bool = False
-    """Whether it was told of as one beside the bound one, or is the bound one, or was."""
+    """Whether it was reported as one beside the bound one, or is the bound one, or was."""
 
 
 class Instances:
@@ -60,10 +60,10 @@ class Instances:
     forgotten."""
 
     def __init__(self) -> None:
-        self._bound: _Heard | None = None
-        self._settled: _Heard | None = None
+        self._bound: _HeardInstance | None = None
+        self._settled: _HeardInstance | None = None
         self._spoken_since = 0.0
-        self._others: dict[str, _Heard] = {}
+        self._others: dict[str, _HeardInstance] = {}
 
     def heard(self, status: ModuleStatus, now: float) -> bool:
         """Take a heartbeat; whether it is the bound instance's."""
@@ -72,7 +72,7 @@ class Instances:
             self._bound.last = now
             self._settle(self._bound, now)
             return True
-        known = self._others.pop(instance.id, None) or _Heard(instance, now, now)
+        known = self._others.pop(instance.id, None) or _HeardInstance(instance, now, now)
         if self._settled is not None and self._settled.instance.id == instance.id:
             known = self._settled
         known.last = now
@@ -84,12 +84,12 @@ class Instances:
         self._keep(known)
         return False
 
-    def _settle(self, bound: _Heard, now: float) -> None:
+    def _settle(self, bound: _HeardInstance, now: float) -> None:
         settled = self._settled
         if now - self._spoken_since >= SETTLED_S and (settled is None or now - settled.last > UNSETTLED_S):
             self._settled = bound
 
-    def _keep(self, other: _Heard) -> None:
+    def _keep(self, other: _HeardInstance) -> None:
         """Put one behind the others."""
         self._others[other.instance.id] = other
         while len(self._others) > _MAX_OTHERS:
@@ -113,7 +113,7 @@ class Instances:
         return self._bound is not None and now - self._bound.last <= SUPERSEDED_S
 
     def contradicting(self, now: float) -> list[Instance]:
-        """Those that were heard while the bound one, which was heard just now, was alive; each is told once."""
+        """Those that were heard while the bound one, which was heard just now, was alive; each is reported once."""
         found = [other for other in self._others.values() if not other.noted and now - other.first > _OVERTAKEN_S]
         for other in found:
             other.noted = True
@@ -137,12 +137,12 @@ class Instances:
         newest = max(each.last for each in heard)
         return newest > own.last and now - own.last > SUPERSEDED_S
 
-    def _all(self) -> list[_Heard]:
+    def _all(self) -> list[_HeardInstance]:
         known = [self._bound, self._settled, *self._others.values()]
         return list({each.instance.id: each for each in known if each is not None}.values())
 
 
-def _beside(one: _Heard, other: _Heard) -> bool:
+def _beside(one: _HeardInstance, other: _HeardInstance) -> bool:
     return min(one.last, other.last) - max(one.first, other.first) >= SIDE_BY_SIDE_S
 
 

@@ -30,7 +30,7 @@ class Names(NamedTuple):
 
     @classmethod
     def of(cls, event: ToolEvent) -> Names:
-        """As one of its events tells."""
+        """As one of its events says."""
         return cls(event.module, event.skill, event.caller)
 
 
@@ -41,7 +41,7 @@ class Inflow:
     delivered: int
     closed: bool
     instance: str = ""
-    """The start of its module that opened it, as its events tell; nobody else's events are taken."""
+    """The start of its module that opened it, as its events say; nobody else's events are taken."""
     stranger: bool = False
     """Nobody here has begun it: events in its name may be all that there is of it."""
     claimed_by: str = ""
@@ -57,7 +57,7 @@ class Inflow:
     nack_at: float | None = None
     module: str = ""
     names: Names | None = None
-    """As its events tell; the events themselves are not kept, they are large."""
+    """As its events say; the events themselves are not kept, they are large."""
     _order: list[int] = field(default_factory=list)
 
     def keep(self, event: ToolEvent, size: int) -> None:
@@ -66,7 +66,7 @@ class Inflow:
         bisect.insort(self._order, event.seq)
         self.bytes += size
 
-    def take(self, seq: int) -> ToolEvent | None:
+    def pop_pending(self, seq: int) -> ToolEvent | None:
         """An event that was kept, and is not any more."""
         if seq not in self.pending:
             return None
@@ -75,7 +75,7 @@ class Inflow:
         self.bytes -= size
         return event
 
-    def take_all(self) -> None:
+    def drop_pending(self) -> None:
         """Forget all that was kept."""
         self.pending.clear()
         self._order.clear()
@@ -86,13 +86,13 @@ class Inflow:
         self.instance = instance
         foreign = [seq for seq, (event, _) in self.pending.items() if event.instance != instance]
         for seq in foreign:
-            self.take(seq)
+            self.pop_pending(seq)
         if foreign or self.claimed_by not in ("", instance):
             self.highest = self._order[-1] if self._order else self.delivered
         return len(foreign)
 
     def known(self) -> Names:
-        """Whose call it is, as far as anything tells."""
+        """Whose call it is, as far as anything says."""
         first = self.first_pending()
         return self.names or (Names.of(first) if first is not None else Names(self.module, "", ""))
 
@@ -162,17 +162,17 @@ class Inflows:
             inflow.keep(event, size)
             self.bytes += size
 
-    def take(self, inflow: Inflow, seq: int) -> ToolEvent | None:
+    def pop_pending(self, inflow: Inflow, seq: int) -> ToolEvent | None:
         """An event that was kept, and is not any more."""
         before = inflow.bytes
-        event = inflow.take(seq)
+        event = inflow.pop_pending(seq)
         self.bytes += inflow.bytes - before
         return event
 
     def empty(self, inflow: Inflow) -> None:
         """Forget what was kept of a call."""
         self.bytes -= inflow.bytes
-        inflow.take_all()
+        inflow.drop_pending()
 
     def bind(self, inflow: Inflow, instance: str) -> int:
         """See ``Inflow.bind``."""

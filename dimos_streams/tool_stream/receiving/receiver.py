@@ -16,7 +16,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
-from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent
+from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, NACK, REQUEST_BYTES, REQUESTS, ToolEvent
 from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows, Names
 from dimos_streams.tool_stream.signature import parse_signature, signed
 from dimos_streams.tool_stream.wire import unpack_event
@@ -47,7 +47,7 @@ _MAX_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class ResumePoint:
     """Where a receiver that was not there before stands in a call."""
 
     delivered: int = 0
@@ -67,7 +67,7 @@ class ReceiverStatistics:
     malformed: int
     nacks: int
     gaps: int
-    """Events that were given up, each told to the readers."""
+    """Events that were given up, each reported to the readers."""
     foreign: int
     """Events in the name of a call of somebody else; none was delivered."""
 
@@ -84,12 +84,12 @@ class ToolStreamReceiver:
         bus: Bus,
         deliver: Callable[[list[ToolEvent]], None],
         *,
-        resume: Callable[[str], Resume] | None = None,
+        resume: Callable[[str], ResumePoint] | None = None,
         name: str = "receiver",
     ) -> None:
         self._bus = bus
         self._deliver = deliver
-        self._resume = resume or (lambda call_id: Resume())
+        self._resume = resume or (lambda call_id: ResumePoint())
         self._name = name
         self._inflows = Inflows()
         self._due: list[tuple[float, int, str]] = []
@@ -130,7 +130,7 @@ class ToolStreamReceiver:
         self._send_acks()
 
     def on_status(self, status: ModuleStatus, *, bound: bool = True) -> None:
-        """Take a heartbeat: it tells of last events that never arrived, and its sender of those that did.
+        """Take a heartbeat: it names last events that may never have arrived.
 
         An instance that does not speak for its module (``bound`` False) is heard on calls that are its own only.
         """
@@ -182,7 +182,7 @@ class ToolStreamReceiver:
         return Inflow(known.delivered, known.closed, known.instance, known.stranger, highest=known.delivered)
 
     def _on_event(self, channel: str, data: bytes) -> None:
-        self._take(channel, data)
+        self._receive(channel, data)
         if not self._batch:
             return
         # What has come in together is handed over together; one that comes alone waits for nothing.
@@ -192,7 +192,7 @@ class ToolStreamReceiver:
             self._flushing = True
             self._loop.call_soon(self._flush)
 
-    def _take(self, channel: str, data: bytes) -> None:
+    def _receive(self, channel: str, data: bytes) -> None:
         try:
             event = unpack_event(data, channel)
         except MessageError as error:
@@ -248,7 +248,7 @@ class ToolStreamReceiver:
             if stream.names is None or following.type == "open":
                 stream.names = Names.of(following)
             stream.closed = following.type == "close"
-            following = None if stream.closed else self._inflows.take(stream, stream.delivered + 1)
+            following = None if stream.closed else self._inflows.pop_pending(stream, stream.delivered + 1)
         stream.attempts, stream.nack_at = 0, None
         if stream.closed:
             self._inflows.empty(stream)
@@ -332,7 +332,7 @@ class ToolStreamReceiver:
             for first, last in missing:
                 if not self._may_ask(stream):
                     break  # the next time
-                self._request("repair", call_id, stream, first, last)
+                self._request(NACK, call_id, stream, first, last)
             self._look_at(call_id, stream, now + NACK_DELAYS_S[stream.attempts])
             stream.attempts += 1
         elif not self._inflows.forget_claim(call_id):
@@ -385,7 +385,7 @@ class ToolStreamReceiver:
                 self._give_up(request.call_id, stream, to_seq)
 
     def _request(self, kind: str, call_id: str, stream: Inflow, from_seq: int, to_seq: int) -> None:
-        if kind == "repair":
+        if kind == NACK:
             self._requests += 1
         request = ToolStreamRequest(
             utime=clock.utime(),

@@ -6,7 +6,7 @@ import itertools
 from collections import deque
 
 
-class History:
+class EventHistory:
     """Encoded events 1, 2, 3 … Keeps the first for good, and the newest within bounds until they are forgotten."""
 
     def __init__(self, *, max_events: int, max_bytes: int) -> None:

@@ -17,8 +17,8 @@ from dimos_streams.errors import MessageError, StreamClosedError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
-from dimos_streams.tool_stream.event import EVENTS, REQUEST_BYTES, REQUESTS, EventType, Outcome, json_text
-from dimos_streams.tool_stream.sending.history import History
+from dimos_streams.tool_stream.event import EVENTS, NACK, REQUEST_BYTES, REQUESTS, EventType, Outcome, json_text
+from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S, Receivers
 from dimos_streams.tool_stream.signature import parse_signature
 from dimos_streams.tool_stream.wire import EventPacker
@@ -41,7 +41,7 @@ class PublisherLimits:
 
     window: int = 1024
     """Events of one call that may be under way, unacknowledged by a receiver; then ``update`` waits, as long as one
-    is alive, and ``progress`` thins out."""
+    is alive, and ``progress`` is coalesced."""
     history: int = 4096
     """Events of one call that are kept, beside its ``open``, when nobody acknowledges."""
     history_bytes: int = 16 * 1024 * 1024
@@ -65,7 +65,7 @@ class CallWriter:
         self._publisher = publisher
         self._acked: dict[str, int] = {}
         self._safe = 0
-        self._history = History(max_events=publisher.limits.history, max_bytes=publisher.limits.history_bytes)
+        self._history = EventHistory(max_events=publisher.limits.history, max_bytes=publisher.limits.history_bytes)
         self._space = asyncio.Event()
         self._coalesced: tuple[str, Mapping[str, Any]] | None = None
         self._coalesced_count = 0
@@ -144,7 +144,7 @@ class CallWriter:
             self._safe = min(self._acked.values())
         self._history.forget(self._safe)
 
-    def repair(self, from_seq: int, to_seq: int) -> tuple[list[bytes], tuple[int, int] | None]:
+    def retransmit(self, from_seq: int, to_seq: int) -> tuple[list[bytes], tuple[int, int] | None]:
         """Events of a range, and the part of it that is not kept any more. The ``open`` is always kept."""
         return self._history.range(from_seq, to_seq, _NACK_SLICE)
 
@@ -195,7 +195,7 @@ class CallWriter:
 class ToolStreamPublisher:
     """Writes the tool streams of one process. Use from the bus's loop only.
 
-    A call that gets a window ahead of its receivers thins out (``progress``) or waits (``update``). Without a
+    A call that gets a window ahead of its receivers coalesces its ``progress``, and its ``update`` waits. Without a
     receiver no update waits for long, and only the newest events of each call are kept.
     """
 
@@ -300,11 +300,11 @@ class ToolStreamPublisher:
             writer.acknowledge(receiver, request.to_seq)
             if writer.closed:
                 self._let_go()
-        elif request.kind == "repair":
+        elif request.kind == NACK:
             self._nack(writer, request)
 
     def _is_meant(self, instance: str) -> bool:
-        """Whether a request is of somebody who has read this instance's events. Of one who does not tell, only while
+        """Whether a request is of somebody who has read this instance's events. Of one who names none, only while
         nobody else is there."""
         now = clock.monotonic()
         if instance == self.instance:
@@ -325,7 +325,7 @@ class ToolStreamPublisher:
         return [writer for writer in (*self._open.values(), *self._ended.values()) if writer.module == module]
 
     def _nack(self, writer: CallWriter, request: ToolStreamRequest) -> None:
-        found, gone = writer.repair(request.from_seq, request.to_seq)
+        found, gone = writer.retransmit(request.from_seq, request.to_seq)
         for encoded in found:
             if self._nacks.take(len(encoded)):  # what is too much is asked for again
                 self.publish(encoded)

@@ -372,7 +372,7 @@ def test_closed_calls_with_large_results_are_remembered_by_the_journal_alone() -
             ledger, large = world.broker.ledger, {"outcome": "completed", "result": "x" * 500_000}
             ids = [f"c{number}" for number in range(20)]
             for call_id in ids:
-                ledger.take([event(1, "open", call_id=call_id), event(2, "close", call_id=call_id, data=large)])
+                ledger.enter([event(1, "open", call_id=call_id), event(2, "close", call_id=call_id, data=large)])
             # The result, and the close that says the same again.
             assert 0 < sum(2 * len(call.result) for call in ledger.calls) <= KEEP_CLOSED_BYTES
             assert [len((await world.broker.view(call_id)).result) for call_id in ids] == [500_000] * 20
@@ -562,9 +562,9 @@ def test_a_call_whose_first_events_are_gone_is_known_by_those_that_follow() -> N
     async def check() -> None:
         async with scene() as world:
             missing = replace(event(3, "gap"), module="", skill="", caller="")
-            world.broker.ledger.take([missing])
+            world.broker.ledger.enter([missing])
             assert (await world.broker.view("c1")).skill == ""
-            world.broker.ledger.take([event(4, "update", text="on my way")])
+            world.broker.ledger.enter([event(4, "update", text="on my way")])
             view = await world.broker.view("c1")
             assert (view.module, view.skill, view.caller, view.answer) == ("worker", "follow", "agent", "on my way")
 

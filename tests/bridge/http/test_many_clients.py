@@ -136,7 +136,7 @@ def check_journal(path: Path, at_least: int) -> None:
     """Each place is there, and was written whole."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        rows = db.execute("SELECT place, seq, body FROM events ORDER BY place").fetchall()
+        rows = db.execute("SELECT offset, seq, body FROM events ORDER BY offset").fetchall()
     assert len(rows) >= at_least
     assert [offset for offset, _, _ in rows] == list(range(1, len(rows) + 1))
     assert [json.loads(body)["seq"] for _, _, body in rows] == [seq for _, seq, _ in rows]

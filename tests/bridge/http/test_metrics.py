@@ -76,7 +76,7 @@ def test_the_page_shows_what_happened() -> None:
 def test_label_values_are_escaped_and_every_bridge_of_a_process_has_metrics_of_its_own() -> None:
     name = 'a "b"\\\nc'
     with served() as bridge, served() as other:
-        bridge.broker.ledger.leases.take("somebody", {name})
+        bridge.broker.ledger.leases.grant("somebody", {name})
         page = bridge.get("/metrics").text
         assert r'dimos_streams_lease_held{resource="a \"b\"\\\nc"} 1.0' in page.splitlines()
         (held,) = (each for each in text_string_to_metric_families(page) if each.name == "dimos_streams_lease_held")

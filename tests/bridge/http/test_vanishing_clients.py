@@ -57,7 +57,7 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def publish(bridge: Served, call_id: str, size: int) -> None:
     events = [event(seq, call_id=call_id, text="x" * size) for seq in range(100, 100 + MESSAGES)]
-    bridge.broker.ledger.take(events)
+    bridge.broker.ledger.enter(events)
 
 
 def test_watchers(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import pytest
 
-from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, Reader, coalesce
-from dimos_streams.bridge.journal.entry import Entry
+from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, HubReader, coalesce
+from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
@@ -31,8 +31,8 @@ def put(hub: Hub, *events: ToolEvent) -> None:
     hub.publish(hub.journal.append(events))
 
 
-async def read_up_to(reader: Reader, offset: int) -> list[Entry]:
-    found: list[Entry] = []
+async def read_up_to(reader: HubReader, offset: int) -> list[EncodedEntry]:
+    found: list[EncodedEntry] = []
     while not found or found[-1].offset < offset:
         found += await reader.page()
     return found
@@ -154,7 +154,7 @@ def test_thinning_keeps_what_is_not_progress_and_the_order() -> None:
             type = source.choices(["progress", "update"], [5, 1])[0]
             data = {"coalesced": 3} if type == "progress" and source.random() < 0.1 else {}
             events.append(event(seqs[call_id], type, call_id=call_id, data=data))  # type: ignore[arg-type]
-        entries = [Entry.of(offset, each) for offset, each in enumerate(events, 1)]
+        entries = [EncodedEntry.of(offset, each) for offset, each in enumerate(events, 1)]
         coalesced = coalesce(entries)
         assert [e.offset for e in coalesced] == sorted(e.offset for e in coalesced)
         assert [e.offset for e in coalesced if e.type != "progress"] == [
@@ -168,7 +168,7 @@ def test_thinning_keeps_what_is_not_progress_and_the_order() -> None:
             assert [e.offset for e in own][-1:] == newest[-1:]
 
 
-def events_in(entry: Entry) -> int:
+def events_in(entry: EncodedEntry) -> int:
     count = entry.event.data.get("coalesced", 1)
     assert isinstance(count, int)
     return count

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bridge.journal import catch_up as history
-from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, Reader
+from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, HubReader
 from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
-from dimos_streams.bridge.journal.entry import Entry
+from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits, Query, Read
 from tests.bridge.parts import event
 from tests.helpers import run_virtual, until
@@ -43,14 +43,14 @@ def put(hub: Hub, seq: int, text: str = "") -> None:
     hub.publish(hub.journal.append([event(seq, call_id=f"c{seq % 2}", text=text)]))
 
 
-async def read_up_to(reader: Reader, offset: int) -> list[Entry]:
-    found: list[Entry] = []
+async def read_up_to(reader: HubReader, offset: int) -> list[EncodedEntry]:
+    found: list[EncodedEntry] = []
     while not found or found[-1].offset < offset:
         found += await reader.page()
     return found
 
 
-def offsets(entries: list[Entry]) -> list[int]:
+def offsets(entries: list[EncodedEntry]) -> list[int]:
     return [entry.offset for entry in entries]
 
 
@@ -75,11 +75,11 @@ class Held:
 def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
     async def check() -> None:
         async with made(tmp_path, events=100) as hub:
-            read = await hub.history.page(Query(0))
+            read = await hub.pages.page(Query(0))
             assert sum(len(entry.body) for entry in read.entries) <= PAGE_BYTES
             assert offsets(read.entries) == list(range(1, read.upto + 1))
         async with made(tmp_path / "large", events=20, size=100_000) as hub:
-            read = await hub.history.page(Query(0))
+            read = await hub.pages.page(Query(0))
             assert (offsets(read.entries), read.upto) == ([1], 1), "one that is larger comes alone"
 
     asyncio.run(check())
@@ -94,7 +94,7 @@ def test_ten_readers_share_what_one_has_read(tmp_path: Path) -> None:
             found = await asyncio.gather(*(read_up_to(reader, EVENTS) for reader in readers))
             assert [offsets(each) for each in found] == [list(range(after + 1, EVENTS + 1)) for after in starts]
             alone = EVENTS * SIZE / PAGE_BYTES
-            assert hub.history.reads <= 2 * alone, "not ten times as many"
+            assert hub.pages.reads <= 2 * alone, "not ten times as many"
 
     asyncio.run(check())
 
@@ -114,7 +114,7 @@ def test_the_loop_has_its_turn_between_any_two_pages(tmp_path: Path, kept: int) 
                 most, before = max(most, pages - before), pages
                 loop.call_soon(turn)
 
-            async def read(reader: Reader) -> None:
+            async def read(reader: HubReader) -> None:
                 nonlocal pages
                 while reader.lag:
                     await reader.page()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.bridge.journal.entry import Entry
+from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.journal import CallRow, Query
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
@@ -14,7 +14,7 @@ ALL = 1 << 30
 """Bytes; more than there are."""
 
 
-def offsets(entries: list[Entry]) -> list[int]:
+def offsets(entries: list[EncodedEntry]) -> list[int]:
     return [entry.offset for entry in entries]
 
 
@@ -59,7 +59,7 @@ def test_a_rare_event_is_found_in_bounded_steps(opened: OpenJournal) -> None:
     journal = opened(events=50_000)
     journal.append([event(number) for number in range(1, 20_001)])
     journal.append([event(1, call_id="rare")])
-    found: list[Entry] = []
+    found: list[EncodedEntry] = []
     after = steps = 0
     while not found:
         found, after, _ = journal.read(Query(after, call_id="rare"), 10, ALL)
@@ -103,7 +103,7 @@ def test_age_is_bounded(monkeypatch: pytest.MonkeyPatch, opened: OpenJournal) ->
     assert journal.first_offset == 3
     now += 3_600_000_000
     journal.trim()
-    assert journal.first_offset == 3, "the newest event stays, so that places go on behind it"
+    assert journal.first_offset == 3, "the newest event stays, so that offsets go on behind it"
 
 
 def test_calls_are_kept_with_their_newest_seq(tmp_path: Path, opened: OpenJournal) -> None:
@@ -134,7 +134,7 @@ def test_a_damaged_file_is_moved_aside(tmp_path: Path, opened: OpenJournal) -> N
     journal = opened(path)
     assert journal.state == "ok"
     assert len(list(tmp_path.glob("journal.sqlite.damaged-*"))) == 1
-    # No place can be one that a reader of the damaged journal stands at.
+    # No offset can be one that a reader of the damaged journal stands at.
     (offset,) = offsets(journal.append([event(1)]))
     assert 10**15 < offset < 2**53
     assert journal.first_offset == offset

@@ -9,7 +9,7 @@ import pytest
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
-from dimos_streams.tool_stream.sending.history import History
+from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.sending.publisher import PublisherLimits
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_FORGOTTEN_S, RECEIVER_GONE_S
 from tests.bridge.parts import SimulatedProcess, Worker, scene
@@ -129,7 +129,7 @@ def runs(process: SimulatedProcess, call_id: str) -> bool:
 
 
 def test_history() -> None:
-    history = History(max_events=3, max_bytes=1000)
+    history = EventHistory(max_events=3, max_bytes=1000)
     for number in range(1, 7):
         history.append(b"%d" % number)
     assert (history.first_kept, history.last_seq, history.newest) == (4, 6, b"6")
