@@ -90,8 +90,8 @@ def test_pieces_come_out_as_the_whole_would(known: list[str], pieces: list[str])
         for secret in known:
             know(secret)
         stream = RedactedPieces()
-        told = [*map(stream.add, pieces), stream.rest()]
-        assert "".join(told) == redacted("".join(pieces))
+        reported = [*map(stream.add, pieces), stream.rest()]
+        assert "".join(reported) == redacted("".join(pieces))
         assert len(stream.rest()) == 0
 
 

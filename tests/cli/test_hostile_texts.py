@@ -43,8 +43,8 @@ def test_no_command_passes_on_what_a_terminal_would_obey(machine: Machine, tmp_p
     ]
     for result in shown:
         check(result)
-    told = "".join(result.out + result.err for result in shown)
-    assert told.count("\\x1b[2J\\x07\\x9b31m\\u202e\\u2028evil") > 8
+    reported = "".join(result.out + result.err for result in shown)
+    assert reported.count("\\x1b[2J\\x07\\x9b31m\\u202e\\u2028evil") > 8
     logs = [path.read_text() for path in machine.state.glob("runs/*/logs/nasty.log")]
     assert "forged" in "".join(logs)
     for text in logs:

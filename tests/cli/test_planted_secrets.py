@@ -135,8 +135,8 @@ def test_planted_secrets_stay_out_of_every_file_and_output(machine: Machine, tmp
         assert open_to_others(machine.state) == []
         shown += [visible, refused, machine("stop"), machine("recording", "view", str(log))]
     assert {request.headers["authorization"][:6] for request in server.requests} == {"Basic "}
-    told = "".join(result.out + result.err for result in said)
-    assert told.count("[redacted]") > 20, told
+    reported = "".join(result.out + result.err for result in said)
+    assert reported.count("[redacted]") > 20, reported
     for result in shown:
         assert leaks(result.out + result.err) == [], result
         check(result)

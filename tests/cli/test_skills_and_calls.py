@@ -182,10 +182,10 @@ def test_a_run_without_a_bridge_is_none_that_cannot_be_reached(machine: Machine)
 
 def test_operators_commands_speak_json(rover: Machine) -> None:
     for command, code in (("pause", 1), ("abort", 1), ("resume", 0)):
-        told = rover(command, "--json")
-        assert told.code == code, "nothing confirms that the robot stands: there is no gate"
-        assert set(told.json) == {"text", "result"}
-        assert told.json["text"]
+        reported = rover(command, "--json")
+        assert reported.code == code, "nothing confirms that the robot stands: there is no gate"
+        assert set(reported.json) == {"text", "result"}
+        assert reported.json["text"]
     assert rover("step", "off", "--json").json["text"]
     assert rover("forget", "--json").json["text"]
 

@@ -78,10 +78,10 @@ def _end_by_signal() -> None:
     asyncio._set_running_loop(None)
 
     async def main() -> None:
-        told = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
+        reported = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, reported.set)
         asyncio.get_running_loop().call_later(0.001, signal.raise_signal, signal.SIGTERM)
-        await told.wait()
+        await reported.wait()
 
     run_live(main())
     sys.exit(7)

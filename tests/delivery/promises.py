@@ -91,10 +91,10 @@ def _views(run: Outcome) -> Iterator[str]:
             yield f"call {call.call_id} is known and has no events"
             continue
         last = events[-1]
-        told = (call.last_seq, call.text, call.outcome, call.state)
+        reported = (call.last_seq, call.text, call.outcome, call.state)
         true = (last.seq, last.text, last.outcome, "closed" if last.type == "close" else "open")
-        if told != true:
-            yield f"the broker says {told} of call {call.call_id}, the journal {true}"
+        if reported != true:
+            yield f"the broker says {reported} of call {call.call_id}, the journal {true}"
     unknown = set(by_call) - {call.call_id for call in run.calls}
     if unknown:
         yield f"the broker does not know {sorted(unknown)}"
@@ -108,7 +108,7 @@ def _readers(run: Outcome) -> Iterator[str]:
             # Of what came after, all is read, behind a gap that says so.
             update = next((i for i, entry in reversed([*enumerate(reader.record)]) if _is_loss(entry.event)), None)
             if update is None:
-                yield f"reader of {reader.caller} was not told that the journal was lost"
+                yield f"reader of {reader.caller} got no gap although the journal was lost"
             got = got[(update or 0) + 1 :]
         if got != true:
             offsets = [offset for offset, _ in got]
@@ -138,20 +138,20 @@ def _agent(run: Outcome) -> Iterator[str]:
     offsets = {(p.event.call_id, p.event.seq): p.offset for p in run.journal}
     for number, life in enumerate(run.agent.lives):
         last_life = number == len(run.agent.lives) - 1
-        told = defaultdict(list)
-        for event in life.told:
-            told[event.call_id].append(event)
+        delivered = defaultdict(list)
+        for event in life.delivered:
+            delivered[event.call_id].append(event)
         for call_id, events in by_call.items():
             if events[0].caller != run.agent.name:
                 continue
             due = _due(life, call_id, events, offsets)
-            got = [event.seq for event in sorted(told[call_id], key=lambda e: e.seq) if event.type != "progress"]
+            got = [event.seq for event in sorted(delivered[call_id], key=lambda e: e.seq) if event.type != "progress"]
             if got != due[: len(got)] or (last_life and got != due):
-                yield f"life {number} of the agent was told {got} of call {call_id}, due were {due}"
+                yield f"life {number} of the agent got {got} of call {call_id}, due were {due}"
 
 
 def _due(life: AgentLife, call_id: str, events: list[ToolEvent], offsets: dict[tuple[str, int], int]) -> list[int]:
-    """Seqs of the updates and the close of a call that a life of the agent must be told, in order."""
+    """Seqs of the updates and the close of a call that a life of the agent must get, in order."""
     after = life.adopted.get(call_id, 0)
     return [
         event.seq

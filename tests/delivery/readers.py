@@ -52,14 +52,14 @@ class KeepingReader:
 
 @dataclass
 class AgentLife:
-    """What one life of the agent was told."""
+    """The events that one life of the agent got."""
 
     begun: set[str] = field(default_factory=set)
     """Calls of which it knows that it began them."""
     adopted: dict[str, int] = field(default_factory=dict)
     """Calls that it took over, with the seq that it took them over at."""
-    told: list[ToolEvent] = field(default_factory=list)
-    """Answers and news, in the order in which they came."""
+    delivered: list[ToolEvent] = field(default_factory=list)
+    """Answers and updates, in the order in which they came."""
     offset: int = 0
 
 
@@ -107,7 +107,7 @@ class SimulatedAgent:
             await asyncio.sleep(0.05)
         self._spawn(Inbox(self._gateway, self.name, manager, offset=life.offset).run())
         while True:
-            life.told += [item.event for item in await queue.take() if isinstance(item, CallUpdate)]
+            life.delivered += [item.event for item in await queue.take() if isinstance(item, CallUpdate)]
 
     async def _make(self, planned: PlannedCall, manager: CallManager, life: AgentLife) -> None:
         arguments = {"to": planned.to, "pause_ms": planned.pause_ms, "fail": planned.fail}
@@ -116,7 +116,7 @@ class SimulatedAgent:
             life.begun.add(call.call_id)
             answer = await manager.answer(call, 1.0)
             if answer is not None:
-                life.told.append(answer)
+                life.delivered.append(answer)
             if planned.cancel_after is not None:
                 await asyncio.sleep(planned.cancel_after)
                 await manager.cancel([call], "planned")

@@ -82,7 +82,7 @@ class Watcher(Talker):
 
     @skill(resources={"arm"})
     async def hold(self, call: Call, to: int, pause_ms: int, fail: bool = False) -> int:
-        """Hold something until told to let go."""
+        """Hold something until it is to let go."""
         return await self._count(call, to, pause_ms, fail)
 
     @skill

@@ -221,7 +221,7 @@ class Simulation:
                 await self.gateways[1].cancel(view.call_id, "all is to end")
             await asyncio.sleep(0.1)
             if self._is_settled():
-                # Whatever is told once more, or too much, has a moment to come.
+                # Whatever is delivered once more, or too much, has a moment to come.
                 await asyncio.sleep(0.6)
                 return True
         return False
@@ -284,7 +284,7 @@ class Simulation:
         for reader in self.readers:
             self._trace.append(f"{reader.caller} read {[p.offset for p in reader.record]}")
         for life in self.agent.lives:
-            self._trace.append(f"agent was told {[(e.call_id, e.seq, e.type) for e in life.told]}")
+            self._trace.append(f"agent got {[(e.call_id, e.seq, e.type) for e in life.delivered]}")
         return outcome
 
     async def _end(self) -> None:

@@ -61,9 +61,9 @@ async def test_nobody_else_writes_on_in_a_call(seq: int, data: str) -> None:
             broker.bus.publish(EVENTS, event(call_id, seq, "close", data=outcome))
         view = await closed(broker, call_id)
         assert (view.outcome, view.text) == (Outcome.COMPLETED, "there")
-        told = await journal_of(broker, call_id)
-        assert [(each.seq, each.type) for each in told] == [(1, "open"), (2, "update"), (3, "close")]
-        assert all("_instance" not in each.data for each in told)
+        reported = await journal_of(broker, call_id)
+        assert [(each.seq, each.type) for each in reported] == [(1, "open"), (2, "update"), (3, "close")]
+        assert all("_instance" not in each.data for each in reported)
         assert broker.contradictions() == 20
         assert broker.receiver.statistics().nacks == 0
 
@@ -255,9 +255,9 @@ async def test_a_receiver_keeps_no_event_that_it_has_delivered() -> None:
 @pytest.mark.virtual_time
 async def test_calls_that_nobody_has_begun_are_no_flood_of_messages() -> None:
     async with two_walkers() as (broker, _, _):
-        told: Counter[str] = Counter()
+        reported: Counter[str] = Counter()
         for channel in (REQUESTS, CANCELS, EVENTS):
-            broker.bus.subscribe(channel, lambda channel, data: told.update([channel]))
+            broker.bus.subscribe(channel, lambda channel, data: reported.update([channel]))
         forged = 0
         for number in range(500):
             broker.bus.publish(EVENTS, event(f"forged{number}", 5))
@@ -267,9 +267,9 @@ async def test_calls_that_nobody_has_begun_are_no_flood_of_messages() -> None:
         assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
         await asyncio.sleep(10.0)
         # 16 s, each of them with at most 200 requests, 50 words on outcomes, and 20 calls that are closed.
-        assert told[REQUESTS] < 3500
-        assert told[CANCELS] < 900
-        assert told[EVENTS] - forged < 1000
+        assert reported[REQUESTS] < 3500
+        assert reported[CANCELS] < 900
+        assert reported[EVENTS] - forged < 1000
 
 
 @pytest.mark.virtual_time

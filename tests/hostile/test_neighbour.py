@@ -96,9 +96,9 @@ def test_a_neighbour_that_forges_everything(bus_url: str, free_port: int, tmp_pa
             watch.check()
             assert worst <= _HEALTHZ_S + 2 * usual, "a busy machine is slow by itself"
             await mission.end_calls()
-            told = by_call(await read_journal(mission.gateway))
+            reported = by_call(await read_journal(mission.gateway))
             for call in calls:
-                events = told[call.call_id]
+                events = reported[call.call_id]
                 assert [event.seq for event in events] == list(range(1, len(events) + 1))
                 assert (events[0].type, events[-1].type, events[-1].outcome) == ("open", "close", Outcome.COMPLETED)
                 assert all("x" * 1000 not in event.text for event in events)

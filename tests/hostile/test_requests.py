@@ -106,8 +106,8 @@ def test_who_breaks_http_in_its_own_request_leaves_a_line(caplog: pytest.LogCapt
             connection.sendall(head + b"no length\r\n")
             assert connection.recv(65536).startswith(b"HTTP/1.1 400")
         bridge.call("at_once", value=1)
-    (told,) = (record for record in caplog.records if "broke HTTP" in record.getMessage())
-    assert (told.levelname, told.exc_info) == ("WARNING", None)
+    (reported,) = (record for record in caplog.records if "broke HTTP" in record.getMessage())
+    assert (reported.levelname, reported.exc_info) == ("WARNING", None)
 
 
 @pytest.mark.feature("A5")

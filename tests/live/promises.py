@@ -55,8 +55,8 @@ def check_conversation(journal: Sequence[ToolEvent], agent: str = "agent") -> in
     calls = by_call(journal)
     checked = 0
     for of_say in (events for events in calls.values() if events[0].skill == "say"):
-        told = _told(of_say)
-        for call_id, lines in told.items():
+        reported = _told(of_say)
+        for call_id, lines in reported.items():
             if call_id not in calls or calls[call_id][0].caller != agent:
                 continue
             said = [event for event in calls[call_id] if event.type in ("update", "close")]
@@ -75,12 +75,12 @@ def check_conversation(journal: Sequence[ToolEvent], agent: str = "agent") -> in
 
 def _told(say: Iterable[ToolEvent]) -> dict[str, list[str]]:
     """What the entries of a conversation say of each call."""
-    told: dict[str, list[str]] = {}
+    reported: dict[str, list[str]] = {}
     for event in say:
         entry = event.data.get("entry", {})
         if event.type == "update" and entry.get("call_id") and entry["role"] in ("tool", "event"):
-            told.setdefault(entry["call_id"], []).append(entry["text"])
-    return told
+            reported.setdefault(entry["call_id"], []).append(entry["text"])
+    return reported
 
 
 def update_text(event: ToolEvent) -> str:

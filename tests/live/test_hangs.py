@@ -1,4 +1,4 @@
-"""A process whose loop does not run is told apart from a dead one, and ends in a true state all the same."""
+"""A process whose loop does not run is distinguished from a dead one, and ends in a true state all the same."""
 
 from __future__ import annotations
 

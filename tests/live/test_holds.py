@@ -101,13 +101,13 @@ def test_paused_is_what_the_gates_of_another_run_have_said(bus_url: str, free_po
     async def scenario(robots: Supervisor, url: str, drivers: Drivers) -> None:
         await until(lambda: drivers.passed.get("robot1", 0.0) > 0.05 and drivers.passed.get("robot2", 0.0) > 0.05)
         for what in ("pause", "abort"):
-            told = await command(what, "--agent", "robot1")
-            assert told.code == 1, told
-            assert "NOT held: robot1/gate: it does not listen to /hold" in told.out
+            reported = await command(what, "--agent", "robot1")
+            assert reported.code == 1, reported
+            assert "NOT held: robot1/gate: it does not listen to /hold" in reported.out
         assert drivers.passed["robot1"] > 0.05, "and so it is"
 
-        told = await command("pause", "--agent", "robot2")
-        assert (told.code, told.out) == (0, "paused, held by robot2/gate\n"), told
+        reported = await command("pause", "--agent", "robot2")
+        assert (reported.code, reported.out) == (0, "paused, held by robot2/gate\n"), reported
         assert drivers.passed["robot2"] == 0.0
         began = drivers.position
         assert (await shown(url, "robot2/agent", held=True))["held"] == ["robot2/gate"]
@@ -118,9 +118,9 @@ def test_paused_is_what_the_gates_of_another_run_have_said(bus_url: str, free_po
         os.kill(gate.pid, signal.SIGKILL)
         (lost,) = (await shown(url, "robot2/agent", held=False))["not_held"]
         assert (lost["gate"], lost["problem"]) == ("robot2/gate", "silent")
-        told = await command("pause", "--agent", "robot2")
-        assert told.code == 1
-        assert told.out.startswith("it is paused already, NOT held: robot2/gate: it has been silent for ")
+        reported = await command("pause", "--agent", "robot2")
+        assert reported.code == 1
+        assert reported.out.startswith("it is paused already, NOT held: robot2/gate: it has been silent for ")
 
     async def main() -> None:
         for run in ("robots", "brains"):

@@ -40,7 +40,7 @@ _WORDS = ("drive a bit", "look out for somebody in red", "what do you see?", "go
 
 
 class Operators:
-    """Do what operators do, at random by a seed, and check what they are told against what the robot does."""
+    """Do what operators do, at random by a seed, and check what they are shown against what the robot does."""
 
     def __init__(self, mission: Mission, seed: int) -> None:
         self.mission = mission

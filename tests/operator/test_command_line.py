@@ -39,8 +39,8 @@ class Console:
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
         code = run_command([*arguments, "--url", self.bridge.url])
-        told = self.capsys.readouterr()
-        return code, told.out, told.err
+        reported = self.capsys.readouterr()
+        return code, reported.out, reported.err
 
 
 @pytest.fixture
@@ -90,8 +90,8 @@ def test_approvals_are_listed_and_decided(console: Console) -> None:
         2,
         "error: no pending approval has an id that begins with 'b' (pending: a17)\n",
     )
-    told = console("approve", "a1", "--arg", "steps=3")
-    assert told == (0, "follow [a17] of agent: approve with steps=3\n", "")
+    reported = console("approve", "a1", "--arg", "steps=3")
+    assert reported == (0, "follow [a17] of agent: approve with steps=3\n", "")
     assert agent.commands[-1][1]["arguments"] == {"description": "ann", "steps": 3}
     on_loop(console, agent, "a18")
     assert console("reject", "a18", "--reason", "not now")[0] == 0
@@ -139,10 +139,10 @@ def test_the_same_in_a_chat(console: Console) -> None:
 
     async def talk() -> list[str]:
         async with open_gateway(BridgeAddress(console.bridge.url)) as gateway:
-            told = []
+            reported = []
             for line in ("pause", "step on", "abort rollback", "approvals", "approve a1 steps=2", "approvals"):
                 name, *words = line.split()
-                told.append(await chat_command(gateway, "say", name, words))
+                reported.append(await chat_command(gateway, "say", name, words))
             agent.held = ()
             for unheld in ("pause", "abort"):
                 with pytest.raises(SkillError, match=f"{unheld} is done"):
@@ -153,12 +153,12 @@ def test_the_same_in_a_chat(console: Console) -> None:
                     await chat_command(gateway, "say", name, words)
             with pytest.raises(UserError, match="no pending approval"):
                 await chat_command(gateway, "say", "reject", ["a1", "no"])
-            return told
+            return reported
 
-    told = asyncio.run(talk())
-    assert told[:3] == ["pause is done", "step is done", "abort is done"]
-    assert told[3].split()[:3] == ["a1", "agent", "follow"]
-    assert told[4:] == ["follow [a1] of agent: approve with steps=2", "nothing waits for approval"]
+    reported = asyncio.run(talk())
+    assert reported[:3] == ["pause is done", "step is done", "abort is done"]
+    assert reported[3].split()[:3] == ["a1", "agent", "follow"]
+    assert reported[4:] == ["follow [a1] of agent: approve with steps=2", "nothing waits for approval"]
 
 
 def test_monitor_shows_messages_until_the_bridge_ends(console: Console) -> None:

@@ -40,9 +40,9 @@ def test_reports_come_out_as_they_went_in() -> None:
 def test_what_is_too_long_is_shortened_and_says_so(data: dict[str, object]) -> None:
     packed = event_data(event(**data))
     assert len(json_text(packed["event"])) <= MAX_REPORT
-    told = report_of(packed)
-    assert isinstance(told, AgentEvent)
-    assert told.data["shortened"] is True
+    reported = report_of(packed)
+    assert isinstance(reported, AgentEvent)
+    assert reported.data["shortened"] is True
 
 
 def test_of_a_snapshot_the_oldest_entries_go_first() -> None:

@@ -1,4 +1,4 @@
-"""A chat completions server on loopback that answers as told."""
+"""A chat completions server on loopback that answers as its script says."""
 
 from __future__ import annotations
 

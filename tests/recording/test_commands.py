@@ -39,14 +39,14 @@ def test_run_records_and_info_tells(tmp_path: Path, command: Any) -> None:
     assert [part.name for part in parts] == ["a.1.lcmlog", "a.2.lcmlog", "a.lcmlog"]
     code, out, _ = command("recording", "info", parts[2], parts[0], parts[1], "--json")
     assert code == 0
-    told = json.loads(out)
-    channels = {channel["channel"]: channel for channel in told["channels"]}
+    reported = json.loads(out)
+    channels = {channel["channel"]: channel for channel in reported["channels"]}
     assert channels["/odom#nav_msgs.Odometry"]["messages"] == 40
     assert channels["/odom#nav_msgs.Odometry"]["rate_hz"] == 20.0
-    assert told["metadata"]["seed"] == 3
-    assert told["metadata"]["mode"] == "virtual"
-    assert told["metadata"]["blueprint"]["name"] == "base-robot"
-    assert {"python", "numpy", "processor"} <= told["metadata"]["environment"].keys()
+    assert reported["metadata"]["seed"] == 3
+    assert reported["metadata"]["mode"] == "virtual"
+    assert reported["metadata"]["blueprint"]["name"] == "base-robot"
+    assert {"python", "numpy", "processor"} <= reported["metadata"]["environment"].keys()
     assert not any("Image" in channel for channel in channels)
     assert command(*arguments)[0] == 0
     assert sorted(tmp_path.iterdir()) == [path]
@@ -61,20 +61,22 @@ def test_info_tells_gaps_and_damage(tmp_path: Path, command: Any) -> None:
     assert "6.00 s after 0.3 s" in out
     assert "nothing at all was recorded for 6.0 s after 0.3 s" in out
     assert "7 bytes at 312" in err
-    told = json.loads(command("recording", "info", path, "--json")[1])
-    assert told["damage"] == [{"file": str(path), "offset": 312, "length": 7, "why": "the log ends inside an event"}]
+    reported = json.loads(command("recording", "info", path, "--json")[1])
+    assert reported["damage"] == [
+        {"file": str(path), "offset": 312, "length": 7, "why": "the log ends inside an event"}
+    ]
 
 
 def test_cut_and_rename(mission_log: Path, tmp_path: Path, command: Any) -> None:
     path = tmp_path / "part.lcmlog"
     part = ("--from", "2", "--to", "4", "--channels", "/odom", "--channels", "/module_status")
     assert command("recording", "cut", mission_log, "-o", path, *part, "--remap", "/odom=/robot1/odom")[0] == 0
-    told = json.loads(command("recording", "info", path, "--json")[1])
-    channels = {channel["channel"]: channel for channel in told["channels"]}
+    reported = json.loads(command("recording", "info", path, "--json")[1])
+    channels = {channel["channel"]: channel for channel in reported["channels"]}
     assert set(channels) == {"/robot1/odom#nav_msgs.Odometry", "/module_status#dimos_streams.ModuleStatus"}
     assert channels["/robot1/odom#nav_msgs.Odometry"]["messages"] == 41
-    assert told["span_s"] == pytest.approx(2.0, abs=0.02)
-    assert told["metadata"]["seed"] == 7
+    assert reported["span_s"] == pytest.approx(2.0, abs=0.02)
+    assert reported["metadata"]["seed"] == 7
     statuses = [event for event in raw(read_log(path)) if event[1].startswith("/module_status")]
     assert any(b"look_out_for" in data for _, _, data in statuses), "the skills that were offered before are kept"
 
@@ -145,9 +147,9 @@ def test_replay_tests_modules_and_exits_by_the_result(mission_log: Path, tmp_pat
     assert "first difference after" in out
     assert picture.read_bytes().startswith(PICTURE)
     assert command("replay", mission_log, *changed, "--tolerance", "linear=0.2", "--tolerance", "data=0.2")[0] == 0
-    told = json.loads(command("replay", mission_log, *changed, "--json")[1])
-    assert told["passed"] is False
-    assert told["first"]["stream"] == "/skill_vel#geometry_msgs.Twist"
+    reported = json.loads(command("replay", mission_log, *changed, "--json")[1])
+    assert reported["passed"] is False
+    assert reported["first"]["stream"] == "/skill_vel#geometry_msgs.Twist"
     golden = tmp_path / "golden.lcmlog"
     shutil.copy(mission_log, golden)
     assert command("replay", golden, *changed, "--update")[0] == 0
@@ -213,14 +215,14 @@ def test_mistakes_are_one_line(
 
 def test_names_that_fit_nothing_are_told(mission_log: Path, tmp_path: Path, command: Any) -> None:
     part = ("--channels", "/odom", "--channels", "/sacn", "--remap", "/odom=/pose", "--remap", "/scn=/a")
-    told = ["no event is of '/sacn'", "no topic is called '/scn'"]
+    reported = ["no event is of '/sacn'", "no topic is called '/scn'"]
     for arguments in (
         ("recording", "cut", mission_log, "-o", tmp_path / "a.lcmlog"),
         ("replay", mission_log, "--speed", "1000", "--bus", "memq://"),
     ):
         code, _, err = command(*arguments, *part)
         assert code == 0
-        assert [line.partition(";")[0] for line in err.splitlines()] == told
+        assert [line.partition(";")[0] for line in err.splitlines()] == reported
 
 
 def test_csv_leaves_damaged_messages_out(mission_log: Path, tmp_path: Path, command: Any) -> None:

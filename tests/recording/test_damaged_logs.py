@@ -1,4 +1,4 @@
-"""Damaged logs: no crash, all that is intact is delivered, what was left out is told with its place."""
+"""Damaged logs: no crash, all that is intact is delivered, what was left out is reported with its position."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ def outputs(side: Side) -> list[Output[str]]:
 
 
 def matcher(left: list[str] | None = None, *, in_order: bool = False) -> Matcher[str]:
-    told = [] if left is None else left
+    reported = [] if left is None else left
     return Matcher(
         "/x",
         differ,
         lambda text: f"<{text}>",
         window_us=WINDOW_US,
         in_order=in_order,
-        on_left=lambda output: told.append(output.value),
+        on_left=lambda output: reported.append(output.value),
     )
 
 

@@ -134,8 +134,13 @@ def test_one_message_has_no_rate_and_its_type_is_told_by_its_bytes(tmp_path: Pat
     with LogReader(path) as log:
         summary, metadata = summarize([log]), first_metadata(log)
     assert (summary.metadata, metadata) == (None, None)
-    told = summary.channels["PLAIN"].to_dict(summary.first)
-    assert (told["type"], told["known"], told["rate_hz"], told["longest_gap"]) == ("std_msgs.Bool", True, None, None)
+    reported = summary.channels["PLAIN"].to_dict(summary.first)
+    assert (reported["type"], reported["known"], reported["rate_hz"], reported["longest_gap"]) == (
+        "std_msgs.Bool",
+        True,
+        None,
+        None,
+    )
     assert (summary.first, summary.span_s) == (START + 2_000_000, 0.0)
 
 

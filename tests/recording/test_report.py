@@ -50,9 +50,9 @@ def report(*streams: StreamResult, unmatched: float = 0.0, **more: Any) -> Repor
 
 
 def test_lines_of_one_that_passed() -> None:
-    told = report(result(VEL, by_others=3), remarks=("nothing was recorded on /scan",))
-    assert told.passed
-    assert list(told.lines()) == [
+    reported = report(result(VEL, by_others=3), remarks=("nothing was recorded on /scan",))
+    assert reported.passed
+    assert list(reported.lines()) == [
         "passed: follow, drive on 12.3 s of a.lcmlog: 345 inputs, 2 calls",
         f"  ok   {VEL}: 5 of 5 agree, 3 by other modules",
         "  nothing was recorded on /scan",
@@ -71,10 +71,10 @@ def test_lines_of_one_that_failed() -> None:
 
 
 def test_a_run_with_a_problem_has_not_passed_whatever_agrees() -> None:
-    told = report(result(VEL), problem="it broke")
-    assert not told.passed
-    assert list(told.lines())[1] == "  it broke"
-    assert told.to_dict()["problem"] == "it broke"
+    reported = report(result(VEL), problem="it broke")
+    assert not reported.passed
+    assert list(reported.lines())[1] == "  it broke"
+    assert reported.to_dict()["problem"] == "it broke"
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_the_three_worst_fields_are_shown_the_worst_first() -> None:
 def test_the_first_difference_is_the_earliest_of_what_has_failed_and_rather_what_a_call_told() -> None:
     within = result("/often", difference(1, "/often"), matched=50)
     streams = [within, result(VEL, difference(3, VEL)), result(CALL, difference(3, CALL), strict=True)]
-    told = report(*streams, result("/later", difference(4, "/later")), unmatched=0.05)
-    assert told.first == streams[2].first
-    assert not told.passed
+    reported = report(*streams, result("/later", difference(4, "/later")), unmatched=0.05)
+    assert reported.first == streams[2].first
+    assert not reported.passed
     assert report(within, unmatched=0.05).first is None
     assert report(within, unmatched=0.05).passed
     assert report(result("/later", difference(4, "/later")), *streams[1:]).first == streams[2].first
@@ -120,7 +120,7 @@ def test_the_first_difference_is_the_earliest_of_what_has_failed_and_rather_what
 def test_json_has_all_of_it() -> None:
     found = result(VEL, difference(1.5, VEL), by_others=1), result("/often", difference(1, "/often"), matched=50)
     made = report(*found, unmatched=0.05, remarks=("a remark",), updated=True)
-    told = json.loads(json.dumps(made.to_dict()))
+    reported = json.loads(json.dumps(made.to_dict()))
     first = {
         "utime": START + 1_500_000,
         "stream": VEL,
@@ -129,8 +129,8 @@ def test_json_has_all_of_it() -> None:
         "text": "",
         "at_s": 1.5,
     }
-    streams = told.pop("streams")
-    assert told == {
+    streams = reported.pop("streams")
+    assert reported == {
         "log": "a.lcmlog",
         "modules": ["follow", "drive"],
         "passed": True,

@@ -119,8 +119,8 @@ def test_who_has_no_skills_may_send_at_any_time() -> None:
 def test_a_call_is_made_up_of_what_its_first_event_tells() -> None:
     opened = said("drive", data={"arguments": {"angle_deg": 90}, "parent": "p"})
     call = decode(SkillCall, call_of(opened), CALLS)
-    told = (call.utime, call.call_id, call.module, call.skill, call.caller, call.parent)
-    assert told == (START, "c", "drive", "turn", "agent", "p")
+    reported = (call.utime, call.call_id, call.module, call.skill, call.caller, call.parent)
+    assert reported == (START, "c", "drive", "turn", "agent", "p")
     assert json.loads(call.arguments_json) == {"angle_deg": 90}
     call = decode(SkillCall, call_of(said("drive")), CALLS)
     assert (call.parent, json.loads(call.arguments_json)) == ("", {})

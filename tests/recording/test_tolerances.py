@@ -95,27 +95,27 @@ def stamped(x: float = 0.0, sec: int = 1, nsec: int = 0) -> PoseStamped:
     return pose
 
 
-def told(recorded: Message, replayed: Message, allow: Tolerances = EXACT) -> list[str]:
+def reported(recorded: Message, replayed: Message, allow: Tolerances = EXACT) -> list[str]:
     channel = channel_name("/topic", type(recorded))
     return [str(one) for one in message_differences(channel, encode(recorded), encode(replayed), allow)]
 
 
 def test_messages_differ_field_by_field() -> None:
     slow, fast = (Twist(linear=Vector3(x=x, y=y, z=0.0)) for x, y in ((0.5, 0.0), (0.75, 2.0)))
-    assert told(slow, slow) == []
-    assert told(slow, fast) == ["linear.x: recorded 0.5, replayed 0.75", "linear.y: recorded 0, replayed 2"]
-    assert told(slow, fast, Tolerances(fields={"/topic:linear.x": 0.25})) == ["linear.y: recorded 0, replayed 2"]
+    assert reported(slow, slow) == []
+    assert reported(slow, fast) == ["linear.x: recorded 0.5, replayed 0.75", "linear.y: recorded 0, replayed 2"]
+    assert reported(slow, fast, Tolerances(fields={"/topic:linear.x": 0.25})) == ["linear.y: recorded 0, replayed 2"]
     found = message_differences(VEL, encode(fast), encode(slow), EXACT)
     assert [(one.field, one.amount) for one in found] == [("linear.x", 0.25), ("linear.y", 2.0)]
-    assert told(Bool(data=True), Bool(data=False)) == ["data: recorded True, replayed False"]
-    assert told(String(data="a"), String(data="b")) == ["data: recorded 'a', replayed 'b'"]
+    assert reported(Bool(data=True), Bool(data=False)) == ["data: recorded True, replayed False"]
+    assert reported(String(data="a"), String(data="b")) == ["data: recorded 'a', replayed 'b'"]
 
 
 def test_entries_of_arrays_are_compared_one_by_one() -> None:
     one, two = (PathMessage(poses=[stamped(1.0), stamped(x), stamped(3.0)]) for x in (2.0, 2.5))
-    assert told(one, two) == ["poses[1].pose.position.x: recorded 2, replayed 2.5"]
-    assert told(one, two, Tolerances(fields={"poses.pose": 0.5})) == []
-    assert told(one, PathMessage(poses=[stamped(1.0)]))[-1] == "poses: recorded 3 entries, replayed 1 entries"
+    assert reported(one, two) == ["poses[1].pose.position.x: recorded 2, replayed 2.5"]
+    assert reported(one, two, Tolerances(fields={"poses.pose": 0.5})) == []
+    assert reported(one, PathMessage(poses=[stamped(1.0)]))[-1] == "poses: recorded 3 entries, replayed 1 entries"
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_stamps_may_differ_by_the_time_that_outputs_may_be_late(later_ns: int, t
     now = 1_700_000_000
     shown = f"header.stamp: recorded {now}.750000, replayed {now + (750_000_000 + later_ns) / 1e9:.6f}"
     later = divmod(750_000_000 + later_ns, 1_000_000_000)
-    found = told(stamped(sec=now, nsec=750_000_000), stamped(sec=now + later[0], nsec=later[1]), allow)
+    found = reported(stamped(sec=now, nsec=750_000_000), stamped(sec=now + later[0], nsec=later[1]), allow)
     assert found == ([] if agrees else [shown])
     one, two = (SkillCall(utime=now * 1_000_000 + after, call_id="c") for after in (0, later_ns // 1000))
-    found = told(one, two, allow)
+    found = reported(one, two, allow)
     assert found == ([] if agrees else [f"utime: recorded {now}.000000, replayed {now + later_ns / 1e9:.6f}"])
 
 

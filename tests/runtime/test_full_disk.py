@@ -97,12 +97,12 @@ def test_a_journal_that_went_on_in_memory_is_not_taken_for_the_whole_later(small
         seq += 1
         journal.append([event(seq)])
     journal.append([event(seq + 1)])
-    told = journal.last_offset
-    assert (told, journal.state) == (seq + 1, "memory: database or disk is full")
+    reported = journal.last_offset
+    assert (reported, journal.state) == (seq + 1, "memory: database or disk is full")
 
     while_full = opened()  # after a kill -9
     assert while_full.state.startswith("memory: ")
-    assert while_full.append([event(seq + 2)])[0].offset > told
+    assert while_full.append([event(seq + 2)])[0].offset > reported
     newest = while_full.last_offset
     while_full.close()
     journal.close()
@@ -136,43 +136,43 @@ def test_a_journal_returns_to_its_disk_with_all_that_memory_has(small_disk: Path
     assert not journal.come_back(), "the disk is still full"
     call = CallRow("c", seq, False, "{}")
     journal.append([event(seq + 1)], [call])
-    told = journal.last_offset
+    reported = journal.last_offset
 
     ballast.unlink()
     assert journal.come_back()
-    assert (journal.state, journal.path, journal.first_offset, journal.last_offset) == ("ok", path, first, told)
-    assert journal.append([event(seq + 2)])[0].offset == told + 1
+    assert (journal.state, journal.path, journal.first_offset, journal.last_offset) == ("ok", path, first, reported)
+    assert journal.append([event(seq + 2)])[0].offset == reported + 1
     journal.checkpoint()
     found = asyncio.run(history.page(Query(first - 1)))
-    assert [entry.offset for entry in found.entries] == list(range(first, told + 2)), "of the new file"
+    assert [entry.offset for entry in found.entries] == list(range(first, reported + 2)), "of the new file"
     history.close()
     journal.close()
 
     later = Journal(path)
     later.open()
-    assert (later.state, later.first_offset, later.last_offset) == ("ok", first, told + 1)
+    assert (later.state, later.first_offset, later.last_offset) == ("ok", first, reported + 1)
     assert later.call("c") == call
     later.close()
     assert not path.with_name("journal.sqlite.new").exists()
 
 
 def test_nobody_goes_on_with_a_mission_whose_end_could_not_be_written(small_disk: Path) -> None:
-    def told(number: int, kind: str, **data: Any) -> AgentEvent:
+    def reported(number: int, kind: str, **data: Any) -> AgentEvent:
         return AgentEvent(number=number, utime=number, agent="agent", kind=kind, missions=("m1",), data=data)
 
     folder = small_disk / "missions"
     record = MissionRecord(folder, "agent")
     record.open()
-    record.write(told(1, "mission_start", id="m1", text="go"))
+    record.write(reported(1, "mission_start", id="m1", text="go"))
     ballast = fill(small_disk)
     number = 1
     while not record._broken:
         number += 1
-        record.write(told(number, "note", text="x" * 1000))
-    record.write(told(number + 1, "done", reason="aborted", text=""))
+        record.write(reported(number, "note", text="x" * 1000))
+    record.write(reported(number + 1, "done", reason="aborted", text=""))
     assert read_missions(folder, "agent") == []
     ballast.unlink()
-    record.write(told(number + 2, "note", text="there is room again"))
+    record.write(reported(number + 2, "note", text="there is room again"))
     record.close()
     (mission,) = read_missions(folder, "agent")
     assert mission.done is not None

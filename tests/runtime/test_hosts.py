@@ -82,12 +82,12 @@ async def test_all_on_one_loop_start_in_order_and_end_in_reverse_with_what_is_at
     await run.stop()
     await run.stop()
     await asyncio.sleep(1.0)
-    told = len(heard)
+    reported = len(heard)
     assert run.processes()[0].state == "stopped"
     begun = ["recorder on", "starting talker", "ready talker", "starting listener", "ready listener"]
     assert happened == [*begun, "stopping", "recorder off", "stopped"]
     await asyncio.sleep(1.0)
-    assert len(heard) == told
+    assert len(heard) == reported
 
 
 @pytest.mark.virtual_time
@@ -229,9 +229,9 @@ def test_of_runs_that_begin_together_the_younger_ends() -> None:
                     await asyncio.sleep(0.2)
 
             beating = asyncio.create_task(beat_both())
-            told = await neighbours.meet(lambda: [11, None])
+            reported = await neighbours.meet(lambda: [11, None])
             beating.cancel()
-            return told, clock.monotonic() - began
+            return reported, clock.monotonic() - began
 
     stays, after_s = run_virtual(scenario(True))
     assert stays == ""
@@ -290,13 +290,13 @@ async def test_whoever_can_not_speak_is_spoken_for(monkeypatch: pytest.MonkeyPat
         return bus
 
     monkeypatch.setattr(liveness, "create_bus", create)
-    spokesman = HangReporter("memq://")
-    await spokesman.close()
+    reporter = HangReporter("memq://")
+    await reporter.close()
     for _ in range(2):
-        await spokesman.tell(["a", "b"], 7, "hung: for 1.2 s")
+        await reporter.tell(["a", "b"], 7, "hung: for 1.2 s")
     await asyncio.sleep(0.1)
-    told = [(status.module, status.pid, status.health, status.instance) for status in heard]
-    assert told == [(name, 7, "hung: for 1.2 s", "") for name in "abab"]
+    reported = [(status.module, status.pid, status.health, status.instance) for status in heard]
+    assert reported == [(name, 7, "hung: for 1.2 s", "") for name in "abab"]
     assert opened_for == ["memq://"]
-    await spokesman.close()
-    await spokesman.close()
+    await reporter.close()
+    await reporter.close()

@@ -128,24 +128,24 @@ async def test_the_conversation_has_every_step_of_the_mission() -> None:
     await run.start()
     gateway = gateway_of(run)
     said = await gateway.call("say", {"text": INPUT}, caller="operator")
-    told: list[ToolEvent] = []
+    reported: list[ToolEvent] = []
 
     async def listen() -> None:
         async for journalled in gateway.events(after=0, call_id=said):
-            told.append(journalled.event)
+            reported.append(journalled.event)
 
     listening = asyncio.create_task(listen())
     await asyncio.sleep(20)
     await gateway.call("say", {"text": "stop"}, caller="operator")
-    await until(lambda: told and told[-1].type == "close")
-    entries = [event.data["entry"] for event in told if "entry" in event.data]
+    await until(lambda: reported and reported[-1].type == "close")
+    entries = [event.data["entry"] for event in reported if "entry" in event.data]
     called = [tool["skill"] for entry in entries for tool in entry.get("tool_calls", [])]
-    texts = "\n".join(event.text for event in told)
+    texts = "\n".join(event.text for event in reported)
     assert "look_out_for" in called
     assert "Saw person in a red shirt" in texts
     assert "follow_person" in texts
     assert sum(entry["role"] == "progress" for entry in entries) >= 3
     assert "the operator said 'stop'" in texts
-    assert told[-1].data["result"]["reason"] == "aborted"
+    assert reported[-1].data["result"]["reason"] == "aborted"
     listening.cancel()
     await run.stop()

@@ -55,8 +55,15 @@ def test_modules_are_told_what_the_run_was(tmp_path: Path) -> None:
         bus_url="memq://", port=7001, seed=5, token="a-token-of-a-run", run_dir=tmp_path, loss_bound_s=9.0
     )
     context = context_for(options, services)
-    told = (context.seed, context.bridge_url, context.token, context.run_dir, context.loss_bound_s, context.services)
-    assert told == (5, "http://127.0.0.1:7001", "a-token-of-a-run", tmp_path, 9.0, services)
+    reported = (
+        context.seed,
+        context.bridge_url,
+        context.token,
+        context.run_dir,
+        context.loss_bound_s,
+        context.services,
+    )
+    assert reported == (5, "http://127.0.0.1:7001", "a-token-of-a-run", tmp_path, 9.0, services)
     with pytest.raises(UserError, match="the token of the run"):
         RunOptions(bus_url="memq://", token="no header\ncarries this")
 
@@ -196,15 +203,15 @@ def test_facts_are_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts["numpy"] == version("numpy")
     assert facts["python"] == ".".join(map(str, sys.version_info[:3]))
     assert facts["machine"].startswith(f"{sys.platform} ")
-    told = dict(
+    reported = dict(
         line.split("\t: ", 1)
         for line in Path("/proc/cpuinfo").read_text().split("\n\n")[0].split("\n")
         if "\t: " in line
     )
-    told = {key.strip(): value for key, value in told.items()}
-    if "model name" in told:
-        assert facts["processor"] == told["model name"].strip()
-    flags = told.get("flags", "").split()
+    reported = {key.strip(): value for key, value in reported.items()}
+    if "model name" in reported:
+        assert facts["processor"] == reported["model name"].strip()
+    flags = reported.get("flags", "").split()
     assert facts["libm_features"].split() == [flag for flag in ("avx2", "fma", "fma4") if flag in flags]
     monkeypatch.setattr("dimos_streams.runtime.facts._PACKAGES", ("numpy", "no-such-package"))
     assert "no-such-package" not in run_facts()

@@ -100,7 +100,7 @@ class Run:
             blueprint, run_options, lambda event: self.events.append((clock.monotonic(), event))
         )
 
-    def told(self, kind: str) -> list[RunEvent]:
+    def reported(self, kind: str) -> list[RunEvent]:
         return [event for _, event in self.events if event.kind == kind]
 
     def states(self) -> list[str]:
@@ -122,11 +122,11 @@ async def test_a_run_is_up_when_every_module_is_ready_and_ends_in_reverse() -> N
     ]
     await run.supervisor.stop()
     await run.supervisor.stop()
-    assert [event.process for event in run.told("stopping")] == ["listener", "talker"]
-    assert [event.process for event in run.told("stopped")] == ["listener", "talker"]
+    assert [event.process for event in run.reported("stopping")] == ["listener", "talker"]
+    assert [event.process for event in run.reported("stopped")] == ["listener", "talker"]
     assert run.states() == ["stopped", "stopped"]
     assert [view.pid for view in run.supervisor.processes()] == [None, None]
-    assert run.told("restarting") == []
+    assert run.reported("restarting") == []
     assert [process.bounds for process in Process.made] == [[5.0], [5.0]]
 
 
@@ -135,7 +135,7 @@ async def test_a_process_of_two_modules_is_ready_with_both() -> None:
     modules = {name: ModuleSpec(name=name, type="tests.runtime.modules:Talker", process="p") for name in "ab"}
     run = Run(Blueprint(name="both", modules=modules))
     starting = asyncio.create_task(run.supervisor.start())
-    await until(lambda: len(run.told("ready")) == 1)
+    await until(lambda: len(run.reported("ready")) == 1)
     assert run.states() == ["starting"]
     await starting
     assert run.states() == ["ready"]
@@ -166,15 +166,15 @@ async def test_pauses_double_up_to_five_seconds_until_it_runs_steadily() -> None
     pauses = [made.started_at - end for made, end in zip(Process.made[2:], ended, strict=True)]
     assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0])
     assert run.supervisor.processes()[0].restarts == 7
-    texts = [event.text for event in run.told("restarting")]
+    texts = [event.text for event in run.reported("restarting")]
     assert texts[:2] == [f"process 'talker' ended with exit code 1; again in {pause} s" for pause in ("0.2", "0.4")]
     await asyncio.sleep(10.0)
     Process.made[-1].exit(-11)
-    assert run.told("restarting")[-1].text == "process 'talker' ended by SIGSEGV; again in 0.2 s"
+    assert run.reported("restarting")[-1].text == "process 'talker' ended by SIGSEGV; again in 0.2 s"
     await run.supervisor.stop()
     await asyncio.sleep(10.0)
     assert len(Process.made) == 9, "what waits when the run stops does not come back"
-    assert [event.process for event in run.told("failed")] == []
+    assert [event.process for event in run.reported("failed")] == []
 
 
 @pytest.mark.virtual_time
@@ -202,7 +202,7 @@ async def test_what_becomes_of_a_process_that_ends_is_its_policy_s(policy: Resta
             await waiting
     waiting.cancel()
     await run.supervisor.stop()
-    assert next(event.process for event in run.told("stopping")) == "listener"
+    assert next(event.process for event in run.reported("stopping")) == "listener"
 
 
 @pytest.mark.virtual_time
@@ -220,8 +220,8 @@ async def test_a_failure_is_told_as_it_was_reported_with_the_log_for_who_looks_i
     with pytest.raises(UserError if user else ModuleFailedError) as failed:
         await starting
     assert str(failed.value) == ("the port is taken" if user else f"the port is taken (log: {log})")
-    (told,) = run.told("failed")
-    assert (told.text, told.log) == ("the port is taken", log)
+    (reported,) = run.reported("failed")
+    assert (reported.text, reported.log) == ("the port is taken", log)
     assert clock.monotonic() < 5.0, "nobody waits for the others"
 
 
@@ -232,7 +232,7 @@ async def test_a_process_that_fails_while_it_comes_back_is_tried_again() -> None
     Process.refused = 2
     Process.made[0].exit(1)
     await until(lambda: run.supervisor.processes()[0].restarts == 3)
-    assert "it could not be started: BlockingIOError('no process can be had')" in run.told("restarting")[-1].text
+    assert "it could not be started: BlockingIOError('no process can be had')" in run.reported("restarting")[-1].text
     await until(lambda: run.states()[0] == "ready")
     Process.unready = {"talker"}
     Process.made[-1].exit(1)
@@ -254,7 +254,7 @@ async def test_what_comes_back_and_is_never_ready_is_killed_and_tried_again() ->
     began = clock.monotonic()
     await until(lambda: run.states()[0] == "waiting", 60.0)
     assert clock.monotonic() - began == pytest.approx(30.0, abs=0.6)
-    assert run.told("restarting")[-1].text.startswith("process 'talker' was not ready within 30 s; again in")
+    assert run.reported("restarting")[-1].text.startswith("process 'talker' was not ready within 30 s; again in")
     await run.supervisor.stop()
 
 
@@ -269,8 +269,8 @@ async def test_what_hangs_is_told_killed_and_comes_back_or_ends_quickly() -> Non
     assert run.supervisor.processes()[0].pid == 1001
     await until(lambda: run.states()[0] == "waiting")
     assert clock.monotonic() - began == pytest.approx(4.0, abs=0.3)
-    assert len(run.told("hung")) == 1
-    assert run.told("restarting")[-1].text.startswith("process 'talker' hung for 4.")
+    assert len(run.reported("hung")) == 1
+    assert run.reported("restarting")[-1].text.startswith("process 'talker' hung for 4.")
     await until(lambda: run.states()[0] == "ready")
     Process.made[-1].hang()
     await until(lambda: run.states()[0] == "hung")

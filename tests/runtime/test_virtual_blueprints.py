@@ -115,8 +115,8 @@ def test_a_guard_follows_whoever_comes_in_and_returns_to_its_round() -> None:
         assert math.dist((later.data["x"], later.data["y"]), (-1.4, 0.0)) < 0.25
         assert closed.text.startswith("Patrolled 1 round, 2 way-points. Met person in a red shirt")
         assert math.dist(truth.robot(), (-2.4, -0.9)) < 0.25
-        told = await event_of(gateway, said, lambda event: event.type == "close")
-        assert told.data["outcome"] == "completed"
+        reported = await event_of(gateway, said, lambda event: event.type == "close")
+        assert reported.data["outcome"] == "completed"
         await run.stop()
 
     run_virtual(scenario(), limit_s=200.0)

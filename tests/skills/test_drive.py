@@ -38,10 +38,10 @@ def _measured(call: HarnessCall, name: str) -> float:
 async def test_move(distance: float) -> None:
     async with room_with(Drive, **EMPTY) as room:
         call = await room.harness.call("move", distance_m=distance)
-        told = await call.answer()
+        reported = await call.answer()
         await room.until(room.is_still, timeout_s=1.0)
         moved = _measured(call, "moved_m")
-        assert told.startswith(f"Moved {moved:g} m (asked: {distance:g} m); now at x ")
+        assert reported.startswith(f"Moved {moved:g} m (asked: {distance:g} m); now at x ")
         assert moved == pytest.approx(_at(room)[0] + 2.4, abs=0.05)
         assert _at(room) == pytest.approx((-2.4 + distance, -0.9, 0.0), abs=0.08)
         remaining = [event.data["remaining_m"] for event in call.events if event.type == "progress"]
@@ -54,11 +54,11 @@ async def test_move(distance: float) -> None:
 async def test_turn(angle: float) -> None:
     async with room_with(Drive, **EMPTY) as room:
         call = await room.harness.call("turn", angle_deg=angle)
-        told = await call.answer()
+        reported = await call.answer()
         await room.until(room.is_still, timeout_s=1.0)
         x, y, yaw = _at(room)
         turned = _measured(call, "turned_deg")
-        assert told.startswith(f"Turned {turned:g} deg (asked: {angle:g} deg); now at")
+        assert reported.startswith(f"Turned {turned:g} deg (asked: {angle:g} deg); now at")
         assert math.remainder(yaw - turned, 360.0) == pytest.approx(0.0, abs=2.0)
         assert (x, y) == pytest.approx((-2.4, -0.9), abs=0.02)
         assert math.remainder(yaw - angle, 360.0) == pytest.approx(0.0, abs=4.0)
@@ -93,12 +93,12 @@ async def test_a_small_turn_is_made_and_measured(angle: float) -> None:
     """Also where it is less than the tolerance of large ones."""
     async with room_with(Drive, **EMPTY) as room:
         call = await room.harness.call("turn", angle_deg=angle)
-        told = await call.answer()
+        reported = await call.answer()
         await room.until(room.is_still, timeout_s=1.0)
         assert _at(room)[2] == pytest.approx(angle, abs=0.25 * abs(angle))
         turned = _measured(call, "turned_deg")
         assert turned == pytest.approx(_at(room)[2], abs=0.1 * abs(angle))
-        assert f"Turned {turned:g} deg (asked: {angle:g} deg)" in told
+        assert f"Turned {turned:g} deg (asked: {angle:g} deg)" in reported
 
 
 @pytest.mark.virtual_time
@@ -114,7 +114,7 @@ async def test_a_small_move_is_made_and_measured(distance: float) -> None:
 
 @pytest.mark.virtual_time
 async def test_what_does_not_turn_is_not_told_as_turned() -> None:
-    """A robot that stands, whatever it is told."""
+    """A robot that stands, whatever is commanded."""
     async with ModuleHarness(Drive, {"blocked_after_s": 1.0}) as harness:
         harness.module.spawn(_stand(harness), name="stand")
         for skill, amount in (("turn", {"angle_deg": 1}), ("move", {"distance_m": 0.02})):
@@ -133,9 +133,9 @@ async def _stand(harness: ModuleHarness) -> None:
 async def test_go_to() -> None:
     async with room_with(Drive, **EMPTY) as room:
         call = await room.harness.call("go_to", x=-3.5, y=1.0)
-        told = await call.answer()
+        reported = await call.answer()
         left = _measured(call, "from_goal_m")
-        assert told.startswith(f"Arrived {left:.2f} m from (-3.5, 1); now at")
+        assert reported.startswith(f"Arrived {left:.2f} m from (-3.5, 1); now at")
         await room.until(room.is_still, timeout_s=1.0)
         assert left == pytest.approx(math.dist(_at(room)[:2], (-3.5, 1.0)), abs=0.05)
         assert _at(room)[:2] == pytest.approx((-3.5, 1.0), abs=0.15)
@@ -230,7 +230,7 @@ async def test_arguments_have_bounds() -> None:
 
 
 async def _go_round(harness: ModuleHarness) -> None:
-    """A robot that drives in a circle, whatever it is told."""
+    """A robot that drives in a circle, whatever is commanded."""
     while True:
         angle = clock.monotonic()
         harness.feed("odom", odometry(0.5 * math.cos(angle), 0.5 * math.sin(angle), angle + math.pi / 2))
@@ -250,7 +250,7 @@ async def test_a_way_on_which_the_robot_moves_and_gets_no_nearer_ends() -> None:
 
 
 def _sidesteps(harness: ModuleHarness) -> list[tuple[float, float]]:
-    """To which side the robot was told to go (left is positive), and for how many seconds, again and again."""
+    """The side to which the robot was commanded (left is positive), and for how many seconds, again and again."""
     steps: list[tuple[float, float]] = []
     aside = False
     for twist in harness.sent("cmd_vel"):

@@ -228,8 +228,8 @@ async def test_a_frozen_camera_stops_the_robot(frozen: Literal["repeating", "sil
         assert await updated(call, "unfrozen") == "The camera works again"
         await asyncio.sleep(1.0)
         assert harness.sent("cmd_vel")[-1].linear.x > 0.5
-        told = [event.data["event"] for event in call.events if event.type == "update"]
-        assert told == ["found", "frozen", "unfrozen"], "each is told once"
+        reported = [event.data["event"] for event in call.events if event.type == "update"]
+        assert reported == ["found", "frozen", "unfrozen"], "each is reported once"
         camera.state = frozen
         closed = await call.closed()
         assert closed.outcome is Outcome.FAILED

@@ -43,8 +43,8 @@ async def test_an_empty_room_is_patrolled() -> None:
         assert _distance(room, HOME) < 0.2
         assert closed.data["result"]["home_m"] == pytest.approx(_distance(room, HOME), abs=0.05)
         for update in (event for event in call.events if event.data.get("event") == "waypoint"):
-            told = update.data["x"], update.data["y"]
-            assert f"{min(math.dist(told, place) for place in (NORTH, SOUTH)):.2f} m from it" in update.text
+            reported = update.data["x"], update.data["y"]
+            assert f"{min(math.dist(reported, place) for place in (NORTH, SOUTH)):.2f} m from it" in update.text
         await room.until(room.is_still, timeout_s=2.0)
 
 

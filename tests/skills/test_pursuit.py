@@ -153,10 +153,10 @@ def test_a_filter_believes_nobody_to_be_faster_than_people_are_and_ignores_what_
 
 
 def test_a_lens_is_the_camera_s_where_it_tells_one_and_the_stock_robot_s_else() -> None:
-    told = CameraInfo(K=[100.0, 0.0, 50.0, 0.0, 90.0, 40.0, 0.0, 0.0, 1.0])
-    assert Lens.of(told) == Lens(100.0, 50.0)
-    assert Lens.of(told).bearing(50.0) == 0.0
-    assert Lens.of(told).bearing(-50.0) == pytest.approx(math.pi / 4)
+    reported = CameraInfo(K=[100.0, 0.0, 50.0, 0.0, 90.0, 40.0, 0.0, 0.0, 1.0])
+    assert Lens.of(reported) == Lens(100.0, 50.0)
+    assert Lens.of(reported).bearing(50.0) == 0.0
+    assert Lens.of(reported).bearing(-50.0) == pytest.approx(math.pi / 4)
     for nothing in (None, CameraInfo(K=[0.0] * 9), CameraInfo(K=[math.nan] * 9)):
         assert Lens.of(nothing) == Lens()
     assert Lens().bearing(0.0) == pytest.approx(math.radians(39.0), abs=0.01)

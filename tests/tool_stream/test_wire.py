@@ -110,7 +110,7 @@ def test_halves_of_characters_are_repaired_on_their_way() -> None:
     event = ToolEvent(
         utime=1, call_id="c", seq=1, type="update", module="m", skill="s", caller="c", text="a\ud83d", data=data
     )
-    told = unpack_event(pack_event(event))
-    assert (told.text, told.data) == ("a\ufffd", {"found": "\ufffd", "joined": ["😀"]})
+    reported = unpack_event(pack_event(event))
+    assert (reported.text, reported.data) == ("a\ufffd", {"found": "\ufffd", "joined": ["😀"]})
     foreign = ToolStreamEvent(utime=1, call_id="c", seq=1, type="update", data_json='{"a": "\\ud83d"}')
     assert unpack_event(encode(foreign)).data == {"a": "\ufffd"}

@@ -347,10 +347,12 @@ class Truck(Module):
 
 @pytest.mark.virtual_time
 @pytest.mark.feature("E9")
-@pytest.mark.parametrize(("load", "told"), [({"parcels": 2}, {"parcels": 2}), (None, None), ("x" * 1_000_000, None)])
-async def test_a_failed_call_tells_what_there_is_of_a_result(load: Any, told: Any) -> None:
+@pytest.mark.parametrize(
+    ("load", "reported"), [({"parcels": 2}, {"parcels": 2}), (None, None), ("x" * 1_000_000, None)]
+)
+async def test_a_failed_call_tells_what_there_is_of_a_result(load: Any, reported: Any) -> None:
     truck = Truck(name="truck")
     truck.load = load
     async with ModuleHarness(truck) as harness:
         closed = await (await harness.call("unload")).closed()
-        assert (closed.outcome, closed.text, closed.data.get("result")) == ("failed", "the ramp is up", told)
+        assert (closed.outcome, closed.text, closed.data.get("result")) == ("failed", "the ramp is up", reported)

@@ -263,25 +263,25 @@ async def test_a_cut_of_one_way_is_told_by_the_stream() -> None:
         assert await world.agreed(call_id) is Outcome.LOST
 
 
-def _deafen(world: SplitRobot, *, told: bool) -> None:
+def _deafen(world: SplitRobot, *, reported: bool) -> None:
     """From now on the bridge hears nothing of the robot, which hears all that the bridge says but, perhaps, ends."""
     world.robot.bus.faults = Faults(loss=1.0)
-    if not told:
+    if not reported:
         world.bridge.bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CANCELS)
 
 
 @pytest.mark.virtual_time
 @pytest.mark.feature("F5")
-@pytest.mark.parametrize("told", [True, False])
-async def test_a_cut_of_the_other_way_ends_what_moves_within_the_bound(told: bool) -> None:
+@pytest.mark.parametrize("reported", [True, False])
+async def test_a_cut_of_the_other_way_ends_what_moves_within_the_bound(reported: bool) -> None:
     """The robot hears the bridge, which does not hear it: neither what the bridge closes nor that it hears itself do
     so is a sign that it answers for the call."""
     async with split_robot() as world:
         call_id = await world.begin("drive")
         began = clock.monotonic()
-        _deafen(world, told=told)
+        _deafen(world, reported=reported)
         await asyncio.sleep(6.0)
-        assert world.moved_at[-1] - began <= (1.8 if told else 2.2)
+        assert world.moved_at[-1] - began <= (1.8 if reported else 2.2)
         assert world.host.outcome(call_id) is Outcome.LOST
         world.robot.bus.faults = world.bridge.bus.faults = Faults()
         assert await world.agreed(call_id) is Outcome.LOST
@@ -293,7 +293,7 @@ async def test_what_the_bridge_gives_up_unheard_ends(skill_name: str) -> None:
     """Also what moves nothing, and what was to go on for as long as the bridge waits for it."""
     async with split_robot() as world:
         call_id = await world.begin(skill_name, arguments={"seconds": 600.0})
-        _deafen(world, told=True)
+        _deafen(world, reported=True)
         view = await world.closed(call_id)
         await asyncio.sleep(0.2)
         assert view.outcome is Outcome.LOST
@@ -303,14 +303,14 @@ async def test_what_the_bridge_gives_up_unheard_ends(skill_name: str) -> None:
 @pytest.mark.virtual_time
 async def test_that_a_call_is_lost_is_told_again_but_not_for_ever() -> None:
     async with split_robot() as world:
-        told: list[float] = []
-        world.bus.subscribe(CANCELS, lambda channel, data: told.append(clock.monotonic()))
+        reported: list[float] = []
+        world.bus.subscribe(CANCELS, lambda channel, data: reported.append(clock.monotonic()))
         call_id = await world.begin("watch", arguments={"seconds": 600.0})
         world.robot.crash()
         await world.closed(call_id)
         await asyncio.sleep(30.0)
-        assert len(told) == Timeouts().cancels
-        assert 8.0 < told[-1] - told[0] < 10.0
+        assert len(reported) == Timeouts().cancels
+        assert 8.0 < reported[-1] - reported[0] < 10.0
 
 
 @pytest.mark.virtual_time

@@ -126,14 +126,20 @@ async def test_who_is_silent_is_gone_and_somebody_elses_word_counts_meanwhile() 
 async def test_a_state_that_is_too_large_says_nothing() -> None:
     async with heard() as world:
         fits = json.dumps({"x": "y" * (MAX_STATE - len('{"x": ""}'))})
-        for state, told in (('{"a": 1}', {"a": 1}), ("", {}), (fits, json.loads(fits)), (fits + " ", {}), ("[", {})):
+        for state, reported in (
+            ('{"a": 1}', {"a": 1}),
+            ("", {}),
+            (fits, json.loads(fits)),
+            (fits + " ", {}),
+            ("[", {}),
+        ):
             await world.beat("a", state_json=state)
             view = world.directory.module("a")
             assert view is not None
-            assert view.state == told
+            assert view.state == reported
             assert view.health == "ok"
             await world.beat("a", state_json=state)
-        assert world.directory.malformed == 2, "each is told once"
+        assert world.directory.malformed == 2, "each is reported once"
 
 
 @pytest.mark.virtual_time
@@ -179,14 +185,14 @@ async def test_skills_and_states_of_all_are_bounded_and_those_that_are_gone_make
 @pytest.mark.virtual_time
 async def test_listeners_hear_what_the_directory_has_taken_until_they_end_it() -> None:
     async with heard() as world:
-        told: list[str] = []
-        end = world.directory.listen(lambda status: told.append(status.module))
+        reported: list[str] = []
+        end = world.directory.listen(lambda status: reported.append(status.module))
         assert not world.directory.is_bound("a", "1")
         await world.beat("a")
         await world.beat("bad\nname")
         await world.beat("a", call_ids=["../x"], last_seqs=[1])
         await world.beat("a", "", health="word")
-        assert (told, world.directory.malformed) == (["a"], 2)
+        assert (reported, world.directory.malformed) == (["a"], 2)
         assert world.directory.is_bound("a", "1")
         assert not world.directory.is_bound("a", "2")
         assert not world.directory.superseded("a", "1")
@@ -194,7 +200,7 @@ async def test_listeners_hear_what_the_directory_has_taken_until_they_end_it() -
         end()
         end()
         await world.beat("a")
-        assert told == ["a"]
+        assert reported == ["a"]
         world.directory.stop()
         await world.beat("b")
         assert world.directory.module("b") is None
