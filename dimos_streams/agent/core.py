@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.agent.assembly import check_step, loop_parts, own_tools
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import Inbox
 from dimos_streams.agent.calls.open_call import OpenCall, listed
@@ -18,44 +18,33 @@ from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.images import Pictures
-from dimos_streams.agent.context.results import ResultPipeline, ResultStore
+from dimos_streams.agent.context.results import ResultStore
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.control.stop_words import StopWords
 from dimos_streams.agent.control.undo import UndoJournal
 from dimos_streams.agent.loop.loop import AgentLoop
-from dimos_streams.agent.loop.parts import Budget, LoopParts, ModelView, Permissions
+from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
 from dimos_streams.agent.loop.states import LoopState
-from dimos_streams.agent.missions.limits import LoopSettings
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission, Spent, ids, roots
 from dimos_streams.agent.missions.stop_conditions import RobotState
-from dimos_streams.agent.models import create_model, guarded
+from dimos_streams.agent.model_factory import ModelFactory
 from dimos_streams.agent.models.offline_grammar import robots_of
-from dimos_streams.agent.models.protocol import Model, Usage
-from dimos_streams.agent.models.refusals import Manners
-from dimos_streams.agent.models.retrying import Retry
+from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.policies.approvals import ApprovalBook
-from dimos_streams.agent.policies.gates.chain import build_chain
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
 from dimos_streams.agent.policies.gates.motions import FreeMotions
-from dimos_streams.agent.policies.gates.zones import RobotPose
 from dimos_streams.agent.policies.plans import PlanBook
 from dimos_streams.agent.policies.rejections import Rejections
-from dimos_streams.agent.policies.repetition import RepetitionGuard
-from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.recovery_reader import Resumption, read_resumption, spent_of
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
-from dimos_streams.agent.tools.local_tools import LocalTool, LocalTools
-from dimos_streams.agent.tools.own_tools import ask_operator_tool, call_tools, plan_tools, read_result_tool
-from dimos_streams.errors import UnknownSkillError
 from dimos_streams.operator.messages import AgentEvent
-from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
@@ -88,8 +77,7 @@ class AgentCore:
         self.config = config
         self.name = name
         self.gateway = gateway
-        self._random = rng
-        self._robot = robot
+        self.robot = robot
         self.resumption: Resumption | None = read_resumption(record_dir, name) if record_dir else None
         self.record = MissionRecord(record_dir, name, offset=self._settled_offset, kept=config.missions_kept)
         self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
@@ -116,19 +104,27 @@ class AgentCore:
         )
         self.foreground = Foreground(self.events.emit, self.queue.put_nowait, self._on_control)
         self.offers = Offers(gateway, module=name)
-        self.plans = PlanBook(self.approvals, self.events.emit, self._check_step, valid_s=config.plan.valid_s)
+        self.plans = PlanBook(
+            self.approvals, self.events.emit, partial(check_step, self.offers), valid_s=config.plan.valid_s
+        )
         self.results = ResultStore(config.results.store_bytes)
-        self._pictures = Pictures(run_dir)
+        self.pictures = Pictures(run_dir)
+        self.models = ModelFactory(
+            config,
+            self.events.emit,
+            rng=rng,
+            lessons=self.resumption.lessons if self.resumption else {},
+            missions=lambda: ids(self.loop.turn.missions) if self.loop.turn else (),
+        )
         self.delegation = Delegation(
             config.agents,
             make_loop=self._make_loop,
-            make_model=self._make_model,
-            tools_for=lambda parts: self._tools(),
+            make_model=self.models.make,
+            tools_for=lambda parts: own_tools(self),
         )
         self.model_name = config.model
-        self._manners: dict[str, Manners] = {}
         self._listen()
-        self.loop = AgentLoop(self._parts(config.loop_settings()), self.journal, name=name, on_state=self._on_state)
+        self.loop = AgentLoop(loop_parts(self), self.journal, name=name, on_state=self._on_state)
         self.reviews = Reviews(self.calls, self.control, self.events, self._parts_of)
         self.watchers: set[asyncio.Event] = set()
         """Set when something that operators see may have changed."""
@@ -137,7 +133,7 @@ class AgentCore:
         self.stops = 0
         """Stops that are being carried out."""
         self.inbox: Inbox | None = None
-        self._spent_deadlines: dict[str, asyncio.TimerHandle] = {}
+        self._missions = OpenMissions(self.loop, self.delegation)
 
     @property
     def holding(self) -> bool:
@@ -146,13 +142,13 @@ class AgentCore:
 
     def begin(self, id: str, words: str, *, on_over: Callable[[], None] = lambda: None) -> Mission:
         """A new mission; it lasts until nothing of it is left to do."""
-        mission = self._mission(id, words, on_over)
+        mission = self._missions.open(id, words, on_over)
         self.events.emit(EventKind.MISSION_START, (id,), id=id, text=words)
         return mission
 
     def resume(self, id: str, words: str) -> Mission:
         """A mission of the record, with what it has used so far."""
-        return self._mission(id, words, lambda: None)
+        return self._missions.open(id, words)
 
     async def hear(self, words: OperatorInput) -> None:
         """Give the operator's words to whom they are for: a dialogue, a sub-agent at work, or the agent's queue.
@@ -173,7 +169,7 @@ class AgentCore:
 
     def use_model(self, spec: str) -> None:
         """Ask another model from the next answer on. Raises ``UserError``."""
-        self.loop.parts.model = self._make_model(spec)
+        self.loop.parts.model = self.models.make(spec)
         self.model_name, was = spec, self.model_name
         self.loop.parts.budget.settings = self.config.loop_settings(spec)
         self.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)
@@ -203,48 +199,9 @@ class AgentCore:
             self.control.pause(f"{listed(unended)} may still run, and the agent stopped while waiting for the end")
         self.approvals.close()
         await self.calls.stop()
-        for timer in self._spent_deadlines.values():
-            timer.cancel()
-        self._spent_deadlines.clear()
+        self._missions.close()
         await self.loop.parts.model.close()
         self.record.close()
-
-    def _mission(self, id: str, words: str, on_over: Callable[[], None]) -> Mission:
-        def over() -> None:
-            self._on_over(mission)
-            on_over()
-
-        mission = Mission(id, over, words=words, on_end=self._on_end)
-        self.loop.add(mission)
-        deadline_s = self.loop.parts.budget.settings.deadline_s
-        if deadline_s is not None:
-            timer = asyncio.get_running_loop().call_later(deadline_s, mission.end, "deadline")
-            self._spent_deadlines[id] = timer
-        return mission
-
-    def _on_end(self, mission: Mission) -> None:
-        self.loop.on_end(mission)
-        self.delegation.withdraw(mission)
-
-    def _on_over(self, mission: Mission) -> None:
-        if mission.id not in self.loop.missions:
-            return
-        self.loop.remove(mission)
-        timer = self._spent_deadlines.pop(mission.id, None)
-        if timer is not None:
-            timer.cancel()
-        spent = mission.spent
-        self.events.emit(
-            EventKind.DONE,
-            (mission.id,),
-            reason=mission.reason,
-            text=mission.text,
-            unfinished=list(mission.unfinished),
-            requests=spent.requests,
-            input_tokens=spent.input_tokens,
-            output_tokens=spent.output_tokens,
-            cost=spent.cost,
-        )
 
     def _listen(self) -> None:
         """Whatever is to outlive the process is written before anybody hears of it."""
@@ -257,110 +214,17 @@ class AgentCore:
         self.events.listen(self.record.write)
         self.events.listen(self._on_event)
 
-    def _parts(self, settings: LoopSettings) -> LoopParts:
-        pricing = self.config.model_options.pricing
-        return LoopParts(
-            model=self._make_model(self.config.model),
-            queue=self.queue,
-            calls=self.calls,
-            events=self.events,
-            view=ModelView(
-                conversation=self.conversation,
-                offers=self.offers,
-                tools=LocalTools([*self._tools(), *self.delegation.tools(lambda: self.loop.parts)]),
-                results=ResultPipeline(self.results, self.config.results, self._pictures),
-            ),
-            permissions=self._permissions(),
-            budget=Budget(
-                settings=settings, cost=pricing.cost if pricing is not None else _no_price, robot=self._robot
-            ),
-        )
-
-    def _permissions(self) -> Permissions:
-        return Permissions(
-            control=self.control,
-            reviewer=build_chain(
-                self.config,
-                enabled=self.enabled,
-                approvals=self.approvals,
-                plans=self.plans,
-                rejections=self.rejections,
-                begun=self.free_motions,
-                motions=self._free_motions,
-                pose=self._pose,
-                permit=self.control.permit,
-            ),
-            new_repetition=partial(RepetitionGuard, self.config.repetition),
-            new_guard=lambda: self._new_guard(),
-            may_begin=lambda: self.control.may_begin_turn() and not self.foreground.busy,
-            confirm_hold=self.robot_hold.confirmed,
-        )
-
     def _parts_of(self, missions: tuple[Mission, ...]) -> LoopParts:
         """Those of the loop that works on missions."""
         return self.delegation.parts_of(missions) or self.loop.parts
 
-    def _tools(self) -> list[LocalTool]:
-        """What the model is offered besides skills; each only where it makes sense."""
-        return [
-            *call_tools(lambda: self.calls.open, self.calls.cancel, always=self.config.call_tools_always),
-            read_result_tool(self.results),
-            *plan_tools(self.plans, offered=self._needs_plans),
-            ask_operator_tool(self.foreground),
-        ]
-
-    def _free_motions(self) -> int | None:
-        return self.config.free_motions(self.model_name)
-
-    def _new_guard(self) -> RunawayGuard:
-        settings = self.loop.parts.budget.settings
-        return RunawayGuard(self.config.repetition, settings.actions, settings.actions_per_hour)
-
-    def _needs_plans(self) -> bool:
-        return self._free_motions() is not None or bool(self.config.zones)
-
     def _make_loop(self, parts: LoopParts, name: str) -> AgentLoop:
         return AgentLoop(parts, self.journal, name=f"{self.name}/{name}")
-
-    def _make_model(self, spec: str) -> Model:
-        options = self.config.model_options
-        model = create_model(spec, base_url=self.config.base_url, options=options, manners=self._manners_for(spec))
-        return guarded(model, name=spec, options=options, rng=self._random, on_retry=self._on_retry)
-
-    def _manners_for(self, spec: str) -> Manners:
-        """How a model's server wants to be asked: what was learnt, also by the process before this one."""
-        if spec not in self._manners:
-            self._manners[spec] = Manners(
-                vision=self.config.model_options.vision,
-                learnt=self.resumption.lessons.get(spec, ()) if self.resumption else (),
-                on_learnt=partial(self._on_lesson, spec),
-            )
-        return self._manners[spec]
 
     def _words(self, missions: Sequence[str]) -> str:
         """What the operator has said to begin missions, or what these are part of; shortened."""
         known = [self.loop.missions[root] for root in roots(missions) if root in self.loop.missions]
         return "; ".join(mission.words for mission in known)[:_SHOWN_WORDS]
-
-    def _on_lesson(self, spec: str, lesson: str) -> None:
-        text = f"model {spec!r}: {lesson} from now on, because its server refused that"
-        self.events.emit(EventKind.NOTE, (), text=text, model=spec, lesson=lesson)
-
-    def _on_retry(self, retry: Retry) -> None:
-        turn = self.loop.turn
-        self.events.emit(
-            EventKind.RETRY,
-            ids(turn.missions) if turn else (),
-            text=f"The model is asked again in {retry.delay_s:.1f} s: {retry.error}",
-            error=str(retry.error),
-            attempt=retry.attempt,
-            attempts=retry.attempts,
-            delay_s=round(retry.delay_s, 3),
-        )
-
-    def _pose(self) -> RobotPose | None:
-        state = self._robot()
-        return None if state.x is None or state.y is None else RobotPose(state.x, state.y, state.yaw or 0.0)
 
     def _on_event(self, event: AgentEvent) -> None:
         self._apply(event)
@@ -419,20 +283,6 @@ class AgentCore:
         if self.stops:
             return "the operator has said stop"
         return "the agent is paused" if self.control.paused else ""
-
-    def _check_step(self, skill: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments with what they leave out.
-
-        Raises ``SkillError`` for a step of a plan that is no call that the model could make.
-        """
-        offered = self.offers.offered
-        if skill not in offered:
-            raise UnknownSkillError(skill, offered)
-        return checked_arguments(offered[skill], arguments)
-
-
-def _no_price(usage: Usage) -> float | None:
-    return None
 
 
 async def _end(*tasks: asyncio.Task[None]) -> None:

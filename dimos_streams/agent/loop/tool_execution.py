@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.render import answer_text, failed
+from dimos_streams.agent.loop.replacing import Replacement
 from dimos_streams.agent.loop.scheduling import groups, run_in_order
 from dimos_streams.agent.missions.mission import all_ended, ids
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.replacing import Replacement
 from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill

@@ -22,7 +22,7 @@ ASK: dict[str, Any] = {"rules": [{"skill": name} for name in ("walk", "go_to")]}
 
 
 def stand(agent: Agent, x: float = 0.0, y: float = 0.0, yaw: float = 0.0) -> None:
-    agent.core._robot = lambda: RobotState(x=x, y=y, yaw=yaw)
+    agent.core.robot = lambda: RobotState(x=x, y=y, yaw=yaw)
 
 
 async def operator(made: Stage, name: str, **arguments: Any) -> None:

@@ -1,0 +1,111 @@
+"""What the loop of an agent is made of, put together from what the agent has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.context.results import ResultPipeline
+from dimos_streams.agent.loop.parts import Budget, LoopParts, ModelView, Permissions
+from dimos_streams.agent.models.protocol import Usage
+from dimos_streams.agent.policies.gates.chain import build_chain
+from dimos_streams.agent.policies.gates.zones import RobotPose
+from dimos_streams.agent.policies.repetition import RepetitionGuard
+from dimos_streams.agent.policies.runaway import RunawayGuard
+from dimos_streams.agent.tools.local_tools import LocalTool, LocalTools
+from dimos_streams.agent.tools.own_tools import ask_operator_tool, call_tools, plan_tools, read_result_tool
+from dimos_streams.errors import UnknownSkillError
+from dimos_streams.tool_stream.arguments.defaults import checked_arguments
+
+if TYPE_CHECKING:
+    from dimos_streams.agent.core import AgentCore
+
+
+def loop_parts(core: AgentCore) -> LoopParts:
+    """The parts of the agent's own loop; sub-agents share some of them."""
+    config, pricing = core.config, core.config.model_options.pricing
+    tools = [*own_tools(core), *core.delegation.tools(lambda: core.loop.parts)]
+    return LoopParts(
+        model=core.models.make(config.model),
+        queue=core.queue,
+        calls=core.calls,
+        events=core.events,
+        view=ModelView(
+            conversation=core.conversation,
+            offers=core.offers,
+            tools=LocalTools(tools),
+            results=ResultPipeline(core.results, config.results, core.pictures),
+        ),
+        permissions=_permissions(core),
+        budget=Budget(
+            settings=config.loop_settings(),
+            cost=pricing.cost if pricing is not None else _no_price,
+            robot=core.robot,
+        ),
+    )
+
+
+def own_tools(core: AgentCore) -> list[LocalTool]:
+    """What the model is offered besides skills; each only where it makes sense."""
+
+    def needs_plans() -> bool:
+        return _free_motions(core) is not None or bool(core.config.zones)
+
+    return [
+        *call_tools(lambda: core.calls.open, core.calls.cancel, always=core.config.call_tools_always),
+        read_result_tool(core.results),
+        *plan_tools(core.plans, offered=needs_plans),
+        ask_operator_tool(core.foreground),
+    ]
+
+
+def check_step(offers: Offers, skill: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments with what they leave out.
+
+    Raises ``SkillError`` for a step of a plan that is no call that the model could make.
+    """
+    if skill not in offers.offered:
+        raise UnknownSkillError(skill, offers.offered)
+    return checked_arguments(offers.offered[skill], arguments)
+
+
+def _permissions(core: AgentCore) -> Permissions:
+    return Permissions(
+        control=core.control,
+        reviewer=build_chain(
+            core.config,
+            enabled=core.enabled,
+            approvals=core.approvals,
+            plans=core.plans,
+            rejections=core.rejections,
+            begun=core.free_motions,
+            motions=partial(_free_motions, core),
+            pose=partial(_pose, core),
+            permit=core.control.permit,
+        ),
+        new_repetition=partial(RepetitionGuard, core.config.repetition),
+        new_guard=partial(_new_guard, core),
+        may_begin=lambda: core.control.may_begin_turn() and not core.foreground.busy,
+        confirm_hold=core.robot_hold.confirmed,
+    )
+
+
+def _free_motions(core: AgentCore) -> int | None:
+    """Motions without a plan, with the model that is asked at the moment."""
+    return core.config.free_motions(core.model_name)
+
+
+def _new_guard(core: AgentCore) -> RunawayGuard:
+    settings = core.loop.parts.budget.settings
+    return RunawayGuard(core.config.repetition, settings.actions, settings.actions_per_hour)
+
+
+def _pose(core: AgentCore) -> RobotPose | None:
+    state = core.robot()
+    return None if state.x is None or state.y is None else RobotPose(state.x, state.y, state.yaw or 0.0)
+
+
+def _no_price(usage: Usage) -> float | None:
+    return None

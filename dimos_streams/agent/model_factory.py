@@ -1,0 +1,67 @@
+"""Makes the models of one agent: retried and guarded, with what was learnt of their servers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from dimos_streams.agent.config import AgentConfig
+from dimos_streams.agent.models import create_model, guarded
+from dimos_streams.agent.models.protocol import Model
+from dimos_streams.agent.models.refusals import Manners
+from dimos_streams.agent.models.retrying import Retry
+from dimos_streams.agent.policies.gates.base import Emit
+from dimos_streams.agent.record.agent_events import EventKind
+
+
+class ModelFactory:
+    """Makes models by name. What one of them learns of its server holds for all that ask that server."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        emit: Emit,
+        *,
+        rng: random.Random,
+        lessons: Mapping[str, Sequence[str]],
+        missions: Callable[[], tuple[str, ...]],
+    ) -> None:
+        """``lessons`` were learnt by the process before this one, by model; ``missions`` are those of the turn."""
+        self._config = config
+        self._emit = emit
+        self._random = rng
+        self._lessons = lessons
+        self._missions = missions
+        self._manners: dict[str, Manners] = {}
+
+    def make(self, spec: str) -> Model:
+        """The model of a name as in the config. Raises ``UserError``."""
+        options = self._config.model_options
+        model = create_model(spec, base_url=self._config.base_url, options=options, manners=self._manners_for(spec))
+        return guarded(model, name=spec, options=options, rng=self._random, on_retry=self._on_retry)
+
+    def _manners_for(self, spec: str) -> Manners:
+        """How a model's server wants to be asked."""
+        if spec not in self._manners:
+            self._manners[spec] = Manners(
+                vision=self._config.model_options.vision,
+                learnt=self._lessons.get(spec, ()),
+                on_learnt=partial(self._on_lesson, spec),
+            )
+        return self._manners[spec]
+
+    def _on_lesson(self, spec: str, lesson: str) -> None:
+        text = f"model {spec!r}: {lesson} from now on, because its server refused that"
+        self._emit(EventKind.NOTE, (), text=text, model=spec, lesson=lesson)
+
+    def _on_retry(self, retry: Retry) -> None:
+        self._emit(
+            EventKind.RETRY,
+            self._missions(),
+            text=f"The model is asked again in {retry.delay_s:.1f} s: {retry.error}",
+            error=str(retry.error),
+            attempt=retry.attempt,
+            attempts=retry.attempts,
+            delay_s=round(retry.delay_s, 3),
+        )

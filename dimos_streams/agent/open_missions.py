@@ -1,0 +1,65 @@
+"""The missions of one agent while they last: begun in the loop, ended at their deadline, told of at their end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from dimos_streams.agent.loop.loop import AgentLoop
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.subagents.delegation import Delegation
+
+
+class OpenMissions:
+    """Opens missions and sees them to their end."""
+
+    def __init__(self, loop: AgentLoop, delegation: Delegation) -> None:
+        self._loop = loop
+        self._delegation = delegation
+        self._deadlines: dict[str, asyncio.TimerHandle] = {}
+
+    def open(self, id: str, words: str, on_over: Callable[[], None] = lambda: None) -> Mission:
+        """A mission that the loop works on; it is over when nothing of it is left to do."""
+
+        def over() -> None:
+            self._on_over(mission)
+            on_over()
+
+        mission = Mission(id, over, words=words, on_end=self._on_end)
+        self._loop.add(mission)
+        deadline_s = self._loop.parts.budget.settings.deadline_s
+        if deadline_s is not None:
+            timer = asyncio.get_running_loop().call_later(deadline_s, mission.end, "deadline")
+            self._deadlines[id] = timer
+        return mission
+
+    def close(self) -> None:
+        """No deadline ends anything any more. Twice is fine."""
+        for timer in self._deadlines.values():
+            timer.cancel()
+        self._deadlines.clear()
+
+    def _on_end(self, mission: Mission) -> None:
+        self._loop.on_end(mission)
+        self._delegation.withdraw(mission)
+
+    def _on_over(self, mission: Mission) -> None:
+        if mission.id not in self._loop.missions:
+            return
+        self._loop.remove(mission)
+        timer = self._deadlines.pop(mission.id, None)
+        if timer is not None:
+            timer.cancel()
+        spent = mission.spent
+        self._loop.parts.events.emit(
+            EventKind.DONE,
+            (mission.id,),
+            reason=mission.reason,
+            text=mission.text,
+            unfinished=list(mission.unfinished),
+            requests=spent.requests,
+            input_tokens=spent.input_tokens,
+            output_tokens=spent.output_tokens,
+            cost=spent.cost,
+        )
