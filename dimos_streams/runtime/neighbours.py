@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Iterable
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.errors import UserError
-from dimos_streams.tool_stream.liveness.directory import ModuleDirectory, ModuleView
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.instances import Instance
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 LISTEN_S = 0.4
 """Longer than the pause between two heartbeats; and whoever is there is asked."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.bridge.journal.journal import Query
+from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import SkillError, SkillUnavailableError

@@ -15,7 +15,8 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.agent.record.mission_record import MissionRecord, read_missions
 from dimos_streams.bridge.journal.catch_up import JournalPages
-from dimos_streams.bridge.journal.journal import CallRow, Journal, Query
+from dimos_streams.bridge.journal.journal import CallRow, Journal
+from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.cli.commands.runs import _process
 from dimos_streams.disk import trouble_with

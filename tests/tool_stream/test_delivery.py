@@ -15,7 +15,8 @@ from dimos_streams.testing import FaultBus, Faults
 from dimos_streams.tool_stream.event import EVENTS, REQUESTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.receiving.receiver import ResumePoint, ToolStreamReceiver
-from dimos_streams.tool_stream.sending.publisher import CallWriter, PublisherLimits, ToolStreamPublisher
+from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
+from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S
 from dimos_streams.tool_stream.wire import pack_event
 from tests.helpers import until

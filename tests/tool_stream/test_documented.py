@@ -9,10 +9,10 @@ from dimos_streams import module
 from dimos_streams.bridge.calls.watchdog import Timeouts
 from dimos_streams.runtime import neighbours
 from dimos_streams.tool_stream.hosting import host, loss
-from dimos_streams.tool_stream.liveness import directory, instances
+from dimos_streams.tool_stream.liveness import directory, instances, module_view
 from dimos_streams.tool_stream.receiving import inflow, receiver
-from dimos_streams.tool_stream.sending import publisher, receivers
-from dimos_streams.tool_stream.sending.publisher import PublisherLimits
+from dimos_streams.tool_stream.sending import call_writer, receivers
+from dimos_streams.tool_stream.sending.call_writer import PublisherLimits
 
 _PAGE = Path(__file__).parents[2] / "docs" / "tool-streams.md"
 
@@ -28,7 +28,7 @@ def test_timers_and_bounds() -> None:
         "receiver.ACK_DELAY_S": f"after {receiver.ACK_DELAY_S * 1000:g} ms, or {receiver.ACK_EVERY} events",
         "inflow.MAX_PENDING": f"{inflow.MAX_PENDING}",
         "PublisherLimits.window": f"{limits.window};",
-        "publisher.RECEIVER_ANSWERS_S": f"has {publisher.RECEIVER_ANSWERS_S:g} s",
+        "call_writer.RECEIVER_ANSWERS_S": f"has {call_writer.RECEIVER_ANSWERS_S:g} s",
         "receivers.RECEIVER_GONE_S": f"{receivers.RECEIVER_GONE_S:g} s without",
         "receivers.RECEIVER_FORGOTTEN_S": f"{receivers.RECEIVER_FORGOTTEN_S:g} s, at most {receivers.MAX_RECEIVERS} ",
         "PublisherLimits.history": f"{limits.history} and {limits.history_bytes >> 20} MB",
@@ -42,7 +42,7 @@ def test_timers_and_bounds() -> None:
         "module.LOSS_BOUND_S": f"{module.LOSS_BOUND_S:g} s",
         "loss.ENDS_WITHIN_S": f"{loss.ENDS_WITHIN_S:g} s",
         "Timeouts.continue_s": f"{Timeouts().continue_s:g} s",
-        "directory.ALIVE_S": f"{directory.ALIVE_S:g} s without",
+        "module_view.ALIVE_S": f"{module_view.ALIVE_S:g} s without",
     }
     rows = dict(re.findall(r"^\| [^|]+ \| ([^|]+) \| `([^`]+)`[^|]*\|$", _PAGE.read_text(), re.MULTILINE))
     values = {name: value for value, name in rows.items()}

@@ -13,7 +13,8 @@ from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.holding import HOLD_PERIOD_S, GateState, gate_state
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.messages import GateNotHeld, HoldView
-from dimos_streams.tool_stream.liveness.directory import ModuleDirectory, ModuleView
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 HOLD_VALID_S = 15.0
 """A hold outlives its agent for so long: a process that died is restarted within it, and holds again."""

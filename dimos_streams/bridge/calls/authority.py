@@ -13,7 +13,8 @@ from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.audience import BRIDGE, refusal
-from dimos_streams.tool_stream.liveness.directory import ModuleDirectory, ModuleView
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 MCP = "mcp/"
 """The callers of MCP clients begin so."""

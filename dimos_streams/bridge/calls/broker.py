@@ -28,7 +28,8 @@ from dimos_streams.text import repaired
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, is_name, json_text
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
-from dimos_streams.tool_stream.liveness.directory import ModuleDirectory, ModuleView
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
 _MAX_WAITING = 100

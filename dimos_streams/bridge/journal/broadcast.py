@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES, JournalPages
 from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry, with_data
-from dimos_streams.bridge.journal.journal import Journal, Query
+from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.bridge.journal.query import Query
 
 _COALESCED_BYTES = 4 * PAGE_BYTES
 """Of a page before it is coalesced, which leaves little of it."""

@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.journal import Journal, Query, Read
+from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.limited_log import LimitedLog
 
 PAGE = 256

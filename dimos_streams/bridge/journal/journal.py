@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from dimos_streams import clock
 from dimos_streams.bridge.journal.entry import EncodedEntry
+from dimos_streams.bridge.journal.moved_files import has_predecessor, is_damaged, is_refusal, leave_behind, set_aside
+from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.tool_stream.event import ToolEvent
 
 _logger = logging.getLogger(__name__)
@@ -24,16 +26,10 @@ _SCHEMA = (
     " (number INTEGER PRIMARY KEY, call_id TEXT UNIQUE, last_seq INTEGER, closed INTEGER, record TEXT)",
 )
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
-_DAMAGED, _LEFT = ".damaged-", ".left-"
-"""In the names of files that were moved aside, because they are bad or because they lack what came later."""
 _MEMORY_BYTES = 32 * 1024 * 1024
 """What is kept in memory at most, instead of a file."""
-_REFUSED = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-"""What SQLite says of a disk that may take it another time."""
 _TRIM_EVERY = 512
 _TRIM_STEP = 1024
-_SPAN = 4096
-"""Offsets that one read looks at: bounds its time (about 1 ms) however rare the events are that it wants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,46 +49,6 @@ class CallRow(NamedTuple):
     last_seq: int
     closed: bool
     record: str
-
-
-class Read(NamedTuple):
-    """Entries found, and the offset up to which the journal was searched for them."""
-
-    entries: list[EncodedEntry]
-    upto: int
-    first: int
-    """The oldest offset that was kept then; what is missing before it was there once."""
-
-
-class Query(NamedTuple):
-    """What a reader looks for: entries behind an offset, of one caller or call if it says so."""
-
-    after: int
-    caller: str | None = None
-    call_id: str | None = None
-
-    def run(self, db: sqlite3.Connection, first: int, last: int, limit: int, max_bytes: int) -> Read:
-        """Find up to ``limit`` entries of ``max_bytes`` together, at least one, in offsets ``first`` to ``last``.
-
-        Looks at a bounded span, so ask again behind ``upto``. Raises ``sqlite3.Error``.
-        """
-        upto = min(max(self.after, first - 1) + _SPAN, last)
-        query = "SELECT offset, call_id, caller, type, body FROM events WHERE offset > ? AND offset <= ?"
-        values: list[int | str] = [self.after, upto]
-        for column, value in (("caller", self.caller), ("call_id", self.call_id)):
-            if value is not None:
-                query += f" AND {column} = ?"
-                values.append(value)
-        entries: list[EncodedEntry] = []
-        size = 0
-        # Row by row: what is beyond the bounds is not read from the disk.
-        for row in db.execute(f"{query} ORDER BY offset LIMIT ?", [*values, limit]):
-            entry = EncodedEntry(*row)
-            size += len(entry.body)
-            if entries and size > max_bytes:
-                return Read(entries, entries[-1].offset, first)
-            entries.append(entry)
-        return Read(entries, entries[-1].offset if len(entries) == limit else upto, first)
 
 
 class Journal:
@@ -142,7 +98,7 @@ class Journal:
             self._open_file(self.path)
         except sqlite3.Error as error:
             self._close_db()
-            if _is_damaged(error) and self._set_aside(self.path, error):
+            if is_damaged(error) and set_aside(self.path, error):
                 try:
                     self._open_file(self.path)
                 except sqlite3.Error as second:
@@ -170,7 +126,7 @@ class Journal:
             _logger.warning("the journal can't be kept in %s again: %s", home, error)
             if self._db is not memory:
                 self._close_db()
-                self._leave(home)
+                leave_behind(home)
             self._db, self._first, self._last = memory, first, last
             return False
         self.path, self._home, self.state = home, None, "ok"
@@ -269,7 +225,7 @@ class Journal:
                 copy.execute("PRAGMA synchronous=OFF")  # the checkpoints to come wait for the disk, in their thread
                 memory.backup(copy)
                 copy.execute(f"PRAGMA application_id={_APPLICATION_ID}")
-            self._leave(home)
+            leave_behind(home)
             if home.exists():
                 raise OSError(f"{home} can't be moved aside")
             copied.rename(home)
@@ -300,7 +256,7 @@ class Journal:
         ).fetchone()
         if last is not None:
             self._first, self._last = first, last
-        elif _has_predecessor(path):
+        elif has_predecessor(path):
             self._begin_anew()
         self._opened = True
 
@@ -396,39 +352,17 @@ class Journal:
                       self.path, error, self._last + 1)  # fmt: skip
         self._close_db()
         if self.path is not None:
-            if _is_damaged(error):
-                self._set_aside(self.path, error)
+            if is_damaged(error):
+                set_aside(self.path, error)
             elif self._opened:
-                self._leave(self.path)
-            elif self.path.exists() or _has_predecessor(self.path):
+                leave_behind(self.path)
+            elif self.path.exists() or has_predecessor(self.path):
                 self._begin_anew()
-            if _is_refusal(error):
+            if is_refusal(error):
                 self._home = self.path
         self.path = None
         self._use(sqlite3.connect(":memory:", isolation_level=None))
         self._first = self._last + 1
-
-    def _leave(self, path: Path) -> None:
-        """Move a file aside that is good as far as it goes, with its write-ahead log. A new name needs no room."""
-        aside = f"{path.name}{_LEFT}{clock.utime()}"
-        try:
-            for suffix in ("", "-wal", "-shm"):
-                with contextlib.suppress(FileNotFoundError):
-                    path.with_name(path.name + suffix).rename(path.with_name(aside + suffix))
-        except OSError as error:
-            _logger.error("the journal %s can't be moved aside: %s", path, error)
-
-    def _set_aside(self, path: Path, error: sqlite3.Error) -> bool:
-        aside = path.with_name(f"{path.name}{_DAMAGED}{clock.utime()}")
-        try:
-            path.rename(aside)
-            for suffix in ("-wal", "-shm"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
-        except OSError as second:
-            _logger.error("the damaged journal %s can't be moved aside: %s", path, second)
-            return False
-        _logger.error("the journal %s is damaged (%s); it was moved to %s", path, error, aside)
-        return True
 
     def _close_db(self) -> None:
         db, self._db = self._db, None
@@ -437,18 +371,3 @@ class Journal:
                 db.close()
             except sqlite3.Error as error:
                 _logger.error("the journal %s could not be closed well: %s", self.path, error)
-
-
-def _has_predecessor(path: Path) -> bool:
-    """Whether a journal of that name was moved aside."""
-    return any(path.parent.glob(f"{path.name}{_DAMAGED}*")) or any(path.parent.glob(f"{path.name}{_LEFT}*"))
-
-
-def _is_refusal(error: sqlite3.Error) -> bool:
-    """Whether the disk is to blame, which may be different later."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSED
-
-
-def _is_damaged(error: sqlite3.Error) -> bool:
-    """Whether the file itself is bad, not the disk or the rights to it."""
-    return type(error) is sqlite3.DatabaseError

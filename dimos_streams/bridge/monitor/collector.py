@@ -8,7 +8,7 @@ from dimos_streams.bridge.monitor.reports import Reports
 from dimos_streams.bridge.monitor.robots import Robots
 from dimos_streams.operator.messages import CallLine, ModuleLine, MonitorSnapshot, SkillLine
 from dimos_streams.operator.reporting import shortened
-from dimos_streams.tool_stream.liveness.directory import ModuleView
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 _MAX_CALLS = 200
 _MAX_TEXT = 500

@@ -42,7 +42,8 @@ from dimos_streams.tool_stream.event import (
 from dimos_streams.tool_stream.hosting.loss import LossWatch
 from dimos_streams.tool_stream.hosting.running_call import RunningCall, run_call
 from dimos_streams.tool_stream.liveness.directory import HEARTBEAT_S, ModuleDirectory
-from dimos_streams.tool_stream.sending.publisher import CallWriter, ToolStreamPublisher
+from dimos_streams.tool_stream.sending.call_writer import CallWriter
+from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
 HEARTBEAT_RETRY_S = 0.1
 """A heartbeat that names calls and is not acknowledged by then is sent again, while a receiver lives."""

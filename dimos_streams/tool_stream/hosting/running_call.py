@@ -13,7 +13,7 @@ from dimos_streams.module import Module
 from dimos_streams.secrets import redacted
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
-from dimos_streams.tool_stream.sending.publisher import CallWriter
+from dimos_streams.tool_stream.sending.call_writer import CallWriter
 
 _logger = logging.getLogger(__name__)
 

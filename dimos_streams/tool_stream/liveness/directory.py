@@ -22,11 +22,10 @@ from dimos_streams.text import well_formed_json
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name, json_object
 from dimos_streams.tool_stream.liveness.heartbeat import Head, head_of
-from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
+from dimos_streams.tool_stream.liveness.instances import Instances, listed
+from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 
 HEARTBEAT_S = 0.25
-ALIVE_S = 1.5
-"""A module silent for longer counts as gone, or hung if somebody says so."""
 _REPORT_S = 1.5
 """How long somebody else's word about a module holds."""
 _MAX_HEALTH = 200
@@ -43,37 +42,6 @@ second, and at once. One costs 10, and 1 for each call and each 64 bytes of sche
 _SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
 _log = LimitedLog(logging.getLogger(__name__))
 _seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleView:
-    """A module as its heartbeats show it."""
-
-    name: str
-    instance: str
-    """Another one after each start of the module."""
-    pid: int
-    health: str
-    """``"ok"``, or what is wrong: what it says of itself, or "gone: …" or "hung: …" while it is silent."""
-    age_s: float
-    """Seconds since its last heartbeat."""
-    skills: tuple[SkillInfo, ...]
-    state: Mapping[str, Any] = field(default_factory=dict)
-    """What it says of its own state, by topics; as of its last heartbeat."""
-    host: str = ""
-    started_utime: int = 0
-    rivals: tuple[Instance, ...] = ()
-    """Instances that run beside each other under its name, eldest first; empty as long as there is one."""
-
-    @property
-    def current(self) -> Instance:
-        """The start of it that the rest is about."""
-        return Instance(self.started_utime, self.instance, self.pid, self.host)
-
-    @property
-    def alive(self) -> bool:
-        """Whether it was heard of lately."""
-        return self.age_s <= ALIVE_S
 
 
 @dataclass(slots=True)

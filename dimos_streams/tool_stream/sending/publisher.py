@@ -7,189 +7,24 @@ import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.allowance import Allowance
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.errors import MessageError, StreamClosedError
+from dimos_streams.errors import MessageError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
-from dimos_streams.tool_stream.event import EVENTS, NACK, REQUEST_BYTES, REQUESTS, EventType, Outcome, json_text
-from dimos_streams.tool_stream.sending.history import EventHistory
+from dimos_streams.tool_stream.event import EVENTS, NACK, REQUEST_BYTES, REQUESTS
+from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S, Receivers
 from dimos_streams.tool_stream.signature import parse_signature
-from dimos_streams.tool_stream.wire import EventPacker
 
 _log = LimitedLog(logging.getLogger(__name__))
 
-RECEIVER_ANSWERS_S = 0.3
-"""A call that has filled its window waits once for so long, for a receiver that was not heard of lately."""
-_TURN = 32
-"""Events of one call after which the rest of the loop has its turn."""
 _NACK_RATE = 32 * 1024 * 1024
 """Bytes a second that are sent again."""
-_NACK_SLICE = 64
-"""Events sent again for one request; the receiver asks for the rest."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublisherLimits:
-    """Bounds of a publisher's memory."""
-
-    window: int = 1024
-    """Events of one call that may be under way, unacknowledged by a receiver; then ``update`` waits, as long as one
-    is alive, and ``progress`` is coalesced."""
-    history: int = 4096
-    """Events of one call that are kept, beside its ``open``, when nobody acknowledges."""
-    history_bytes: int = 16 * 1024 * 1024
-    """What these may have together."""
-    closed_calls: int = 256
-    """Ended calls whose events are kept until acknowledged."""
-
-
-class CallWriter:
-    """One call's tool stream, to write. Made by ``ToolStreamPublisher.begin``."""
-
-    def __init__(self, publisher: ToolStreamPublisher, call_id: str, module: str, skill: str, caller: str) -> None:
-        self.call_id, self.module, self.skill, self.caller = call_id, module, skill, caller
-        self.outcome: Outcome | None = None
-        """How the call ended, None before."""
-        self.answered = False
-        """Whether an update has been sent."""
-        self.acknowledged_at = float("-inf")
-        """When any receiver that wants more of it acknowledged something, on the loop's clock."""
-        self._packer = EventPacker(call_id, module, skill, caller, publisher.instance)
-        self._publisher = publisher
-        self._acked: dict[str, int] = {}
-        self._safe = 0
-        self._history = EventHistory(max_events=publisher.limits.history, max_bytes=publisher.limits.history_bytes)
-        self._space = asyncio.Event()
-        self._coalesced: tuple[str, Mapping[str, Any]] | None = None
-        self._coalesced_count = 0
-        self._called_out = False
-
-    @property
-    def closed(self) -> bool:
-        """Whether its stream has ended."""
-        return self.outcome is not None
-
-    @property
-    def last_seq(self) -> int:
-        """Of the newest event, 0 before the first."""
-        return self._history.last_seq
-
-    async def update(self, text: str, data: Mapping[str, Any]) -> None:
-        """Send an update; waits while the window is full. Raises ``StreamClosedError`` after the close."""
-        self._check_open("an update")
-        await self._wait_for_space()
-        self._check_open("an update")
-        self._flush_progress()
-        self.answered = True
-        self._emit("update", text, data)
-        if self.last_seq % _TURN == 0:
-            await asyncio.sleep(0)  # a skill that never waits must not keep the acknowledgements out
-
-    def progress(self, text: str, data: Mapping[str, Any]) -> None:
-        """Send progress, or keep it until there is space, when the newest stands for all that came since."""
-        self._check_open("progress")
-        if self._full():
-            json_text(data)
-            self._coalesced = (text, data)
-            self._coalesced_count += 1
-        else:
-            self._flush_progress()
-            self._emit("progress", text, data)
-
-    def close(self, outcome: Outcome, text: str, data: Mapping[str, Any]) -> None:
-        """End the stream, once; a second close is ignored. Never waits."""
-        if self.closed:
-            return
-        self._flush_progress()
-        self._emit("close", text, {"outcome": str(outcome), **data})
-        self.outcome = outcome
-        self._space.set()
-        self._publisher.ended(self)
-
-    @property
-    def unacknowledged(self) -> int:
-        """Events that some receiver has not acknowledged; all of them while there is none."""
-        return self.last_seq - self._safe
-
-    def emit_open(self, text: str, data: Mapping[str, Any]) -> None:
-        """Send the first event; for the publisher."""
-        self._emit("open", text, data)
-
-    def acknowledge(self, receiver: str, to_seq: int) -> None:
-        """A receiver has all events up to ``to_seq``; for the publisher.
-
-        One that has more than there are has closed the call in its module's stead: it does not answer for it.
-        """
-        if self.closed or to_seq <= self.last_seq:
-            self.acknowledged_at = clock.monotonic()
-        self._acked[receiver] = max(self._acked.get(receiver, 0), min(to_seq, self.last_seq))
-        self.forget()
-        if not self._full():
-            if not self.closed:
-                self._flush_progress()
-            self._space.set()
-
-    def forget(self) -> None:
-        """Let go of events that every receiver has; for the publisher."""
-        known = self._publisher.receivers.known()
-        if known:
-            self._acked = {name: self._acked.get(name, 0) for name in known}
-            self._safe = min(self._acked.values())
-        self._history.forget(self._safe)
-
-    def retransmit(self, from_seq: int, to_seq: int) -> tuple[list[bytes], tuple[int, int] | None]:
-        """Events of a range, and the part of it that is not kept any more. The ``open`` is always kept."""
-        return self._history.range(from_seq, to_seq, _NACK_SLICE)
-
-    def newest(self) -> bytes:
-        """The newest event that is kept."""
-        return self._history.newest
-
-    def _check_open(self, what: str) -> None:
-        if self.closed:
-            raise StreamClosedError(f"{what} was sent on call {self.call_id} of {self.skill!r}, which is closed")
-
-    def _full(self) -> bool:
-        if self.unacknowledged < self._publisher.limits.window:
-            return False
-        alive = [self._acked.get(name, 0) for name in self._publisher.receivers.alive()]
-        return self.last_seq - min(alive, default=self._safe) >= self._publisher.limits.window
-
-    async def _wait_for_space(self) -> None:
-        while self._full() and not self.closed:
-            if self._publisher.receiver_alive():
-                # When the time is over a receiver counts as gone, unless it acknowledged something else.
-                await self._wait(RECEIVER_GONE_S)
-            elif not self._called_out:
-                # One that had nothing to acknowledge for a while answers now, if it is there.
-                self._called_out = True
-                await self._wait(RECEIVER_ANSWERS_S)
-            else:
-                return
-
-    async def _wait(self, timeout_s: float) -> None:
-        self._space.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._space.wait()
-
-    def _flush_progress(self) -> None:
-        if self._coalesced is not None:
-            text, data = self._coalesced
-            self._coalesced, count, self._coalesced_count = None, self._coalesced_count, 0
-            self._emit("progress", text, {**data, "coalesced": count} if count > 1 else data)
-
-    def _emit(self, type: EventType, text: str, data: Mapping[str, Any]) -> None:
-        encoded = self._packer.pack(clock.utime(), self.last_seq + 1, type, text, data)
-        self._history.append(encoded)
-        self._publisher.publish(encoded)
 
 
 class ToolStreamPublisher:

@@ -24,7 +24,7 @@ from dimos_streams.skills.look_out_for import LookOut
 from dimos_streams.testing import FaultBus, Faults, ModuleHarness
 from dimos_streams.tool_stream.event import CALLS, Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
-from dimos_streams.tool_stream.liveness.directory import ALIVE_S
+from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from tests.agent.policies.parts import Brain, Robot
 from tests.agent.stage import NoConfig
 from tests.bridge.parts import closed

@@ -15,7 +15,8 @@ from dimos_streams.bridge.journal import catch_up as history
 from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, HubReader
 from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
 from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.journal import Journal, JournalLimits, Query, Read
+from dimos_streams.bridge.journal.journal import Journal, JournalLimits
+from dimos_streams.bridge.journal.query import Query, Read
 from tests.bridge.parts import event
 from tests.helpers import run_virtual, until
 

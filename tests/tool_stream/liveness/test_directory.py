@@ -16,7 +16,8 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.module import MAX_STATE
 from dimos_streams.tool_stream.event import REQUESTS, STATUS
 from dimos_streams.tool_stream.liveness import directory as directories
-from dimos_streams.tool_stream.liveness.directory import ALIVE_S, ModuleDirectory
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 
 
 class Heard:

@@ -9,8 +9,8 @@ import pytest
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
+from dimos_streams.tool_stream.sending.call_writer import PublisherLimits
 from dimos_streams.tool_stream.sending.history import EventHistory
-from dimos_streams.tool_stream.sending.publisher import PublisherLimits
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_FORGOTTEN_S, RECEIVER_GONE_S
 from tests.bridge.parts import SimulatedProcess, Worker, scene
 from tests.helpers import until

@@ -1,0 +1,57 @@
+"""Files of the journal that are moved aside: damaged ones, and such as lack what came later."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sqlite3
+from pathlib import Path
+
+from dimos_streams import clock
+
+_logger = logging.getLogger(__name__)
+
+_DAMAGED, _LEFT = ".damaged-", ".left-"
+"""In the names of files that were moved aside, because they are bad or because they lack what came later."""
+_REFUSED = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+"""What SQLite says of a disk that may take it another time."""
+
+
+def leave_behind(path: Path) -> None:
+    """Move a file aside that is good as far as it goes, with its write-ahead log. A new name needs no room."""
+    aside = f"{path.name}{_LEFT}{clock.utime()}"
+    try:
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                path.with_name(path.name + suffix).rename(path.with_name(aside + suffix))
+    except OSError as error:
+        _logger.error("the journal %s can't be moved aside: %s", path, error)
+
+
+def set_aside(path: Path, error: sqlite3.Error) -> bool:
+    """Move a damaged file aside, without its write-ahead log; whether that could be done."""
+    aside = path.with_name(f"{path.name}{_DAMAGED}{clock.utime()}")
+    try:
+        path.rename(aside)
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    except OSError as second:
+        _logger.error("the damaged journal %s can't be moved aside: %s", path, second)
+        return False
+    _logger.error("the journal %s is damaged (%s); it was moved to %s", path, error, aside)
+    return True
+
+
+def has_predecessor(path: Path) -> bool:
+    """Whether a journal of that name was moved aside."""
+    return any(path.parent.glob(f"{path.name}{_DAMAGED}*")) or any(path.parent.glob(f"{path.name}{_LEFT}*"))
+
+
+def is_refusal(error: sqlite3.Error) -> bool:
+    """Whether the disk is to blame, which may be different later."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSED
+
+
+def is_damaged(error: sqlite3.Error) -> bool:
+    """Whether the file itself is bad, not the disk or the rights to it."""
+    return type(error) is sqlite3.DatabaseError

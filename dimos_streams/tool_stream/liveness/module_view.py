@@ -1,0 +1,44 @@
+"""A module as others see it, from its heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.liveness.instances import Instance
+
+ALIVE_S = 1.5
+"""A module silent for longer counts as gone, or hung if somebody says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleView:
+    """A module as its heartbeats show it."""
+
+    name: str
+    instance: str
+    """Another one after each start of the module."""
+    pid: int
+    health: str
+    """``"ok"``, or what is wrong: what it says of itself, or "gone: …" or "hung: …" while it is silent."""
+    age_s: float
+    """Seconds since its last heartbeat."""
+    skills: tuple[SkillInfo, ...]
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """What it says of its own state, by topics; as of its last heartbeat."""
+    host: str = ""
+    started_utime: int = 0
+    rivals: tuple[Instance, ...] = ()
+    """Instances that run beside each other under its name, eldest first; empty as long as there is one."""
+
+    @property
+    def current(self) -> Instance:
+        """The start of it that the rest is about."""
+        return Instance(self.started_utime, self.instance, self.pid, self.host)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it was heard of lately."""
+        return self.age_s <= ALIVE_S
