@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from dimos_streams import clock
+from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall, listed, made_close
+from dimos_streams.agent.calls.reconciliation import Reconciliation
 from dimos_streams.agent.missions.message_queue import CallUpdate
 from dimos_streams.agent.missions.mission import Mission, all_ended
 from dimos_streams.errors import SkillError
@@ -19,8 +20,6 @@ from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
 OnGivenUp: TypeAlias = Callable[[Sequence[OpenCall]], Awaitable[str]]
 
-_REMEMBERED = 1000
-_DOUBTS = 100
 _INTRODUCTION_S = 3.0
 _LOOK_S = 0.02
 GRACE_S = 0.4
@@ -30,14 +29,6 @@ _logger = logging.getLogger(__name__)
 
 async def _nothing_to_do(calls: Sequence[OpenCall]) -> str:
     return ""
-
-
-class _Closed(NamedTuple):
-    """What is remembered of a call, for what it has begun."""
-
-    missions: tuple[Mission, ...]
-    withdrawn: str
-    deliver: Deliver | None
 
 
 class CallManager:
@@ -65,15 +56,14 @@ class CallManager:
         self._caller = caller
         self._deliver = deliver
         self._on_given_up = on_given_up
-        self._given_up: OrderedDict[str, OpenCall] = OrderedDict()
+        self._memory = CallMemory()
+        self._reconciliation = Reconciliation(gateway, caller, self._memory, self.observe)
         self._key_prefix = key_prefix
         self.on_adopt: Callable[[OpenCall], None] = lambda call: None
         """Hears of each call that somebody else has begun on this agent's behalf, before its news."""
         self._begun = 0
         self._open: dict[str, OpenCall] = {}
-        self._closed: OrderedDict[str, _Closed] = OrderedDict()
         self._answers: dict[str, int] = {}
-        self._doubtful: list[OpenCall] = []
         self._starting = 0
         self._settled = asyncio.Event()
         self._tasks: dict[asyncio.Task[Any], None] = {}
@@ -91,7 +81,7 @@ class CallManager:
     @property
     def given_up(self) -> tuple[OpenCall, ...]:
         """Calls that were given up and may still run: nobody has told of their end."""
-        return tuple(self._given_up.values())
+        return self._memory.given_up
 
     async def start(
         self,
@@ -122,7 +112,7 @@ class CallManager:
             )
         except asyncio.CancelledError:
             call.withdraw("it was begun too late")
-            self._doubtful = [*self._doubtful[-_DOUBTS:], call]
+            self._memory.doubt(call)
             raise
         finally:
             self._starting -= 1
@@ -201,7 +191,7 @@ class CallManager:
     async def find(self, call_id: str, within_s: float) -> OpenCall | None:
         """An open call of this caller, also one that it hears of only in so long."""
         deadline = clock.monotonic() + within_s
-        while (call := self._open.get(call_id)) is None and call_id not in self._closed:
+        while (call := self._open.get(call_id)) is None and self._memory.closed(call_id) is None:
             if clock.monotonic() >= deadline:
                 break
             await asyncio.sleep(_LOOK_S)
@@ -215,7 +205,7 @@ class CallManager:
 
     def remember_closed(self, call_ids: Iterable[str]) -> None:
         """Calls of which nothing is news any more: their close is in a record."""
-        self._closed.update((call_id, _Closed((), "", None)) for call_id in call_ids)
+        self._memory.remember_recorded(call_ids)
 
     def hand_over(self, calls: Iterable[OpenCall], to: Deliver | None) -> None:
         """From now on ``to`` gets the news of calls; None gives them back to the agent's queue."""
@@ -231,9 +221,9 @@ class CallManager:
             await self._settled.wait()  # it may be of a call whose id is still on its way to us
         call = self._open.get(event.call_id)
         if call is None:
-            if event.call_id in self._closed:
+            if self._memory.closed(event.call_id) is not None:
                 if event.type == "close":
-                    self._given_up.pop(event.call_id, None)
+                    self._memory.has_ended(event.call_id)
                 return
             call = self._adopt(event)
         if event.seq <= call.last_seq:
@@ -257,10 +247,10 @@ class CallManager:
 
         Gives those that no record knew. Raises ``SkillError``.
         """
-        views = await self._gateway.calls(open_only=True)
-        for call in known:
+        recorded = {call.call_id: call for call in known}
+        new = await self._reconciliation.unknown(lambda call_id: call_id in recorded or call_id in self._open)
+        for call in recorded.values():
             self._track(call)
-        new = [view for view in views if view.caller == self._caller and view.call_id not in self._open]
         return tuple(
             self._track(
                 OpenCall(
@@ -280,16 +270,7 @@ class CallManager:
 
         Raises ``SkillError``.
         """
-        views = {view.call_id: view for view in await self._gateway.calls()}
-        for call in self.open:
-            view = views.get(call.call_id)
-            if view.state == "closed" if view is not None else unknown_too:
-                await self.observe(self._lost(call, view))
-        for call in self.given_up:
-            view = views.get(call.call_id)
-            if view.state == "closed" if view is not None else unknown_too:
-                del self._given_up[call.call_id]
-        return any(call.call_id not in views for call in (*self.open, *self.given_up))
+        return await self._reconciliation.close_lost(lambda: self.open, unknown_too=unknown_too)
 
     async def stop(self) -> None:
         """End what it still does on its own; the calls themselves go on. Twice is fine."""
@@ -309,11 +290,6 @@ class CallManager:
         except SkillError as error:
             _logger.warning("after a gap the open calls can't be compared with the bridge's: %s", error)
 
-    def _lost(self, call: OpenCall, view: CallView | None) -> ToolEvent:
-        if view is None:
-            return made_close(call, self._caller, Outcome.LOST, "the bridge does not know this call any more")
-        return made_close(call, self._caller, view.outcome or Outcome.LOST, view.text, view)
-
     def _adopt(self, event: ToolEvent) -> OpenCall:
         """Take over a call that somebody else began; end it if it should not have begun."""
         named = event.data.get("parent") if event.type == "open" else ""
@@ -321,7 +297,7 @@ class CallManager:
         given = event.data.get("arguments") if event.type == "open" else {}
         call = OpenCall(event.call_id, event.skill, self._missions_of(parent), parent)
         call.arguments = given if isinstance(given, Mapping) else {}
-        known = self._open.get(parent) or self._closed.get(parent)
+        known = self._open.get(parent) or self._memory.closed(parent)
         call.deliver = known.deliver if known else None
         reason = known.withdrawn if known else "" if parent else self._doubt(call)
         self._track(call)
@@ -333,15 +309,14 @@ class CallManager:
 
     def _doubt(self, call: OpenCall) -> str:
         """Why a call must not run that may be one whose starting was cancelled."""
-        for doubtful in self._doubtful:
-            if (doubtful.skill, doubtful.arguments) == (call.skill, call.arguments):
-                self._doubtful.remove(doubtful)
-                call.missions, call.silent = doubtful.missions, doubtful.silent
-                return doubtful.withdrawn
-        return ""
+        doubtful = self._memory.claim_doubtful(call)
+        if doubtful is None:
+            return ""
+        call.missions, call.silent = doubtful.missions, doubtful.silent
+        return doubtful.withdrawn
 
     def _missions_of(self, parent: str) -> tuple[Mission, ...]:
-        known = self._open.get(parent) or self._closed.get(parent)
+        known = self._open.get(parent) or self._memory.closed(parent)
         return known.missions if known else ()
 
     def _time_out(self, call: OpenCall, limit_s: float) -> None:
@@ -367,15 +342,10 @@ class CallManager:
             may_run = "; ".join(part for part in ("may still run", done) if part)
             for mission in call.missions:
                 mission.leave(f"{listed([call])} {may_run}")
-            self._remember_given_up(call)
+            self._memory.remember_given_up(call)
             text = f"{reason}; it did not end when it was cancelled and {may_run}"
             await self.observe(made_close(call, self._caller, outcome, text))
         return calls
-
-    def _remember_given_up(self, call: OpenCall) -> None:
-        self._given_up[call.call_id] = call
-        while len(self._given_up) > _DOUBTS:
-            self._given_up.popitem(last=False)
 
     def _track(self, call: OpenCall) -> OpenCall:
         for mission in call.missions:
@@ -390,9 +360,7 @@ class CallManager:
         call.closed.set()
         if call.timer is not None:
             call.timer.cancel()
-        self._closed[call.call_id] = _Closed(call.missions, call.withdrawn, call.deliver)
-        while len(self._closed) > _REMEMBERED:
-            self._closed.popitem(last=False)
+        self._memory.remember_closed(call)
         for mission in call.missions:
             mission.release()
 

@@ -1,0 +1,71 @@
+"""What is remembered of calls that are not open: closed, given up, or of a start that is in doubt."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from dimos_streams.agent.calls.open_call import Deliver, OpenCall
+from dimos_streams.agent.missions.mission import Mission
+
+_REMEMBERED = 1000
+_DOUBTS = 100
+
+
+class ClosedCall(NamedTuple):
+    """What is remembered of a call, for what it has begun."""
+
+    missions: tuple[Mission, ...]
+    withdrawn: str
+    deliver: Deliver | None
+
+
+class CallMemory:
+    """Bounded tables of the newest calls of each kind."""
+
+    def __init__(self) -> None:
+        self._closed: OrderedDict[str, ClosedCall] = OrderedDict()
+        self._given_up: OrderedDict[str, OpenCall] = OrderedDict()
+        self._doubtful: list[OpenCall] = []
+
+    @property
+    def given_up(self) -> tuple[OpenCall, ...]:
+        """Calls that were given up and may still run: nobody has told of their end."""
+        return tuple(self._given_up.values())
+
+    def closed(self, call_id: str) -> ClosedCall | None:
+        """A call that has closed; None for one that is not known to have."""
+        return self._closed.get(call_id)
+
+    def remember_closed(self, call: OpenCall) -> None:
+        """A call has closed."""
+        self._closed[call.call_id] = ClosedCall(call.missions, call.withdrawn, call.deliver)
+        while len(self._closed) > _REMEMBERED:
+            self._closed.popitem(last=False)
+
+    def remember_recorded(self, call_ids: Iterable[str]) -> None:
+        """Calls whose close is in a record."""
+        self._closed.update((call_id, ClosedCall((), "", None)) for call_id in call_ids)
+
+    def remember_given_up(self, call: OpenCall) -> None:
+        """A call closes here, whatever it goes on to do."""
+        self._given_up[call.call_id] = call
+        while len(self._given_up) > _DOUBTS:
+            self._given_up.popitem(last=False)
+
+    def has_ended(self, call_id: str) -> None:
+        """A call that was given up runs no more; nothing for any other."""
+        self._given_up.pop(call_id, None)
+
+    def doubt(self, call: OpenCall) -> None:
+        """Starting a call was cancelled: it may begin all the same."""
+        self._doubtful = [*self._doubtful[-_DOUBTS:], call]
+
+    def claim_doubtful(self, call: OpenCall) -> OpenCall | None:
+        """The call in doubt that this one is, which is in doubt no longer; None if it is none."""
+        for doubtful in self._doubtful:
+            if (doubtful.skill, doubtful.arguments) == (call.skill, call.arguments):
+                self._doubtful.remove(doubtful)
+                return doubtful
+        return None

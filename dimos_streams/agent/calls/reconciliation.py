@@ -1,0 +1,52 @@
+"""The agent's calls compared with those that the broker knows: at a start, after a gap, after a journal was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from dimos_streams.agent.calls.call_memory import CallMemory
+from dimos_streams.agent.calls.open_call import OpenCall, made_close
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.gateway import CallView, SkillGateway
+
+
+class Reconciliation:
+    """Finds the calls that have closed unheard."""
+
+    def __init__(
+        self, gateway: SkillGateway, caller: str, memory: CallMemory, observe: Callable[[ToolEvent], Awaitable[None]]
+    ) -> None:
+        """``observe`` gets the closes that are made for calls of which none was heard."""
+        self._gateway = gateway
+        self._caller = caller
+        self._memory = memory
+        self._observe = observe
+
+    async def unknown(self, known: Callable[[str], bool]) -> list[CallView]:
+        """Open calls of the caller that are not known. Raises ``SkillError``."""
+        views = await self._gateway.calls(open_only=True)
+        return [view for view in views if view.caller == self._caller and not known(view.call_id)]
+
+    async def close_lost(self, open_calls: Callable[[], Iterable[OpenCall]], *, unknown_too: bool) -> bool:
+        """Close calls that the broker says have closed; whether there are some that it does not know.
+
+        Raises ``SkillError``.
+        """
+        views = {view.call_id: view for view in await self._gateway.calls()}
+
+        def is_over(call: OpenCall) -> bool:
+            view = views.get(call.call_id)
+            return view.state == "closed" if view is not None else unknown_too
+
+        for call in tuple(open_calls()):
+            if is_over(call):
+                await self._observe(self._lost(call, views.get(call.call_id)))
+        for call in self._memory.given_up:
+            if is_over(call):
+                self._memory.has_ended(call.call_id)
+        return any(call.call_id not in views for call in (*open_calls(), *self._memory.given_up))
+
+    def _lost(self, call: OpenCall, view: CallView | None) -> ToolEvent:
+        if view is None:
+            return made_close(call, self._caller, Outcome.LOST, "the bridge does not know this call any more")
+        return made_close(call, self._caller, view.outcome or Outcome.LOST, view.text, view)
