@@ -24,7 +24,7 @@ MAX_MESSAGE = 8 * 1024 * 1024
 """Larger messages are not published, and thrown away where they come in."""
 _SLICE = 64
 """Messages that one subscription handles before other work on the loop has its turn,"""
-SLICE_S = 0.002
+SLICE_S = 0.001
 """or what comes first, seconds."""
 
 _log = LimitedLog(logging.getLogger(__name__))

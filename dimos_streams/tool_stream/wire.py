@@ -110,6 +110,24 @@ def unpack_event(data: bytes, channel: str = EVENTS) -> ToolEvent:
     )
 
 
+def call_id_of(data: bytes) -> str:
+    """The call of an event's bytes, without the rest; empty if that can't be read."""
+    if not data.startswith(_FINGERPRINT) or len(data) > MAX_EVENT:
+        return ""
+    at = len(_FINGERPRINT) + _UTIME.size
+    try:
+        end = at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0] - 1
+        return data[at + _LENGTH.size : end].decode() if end < len(data) else ""
+    except (struct.error, UnicodeDecodeError):
+        return ""
+
+
+def may_be_of(data: bytes, instance: str) -> bool:
+    """Whether an event's bytes may be of an instance, which is only certain when all of them are read. Empty is of
+    nobody in particular."""
+    return not instance or instance.encode() in data or b"\\u" in data
+
+
 class _Fields(NamedTuple):
     utime: int
     call_id: str

@@ -36,10 +36,11 @@ _logger = logging.getLogger(__name__)
 
 
 @contextlib.asynccontextmanager
-async def greedy_clients(port: int) -> AsyncIterator[None]:
+async def greedy_clients(port: int) -> AsyncIterator[int]:
+    """The id of their process."""
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.hostile.greedy", str(port))
     try:
-        yield
+        yield process.pid
         assert process.returncode is None
     finally:
         process.kill()

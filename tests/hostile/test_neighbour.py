@@ -68,27 +68,28 @@ def test_a_neighbour_that_forges_everything(bus_url: str, free_port: int, tmp_pa
             await work(mission, 0.0)
             usual = await slowest_answer(mission, quiet)
             watch = Watch(mission, tmp_path / "logs")
-            used = Processors(mission)
             program = [sys.executable, "-m", "tests.hostile.neighbour", bus_url, str(SECONDS), SEED, RATE]
             neighbour = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
             over = asyncio.Event()
-            async with greedy_clients(free_port) if IS_SIEGE else contextlib.nullcontext():
+            async with greedy_clients(free_port) if IS_SIEGE else contextlib.nullcontext() as greedy:
+                attackers = {"neighbour": neighbour.pid, **({"greedy clients": greedy} if greedy else {})}
+                used = Processors(mission, **attackers)
                 answers = asyncio.create_task(slowest_answer(mission, over))
-                calls = await work(mission, SECONDS)
+                try:
+                    calls = await work(mission, SECONDS)
+                finally:
+                    _logger.info("%s; %s", watch, used)
                 sent = json.loads((await neighbour.communicate())[0])
                 over.set()
                 worst = await answers
             _logger.info(
-                "%d forged messages in %.1f s, %d of %d calls completed; /healthz %.2f s at the worst, %.2f s before;"
-                " %s; %s",
+                "%d forged messages in %.1f s, %d of %d calls completed; /healthz %.2f s at the worst, %.2f s before",
                 sum(sent.values()),
                 watch.seconds(),
                 sum(call.outcome is Outcome.COMPLETED for call in calls),
                 len(calls),
                 worst,
                 usual,
-                watch,
-                used,
             )
             assert [call.text for call in calls if call.outcome is not Outcome.COMPLETED] == []
             assert neighbour.returncode == 0

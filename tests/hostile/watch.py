@@ -62,21 +62,33 @@ class Watch:
 
 
 class Processors:
-    """Who has used the processors since it was made: the run, and everybody on the machine together."""
+    """Who has used the processors since it was made: each process of the run, who attacks it, and everybody on the
+    machine together."""
 
-    def __init__(self, mission: Mission) -> None:
-        self._pids = [process.pid for process in mission.supervisor.processes()]
-        self._began = self._now()
+    def __init__(self, mission: Mission, **others: int) -> None:
+        """``others`` are ids of processes by name."""
+        run = {process.label: process.pid for process in mission.supervisor.processes() if process.pid is not None}
+        self._pids = {**run, "this test": os.getpid(), **others}
+        self._began, self._before = clock.monotonic(), self._used()
+        self._busy = self._machine()
 
     def __str__(self) -> str:
-        run, busy, total = (now - then for now, then in zip(self._now(), self._began, strict=True))
-        return f"processors busy {busy / total:.0%}, {run / total:.0%} by the run"
+        elapsed, tick = clock.monotonic() - self._began, os.sysconf("SC_CLK_TCK")
+        used = {name: (now - self._before[name]) / tick / elapsed for name, now in self._used().items()}
+        busy, total = (now - then for now, then in zip(self._machine(), self._busy, strict=True))
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in used.items())
+        return f"{os.cpu_count()} processors busy {busy / total:.0%}; of one processor: {shares}"
 
-    def _now(self) -> tuple[float, float, float]:
-        run = 0
-        for pid in self._pids:
-            times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-            run += sum(map(int, times))
+    def _used(self) -> dict[str, int]:
+        """In ticks; who has ended meanwhile has used nothing more."""
+        found = {}
+        for name, pid in self._pids.items():
+            stat = Path(f"/proc/{pid}/stat")
+            fields = stat.read_text().rpartition(")")[2].split() if stat.exists() else []
+            found[name] = sum(map(int, fields[11:13])) if fields else self._before[name]
+        return found
+
+    def _machine(self) -> tuple[float, float]:
         user, nice, system, idle, waiting, *more = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
         busy = user + nice + system + sum(more)
-        return run, busy, busy + idle + waiting
+        return busy, busy + idle + waiting

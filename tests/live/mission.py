@@ -90,11 +90,14 @@ class Mission:
                     break
                 except SkillError:
                     await asyncio.sleep(0.1)
-            while True:
-                view = next((v for v in await self.gateway.calls() if v.call_id == call_id), None)
-                if view is not None and view.state == "closed":
-                    return view
+            while (view := await self.view(call_id)).state != "closed":  # noqa: ASYNC110 - over HTTP
                 await asyncio.sleep(0.02)
+            return view
+
+    async def view(self, call_id: str) -> CallView:
+        """One call as the bridge shows it."""
+        answer = await asyncio.to_thread(requests.get, f"{self.gateway.url}/calls/{call_id}", timeout=20)
+        return CallView.model_validate_json(answer.content)
 
     async def end_calls(self) -> None:
         """Cancel whatever is open, until nothing is."""

@@ -263,7 +263,7 @@ def test_the_head_of_a_heartbeat_is_what_all_of_it_says(
     head = head_of(data, STATUS)
     assert (head.module, head.instance, head.calls) == (module, instance, calls)
     assert 0 <= head.skills_bytes - len(skills.encode()) <= 10
-    assert head.cost == 10 + calls + head.skills_bytes / 64
+    assert head.cost == 10 + calls + head.skills_bytes / 64 + (300 if skills else 0)
 
 
 @pytest.mark.parametrize(

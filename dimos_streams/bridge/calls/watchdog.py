@@ -32,7 +32,7 @@ _TICK_S = 0.1
 _MAX_REASON = 4000
 _MAX_LOST = 1000
 """Lost calls that are reported at a time; of more, those that were reported for longest are not any more."""
-_FOREIGN_OUTCOMES = 50.0
+_FOREIGN_OUTCOMES = 10.0
 """Words a second on how calls ended that were begun without the bridge: whoever forges calls, or heartbeats that name
 them, must not make a flood of these."""
 

@@ -31,13 +31,16 @@ _REPORT_S = 1.5
 _MAX_HEALTH = 200
 _MAX_CONTRADICTION = 500
 _DESCRIBE_EVERY_S = 0.2
+_DESCRIBE = (1.0, 10.0)
+"""How often modules are asked for their skills, in a second and at once: each of them answers everybody."""
 MAX_MODULES = 1000
 MAX_BYTES = 1024 * 1024
 """Of the schemas and states of all modules together, as JSON; in memory they are ten times as large."""
 _QUEUE_BYTES = 2 * 1024 * 1024
-_STRANGERS = (5_000.0, 20_000.0)
+_STRANGERS = (2_000.0, 20_000.0)
 """What heartbeats of modules that are not known yet, or of other instances than the known ones, may cost: in a
-second, and at once. One costs 10, and 1 for each call and each 64 bytes of schemas; a unit is some 3 µs."""
+second, and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is some
+3 µs."""
 
 _SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
 _log = LimitedLog(logging.getLogger(__name__))
@@ -75,8 +78,11 @@ class ModuleDirectory:
         self._bus = bus
         self._listeners: list[Callable[[ModuleStatus], None]] = []
         self._entries: dict[str, _Entry] = {}
+        self._bytes = 0
+        """Of all entries together."""
         self._subscription: Subscription | None = None
         self._described = float("-inf")
+        self._may_ask = Allowance(*_DESCRIBE)
         self._strangers = Allowance(*_STRANGERS)
         self.malformed = 0
         self.ignored = 0
@@ -213,7 +219,7 @@ class ModuleDirectory:
     def _forget_if_gone(self, name: str) -> bool:
         if clock.monotonic() - self._entries[name].heard <= ALIVE_S:
             return False
-        del self._entries[name]
+        self._bytes -= self._entries.pop(name).bytes
         return True
 
     def _take_heartbeat(self, status: ModuleStatus) -> None:
@@ -261,11 +267,12 @@ class ModuleDirectory:
         if not self._has_room(entry, size):
             _log.warning("modules have more than %d bytes of skills; %r has none", MAX_BYTES, status.module)
             size, skills = 0, ()
+        self._bytes += size - entry.skills_bytes
         entry.skills, entry.skills_text, entry.skills_bytes = skills, hash(status.skills_json), size
 
     def _has_room(self, entry: _Entry, size: int) -> bool:
         """Whether a module may say so much more. If need be, those that are gone are forgotten."""
-        excess = sum(other.bytes for other in self._entries.values() if other is not entry) + size - MAX_BYTES
+        excess = self._bytes - entry.bytes + size - MAX_BYTES
         if excess > 0:
             for name in sorted(self._entries, key=lambda name: self._entries[name].heard):
                 bytes = self._entries[name].bytes
@@ -279,7 +286,9 @@ class ModuleDirectory:
         text = status.state_json
         if text == entry.state_json:
             return
+        before = entry.bytes
         entry.state_json, entry.state = text[: MAX_STATE + 1], {}
+        self._bytes += entry.bytes - before
         try:
             if len(text) > MAX_STATE:
                 raise MessageError(STATUS, ModuleStatus.msg_name, f"a state of more than {MAX_STATE} bytes")
@@ -297,7 +306,7 @@ class ModuleDirectory:
 
     def _ask_for_skills(self) -> None:
         now = clock.monotonic()
-        if now - self._described >= _DESCRIBE_EVERY_S:
+        if now - self._described >= _DESCRIBE_EVERY_S and self._may_ask.take():
             self._described = now
             request = ToolStreamRequest(utime=clock.utime(), kind="describe")
             self._bus.publish(REQUESTS, encode(request))

@@ -13,6 +13,8 @@ MAX_CALLS = 1280
 MAX_SKILLS_JSON = 64_000
 """Bytes of the schemas of one module's skills."""
 _MAX_NAME = 256
+_NO_SKILLS = 5
+"""Bytes of an empty string on the wire."""
 
 _FINGERPRINT = ModuleStatus._get_packed_fingerprint()
 _INT, _LONG, _LENGTH = 4, 8, struct.Struct(">I")
@@ -29,7 +31,7 @@ class Head(NamedTuple):
     @property
     def cost(self) -> float:
         """Of reading all of it, in units of some 3 µs."""
-        return 10 + self.calls + self.skills_bytes / 64
+        return 10 + self.calls + self.skills_bytes / 64 + 300 * (self.skills_bytes > _NO_SKILLS)
 
 
 def head_of(data: bytes, channel: str) -> Head:

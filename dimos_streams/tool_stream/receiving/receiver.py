@@ -16,10 +16,10 @@ from dimos_streams.errors import MessageError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
-from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, NACK, REQUEST_BYTES, REQUESTS, ToolEvent
+from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, NACK, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
 from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows, Names
 from dimos_streams.tool_stream.signature import parse_signature, signed
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire import call_id_of, may_be_of, unpack_event
 
 _log = LimitedLog(logging.getLogger(__name__))
 _seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)
@@ -38,9 +38,16 @@ _QUEUE_BYTES = 4 * 1024 * 1024
 _REQUEST_RATE = 10_000.0
 """Requests for missing events in a second, of all calls together; and calls looked at in one turn of the loop:"""
 _MAX_DUE = 256
-_STRANGERS_RATE = 200.0
-"""Of these requests, those for calls that nobody here has begun. Everybody on the bus hears each: who forges one
-event must not make a flood of them."""
+_STRANGERS_NACKS = (20.0, 200.0)
+"""Of these requests, those for calls that nobody here has begun: in a second, and at once. Everybody on the bus hears
+each: who forges one event must not make a flood of them."""
+_STRANGERS_ACKS = (100.0, 200.0)
+"""Acknowledgements of such calls; a heartbeat, or an event that comes again, asks for the ones that were left out."""
+_STRANGERS_EVENTS = (200.0, 2000.0)
+"""Events of such calls, as long as it is not known whose they are; one counts once, and once for each kilobyte. What
+is too much is not decoded, and asked for again when a heartbeat names its call."""
+_READ_REFUSED = 20.0
+"""Events a second in the name of somebody else's call that are read nevertheless, to tell who sends them."""
 _EVERYTHING = 2**31 - 1
 NOTED_S = 60.0
 _MAX_SHOWN = 50
@@ -96,7 +103,10 @@ class ToolStreamReceiver:
         """When which calls are to be looked at, as a heap."""
         self._numbers = itertools.count()
         self._allowed = Allowance(_REQUEST_RATE, _REQUEST_RATE)
-        self._allowed_of_strangers = Allowance(_STRANGERS_RATE, _STRANGERS_RATE)
+        self._strangers_nacks = Allowance(*_STRANGERS_NACKS)
+        self._strangers_acks = Allowance(*_STRANGERS_ACKS)
+        self._strangers_events = Allowance(*_STRANGERS_EVENTS)
+        self._read_refused = Allowance(_READ_REFUSED, _READ_REFUSED)
         self._batch: list[ToolEvent] = []
         self._flushing = False
         self._retry: asyncio.TimerHandle | None = None
@@ -193,13 +203,17 @@ class ToolStreamReceiver:
             self._loop.call_soon(self._flush)
 
     def _receive(self, channel: str, data: bytes) -> None:
+        call_id = call_id_of(data)
+        stream = self._stream(call_id) if call_id and is_call_id(call_id) else None
+        if stream is not None and not self._may_read(stream, data):
+            return
         try:
             event = unpack_event(data, channel)
         except MessageError as error:
             self._malformed += 1
             _log.warning("skipped: %s", error)
             return
-        stream = self._stream(event.call_id)
+        stream = stream or self._stream(event.call_id)
         if stream.instance not in ("", event.instance):
             self._refuse(stream, event)
             return
@@ -219,6 +233,18 @@ class ToolStreamReceiver:
         self._inflows.heard(event.call_id, stream)
         if stream.highest > stream.delivered and not stream.closed:
             self._arm_nack(event.call_id, stream)
+
+    def _may_read(self, stream: Inflow, data: bytes) -> bool:
+        """Whether to decode an event: not what can't be its call's, nor too many of calls that nobody knows."""
+        if not may_be_of(data, stream.instance):
+            if self._read_refused.take():
+                return True
+            self._foreign += 1
+            return False
+        if stream.stranger and not stream.instance and not self._strangers_events.take(1 + len(data) / 1024):
+            _log.warning("more events of calls that nobody has begun than can be read")
+            return False
+        return True
 
     def foreign_note(self) -> str:
         """For operators: whose call somebody else has written on in the last ``NOTED_S``, empty for none."""
@@ -287,7 +313,7 @@ class ToolStreamReceiver:
         undelivered = {event.call_id for event in self._batch}
         for call_id in sorted(self._to_ack - undelivered):
             stream = self._inflows.get(call_id)
-            if stream is not None:
+            if stream is not None and (not stream.stranger or self._strangers_acks.take()):
                 stream.acked = stream.delivered
                 # A closed call wants nothing more, whatever its publisher still holds or sends.
                 self._request("ack", call_id, stream, 1, _EVERYTHING if stream.closed else stream.delivered)
@@ -339,7 +365,7 @@ class ToolStreamReceiver:
             self._give_up(call_id, stream, missing[0][1])
 
     def _may_ask(self, stream: Inflow) -> bool:
-        return (not stream.stranger or self._allowed_of_strangers.take()) and self._allowed.take()
+        return (not stream.stranger or self._strangers_nacks.take()) and self._allowed.take()
 
     def _give_up(self, call_id: str, stream: Inflow, to_seq: int) -> None:
         """Say that events up to ``to_seq`` are gone, and go on behind them."""
