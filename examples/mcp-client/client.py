@@ -1,4 +1,4 @@
-"""A client of a robot's MCP endpoint: it calls a skill that goes on, and reads what it tells later."""
+"""A client of a robot's MCP endpoint: it calls a skill that goes on, and reads its later updates."""
 
 import asyncio
 import sys
