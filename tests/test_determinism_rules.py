@@ -71,9 +71,9 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/runtime/liveness.py", "threading.Thread"): "watches a live worker's loop from outside",
     ("dimos_streams/runtime/registry.py", "os.getpid"): "names the directory of a live run",
     ("dimos_streams/runtime/worker.py", "threading.Thread"): "ends a worker process whose parent has died",
-    ("dimos_streams/tool_stream/hosting/host.py", "os.getpid"): "heartbeats of live runs; in virtual time it is 0",
+    ("dimos_streams/tool_stream/hosting/heart.py", "os.getpid"): "heartbeats of live runs; in virtual time it is 0",
     (
-        "dimos_streams/tool_stream/hosting/host.py",
+        "dimos_streams/tool_stream/hosting/heart.py",
         "secrets.token_hex",
     ): "nobody may guess a live instance; in virtual time it is left out",
     ("dimos_streams/agent/context/memo.py", "id"): "finds an object again that it holds; never put in an order",

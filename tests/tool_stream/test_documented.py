@@ -8,7 +8,7 @@ from pathlib import Path
 from dimos_streams import module
 from dimos_streams.bridge.calls.watchdog import Timeouts
 from dimos_streams.runtime import neighbours
-from dimos_streams.tool_stream.hosting import host, loss
+from dimos_streams.tool_stream.hosting import heart, loss
 from dimos_streams.tool_stream.liveness import directory, instances, module_view
 from dimos_streams.tool_stream.receiving import inflow, receiver
 from dimos_streams.tool_stream.sending import call_writer, receivers
@@ -34,7 +34,7 @@ def test_timers_and_bounds() -> None:
         "PublisherLimits.history": f"{limits.history} and {limits.history_bytes >> 20} MB",
         "PublisherLimits.closed_calls": f"{limits.closed_calls},",
         "directory.HEARTBEAT_S": f"every {directory.HEARTBEAT_S:g} s",
-        "host.HEARTBEAT_RETRY_S": f"{host.HEARTBEAT_RETRY_S:g} s,",
+        "heart.HEARTBEAT_RETRY_S": f"{heart.HEARTBEAT_RETRY_S:g} s,",
         "neighbours.LISTEN_S": f"{neighbours.LISTEN_S:g} s; {neighbours.LEAVES_WITHIN_S:g} s if",
         "instances.SIDE_BY_SIDE_S": f"{instances.SIDE_BY_SIDE_S:g} s",
         "instances.SUPERSEDED_S": f"{instances.SUPERSEDED_S:g} s",

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
-import os
-import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from dimos_streams import clock
 from dimos_streams.allowance import Allowance
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.errors import CallRejectedError, MessageError, SkillArgumentError, SkillError, UnknownSkillError
 from dimos_streams.limited_log import LimitedLog
-from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
+from dimos_streams.messages.codec import decode
+from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.module import Module
 from dimos_streams.secrets import redacted
-from dimos_streams.skill import OnLoss, SkillClient, SkillSpec, skills_of
+from dimos_streams.skill import OnLoss, SkillClient, SkillSpec
 from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.client import BusSkillClient, NoSkillClient
 from dimos_streams.tool_stream.event import (
@@ -31,7 +26,6 @@ from dimos_streams.tool_stream.event import (
     MAX_ARGUMENTS,
     OUTCOMES,
     REQUEST_BYTES,
-    STATUS,
     Outcome,
     is_call_id,
     is_name,
@@ -39,17 +33,15 @@ from dimos_streams.tool_stream.event import (
     json_text,
     on_loss_of,
 )
-from dimos_streams.tool_stream.hosting.loss import LossWatch
+from dimos_streams.tool_stream.hosting.heart import Heart
+from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.running_call import RunningCall, run_call
-from dimos_streams.tool_stream.liveness.directory import HEARTBEAT_S, ModuleDirectory
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
-HEARTBEAT_RETRY_S = 0.1
-"""A heartbeat that names calls and is not acknowledged by then is sent again, while a receiver lives."""
 _REMEMBERED_CALLS = 4096
 _MAX_TEXT = 4000
-_MAX_SKILLS_JSON = 55_000
 _CANCEL_BOUND_S = 2.0
 _MAX_OPEN = 1000
 """Calls that a module runs at a time; more are rejected."""
@@ -57,75 +49,40 @@ _MAX_MESSAGE = 512 * 1024
 _REJECTIONS = (20.0, 200.0)
 """Calls that are rejected in a second, and at once. Each is two events, which nobody may make a flood of; whoever is
 not answered asks again."""
-_DESCRIBE_EVERY_S = (0.1, 0.8)
-"""Pauses between descriptions of all skills, each twice as long as the one before while somebody goes on asking."""
 
 _logger = logging.getLogger(__name__)
 _log = LimitedLog(_logger)
-
-
-@dataclass(slots=True)
-class _Hosted:
-    module: Module
-    skills: dict[str, SkillSpec]
-    """By public name."""
-    skills_json: str
-    skills_version: str
-    loss: LossWatch
-    calls: dict[str, tuple[RunningCall, asyncio.Task[None]]] = field(default_factory=dict)
 
 
 class SkillHost:
     """Hosts modules' skills on one bus. Calls are idempotent by id: a call that comes twice runs once."""
 
     def __init__(self, bus: Bus) -> None:
-        self.publisher = ToolStreamPublisher(bus, on_describe=self._describe)
+        self.publisher = ToolStreamPublisher(bus, on_describe=lambda: self._heart.describe())
         self.directory = ModuleDirectory(bus)
         self._bus = bus
-        self._modules: dict[str, _Hosted] = {}
+        self._modules: dict[str, HostedModule] = {}
+        self._heart = Heart(bus, self.publisher, self.directory, self._modules)
         self._seen: OrderedDict[str, Outcome | None] = OrderedDict()
         """Calls by id, with how they ended, None before."""
         self._subscriptions: list[Subscription] = []
-        self._heart: asyncio.Task[None] | None = None
-        self._instance = ""
-        self._pid, self._host, self._started_utime = 0, "", 0
-        self._rival = ""
         self._rejections = Allowance(*_REJECTIONS)
-        self._described: asyncio.TimerHandle | None = None
-        self._asked_again = False
-        self._describe_pause_s = _DESCRIBE_EVERY_S[0]
 
     def start(self) -> None:
         """Begin to take calls. The bus must be open."""
-        # Virtual runs must not depend on the process they happen in. Live, nobody can guess the name of an instance.
-        self._pid = 0 if clock.is_virtual() else os.getpid()
-        self._host = "" if clock.is_virtual() else os.uname().nodename
-        self._started_utime = clock.utime()
-        secret = "" if clock.is_virtual() else f"-{secrets.token_hex(6)}"
-        self._instance = f"{self._started_utime:x}-{self._pid:x}{secret}"
-        self.publisher.instance = self._instance
         self.publisher.start()
         self.directory.start()
         self._subscriptions = [
             self._bus.subscribe(CALLS, self._on_call, capacity_bytes=REQUEST_BYTES),
             self._bus.subscribe(CANCELS, self._on_cancel, capacity_bytes=REQUEST_BYTES),
         ]
-        self._heart = asyncio.get_running_loop().create_task(self._beat(), name="heartbeat")
+        self._heart.start()
 
     def add(self, module: Module) -> None:
         """Offer a module's skills from now on. Raises ``TypeError`` for skills that can't be described."""
-        prefix = module.context.namespace
-        specs = skills_of(type(module)).values()
-        infos = [spec.info(prefix) for spec in specs]
-        skills_json = json.dumps([info.model_dump(mode="json") for info in infos], separators=(",", ":"))
-        if len(skills_json) > _MAX_SKILLS_JSON:
-            size = f"{len(skills_json)} bytes, {_MAX_SKILLS_JSON} are possible"
-            raise TypeError(f"module {module.name!r}: the schemas of its skills have {size}")
-        version = hashlib.sha256(skills_json.encode()).hexdigest()[:12]
-        named = {info.name: spec for info, spec in zip(infos, specs, strict=True)}
-        self._modules[module.name] = _Hosted(module, named, skills_json, version, LossWatch(module))
-        module.on_state = lambda: self._send_status(module.name)
-        self._send_status(module.name, with_skills=True)
+        self._modules[module.name] = HostedModule.of(module)
+        module.on_state = lambda: self._heart.send(module.name)
+        self._heart.send(module.name, with_skills=True)
 
     async def remove(self, module: Module, reason: str) -> None:
         """Cancel a module's calls, wait for them within a bound, and offer its skills no more."""
@@ -146,87 +103,14 @@ class SkillHost:
         """Cancel all calls, let the receiver take their ends, and leave the bus. Twice is fine."""
         for hosted in list(self._modules.values()):
             await self.remove(hosted.module, "the module is stopping")
-        if self._heart is not None:
+        if self._heart.beats:
             await self.publisher.drain(0.3)
-            heart, self._heart = self._heart, None
-            heart.cancel()
-            await asyncio.wait([heart])
+        await self._heart.stop()
         for subscription in self._subscriptions:
             subscription.close()
         self._subscriptions = []
-        if self._described is not None:
-            self._described.cancel()
-            self._described = None
         self.publisher.stop()
         self.directory.stop()
-
-    async def _beat(self) -> None:
-        """A heartbeat every ``HEARTBEAT_S``, and twice more in between where it seems to be lost."""
-        while True:
-            due = list(self._modules)
-            self._log_rivals()
-            for pause in (HEARTBEAT_RETRY_S, HEARTBEAT_RETRY_S, HEARTBEAT_S - 2 * HEARTBEAT_RETRY_S):
-                sent = clock.monotonic()
-                for name in due:
-                    if name in self._modules:
-                        self._send_status(name)
-                await asyncio.sleep(pause)
-                for hosted in list(self._modules.values()):
-                    hosted.loss.look(hosted.calls)
-                due = [name for name in due if not self.publisher.answered(name, sent)]
-
-    def _log_rivals(self) -> None:
-        """Log once of each other instance that runs beside a module of this process; readers see it as its health."""
-        for name in self._modules:
-            view = self.directory.module(name)
-            for rival in view.rivals if view is not None else ():
-                if rival.id not in (self._instance, self._rival):
-                    self._rival = rival.id
-                    _logger.error("module %r runs beside another of this name: %s", name, rival)
-
-    def _send_status(self, name: str, *, with_skills: bool = False) -> None:
-        hosted = self._modules[name]
-        live = self.publisher.live(name)
-        health = hosted.module.health
-        if hosted.loss.runaway:
-            health = f"call {hosted.loss.runaway} does not end; velocities are cut off"
-        elif health == "ok":
-            health = self._bus.notice or health
-        status = ModuleStatus(
-            utime=clock.utime(),
-            module=name,
-            instance=self._instance,
-            pid=self._pid,
-            host=self._host,
-            started_utime=self._started_utime,
-            health=redacted(health),
-            skills_version=hosted.skills_version,
-            skills_json=hosted.skills_json if with_skills else "",
-            call_ids=[call_id for call_id, _ in live],
-            last_seqs=[seq for _, seq in live],
-            state_json=hosted.module.state_json,
-        )
-        self._bus.publish(STATUS, encode(status))
-
-    def _describe(self) -> None:
-        """Say at once what is asked for, but to many who ask in one moment only once more."""
-        if self._described is None:
-            self._described = asyncio.get_running_loop().call_later(self._describe_pause_s, self._describe_again)
-            self._send_skills()
-        else:
-            self._asked_again = True
-
-    def _describe_again(self) -> None:
-        self._described = None
-        shortest, longest = _DESCRIBE_EVERY_S
-        self._describe_pause_s = min(2 * self._describe_pause_s, longest) if self._asked_again else shortest
-        if self._asked_again:
-            self._asked_again = False
-            self._describe()
-
-    def _send_skills(self) -> None:
-        for name in self._modules:
-            self._send_status(name, with_skills=True)
 
     def _on_call(self, channel: str, data: bytes) -> None:
         try:
@@ -265,7 +149,7 @@ class SkillHost:
         return self._seen.get(call_id)
 
     def _begin(
-        self, hosted: _Hosted, message: SkillCall, arguments: Mapping[str, Any], on_loss: OnLoss | None
+        self, hosted: HostedModule, message: SkillCall, arguments: Mapping[str, Any], on_loss: OnLoss | None
     ) -> None:
         spec = hosted.skills.get(message.skill)
         size = len(json_text(arguments).encode())
@@ -295,7 +179,7 @@ class SkillHost:
         task.add_done_callback(lambda _: self._forget(hosted, running))
 
     def _checked(
-        self, hosted: _Hosted, message: SkillCall, arguments: Mapping[str, Any], size: int
+        self, hosted: HostedModule, message: SkillCall, arguments: Mapping[str, Any], size: int
     ) -> tuple[SkillSpec, dict[str, Any]]:
         """The skill that is called, and its arguments. Raises ``SkillError`` for a call that can't begin."""
         spec = hosted.skills.get(message.skill)
@@ -317,7 +201,7 @@ class SkillHost:
 
     def _open(
         self,
-        hosted: _Hosted,
+        hosted: HostedModule,
         message: SkillCall,
         spec: SkillSpec | None,
         arguments: Mapping[str, Any],
@@ -363,7 +247,7 @@ class SkillHost:
             _logger.warning("call %s ended here as %s; the bridge had closed it as %s before", call_id, here, outcome)
             self._seen[call_id] = outcome
 
-    def _forget(self, hosted: _Hosted, running: RunningCall) -> None:
+    def _forget(self, hosted: HostedModule, running: RunningCall) -> None:
         hosted.calls.pop(running.id, None)
         # A task that is cancelled before its first step never runs: nothing in it could have closed the stream.
         running.close(Outcome.CANCELLED, running.cancel_reason or "it was ended before it began", {})

@@ -1,0 +1,142 @@
+"""The heartbeats of the modules of one process, and the descriptions of their skills."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+from collections.abc import Mapping
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.secrets import redacted
+from dimos_streams.tool_stream.event import STATUS
+from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
+from dimos_streams.tool_stream.liveness.directory import HEARTBEAT_S, ModuleDirectory
+from dimos_streams.tool_stream.liveness.instances import Instance
+from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
+
+HEARTBEAT_RETRY_S = 0.1
+"""A heartbeat that names calls and is not acknowledged by then is sent again, while a receiver lives."""
+_DESCRIBE_EVERY_S = (0.1, 0.8)
+"""Pauses between descriptions of all skills, each twice as long as the one before while somebody goes on asking."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Heart:
+    """Sends a heartbeat of each hosted module as long as it beats, and whenever it is asked to."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        publisher: ToolStreamPublisher,
+        directory: ModuleDirectory,
+        modules: Mapping[str, HostedModule],
+    ) -> None:
+        """``modules`` are those of the moment, by name."""
+        self._bus = bus
+        self._publisher = publisher
+        self._directory = directory
+        self._modules = modules
+        self._own = Instance(0, "", 0, "")
+        self._rival = ""
+        self._task: asyncio.Task[None] | None = None
+        self._described: asyncio.TimerHandle | None = None
+        self._asked_again = False
+        self._describe_pause_s = _DESCRIBE_EVERY_S[0]
+
+    @property
+    def beats(self) -> bool:
+        """Whether it was started and not stopped since."""
+        return self._task is not None
+
+    def start(self) -> None:
+        """Begin to beat, as a new instance."""
+        # Virtual runs must not depend on the process they happen in. Live, nobody can guess the name of an instance.
+        pid, host = (0, "") if clock.is_virtual() else (os.getpid(), os.uname().nodename)
+        started_utime = clock.utime()
+        secret = "" if clock.is_virtual() else f"-{secrets.token_hex(6)}"
+        self._own = Instance(started_utime, f"{started_utime:x}-{pid:x}{secret}", pid, host)
+        self._publisher.instance = self._own.id
+        self._task = asyncio.get_running_loop().create_task(self._beat(), name="heartbeat")
+
+    async def stop(self) -> None:
+        """Beat no more. Twice is fine."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        if self._described is not None:
+            self._described.cancel()
+            self._described = None
+
+    async def _beat(self) -> None:
+        """A heartbeat every ``HEARTBEAT_S``, and twice more in between where it seems to be lost."""
+        while True:
+            due = list(self._modules)
+            self._log_rivals()
+            for pause in (HEARTBEAT_RETRY_S, HEARTBEAT_RETRY_S, HEARTBEAT_S - 2 * HEARTBEAT_RETRY_S):
+                sent = clock.monotonic()
+                for name in due:
+                    if name in self._modules:
+                        self.send(name)
+                await asyncio.sleep(pause)
+                for hosted in list(self._modules.values()):
+                    hosted.loss.look(hosted.calls)
+                due = [name for name in due if not self._publisher.answered(name, sent)]
+
+    def _log_rivals(self) -> None:
+        """Log once of each other instance that runs beside a module of this process; readers see it as its health."""
+        for name in self._modules:
+            view = self._directory.module(name)
+            for rival in view.rivals if view is not None else ():
+                if rival.id not in (self._own.id, self._rival):
+                    self._rival = rival.id
+                    _logger.error("module %r runs beside another of this name: %s", name, rival)
+
+    def send(self, name: str, *, with_skills: bool = False) -> None:
+        """Send a module's heartbeat now, besides those that are due."""
+        hosted = self._modules[name]
+        live = self._publisher.live(name)
+        health = hosted.health
+        if health == "ok":
+            health = self._bus.notice or health
+        status = ModuleStatus(
+            utime=clock.utime(),
+            module=name,
+            instance=self._own.id,
+            pid=self._own.pid,
+            host=self._own.host,
+            started_utime=self._own.started_utime,
+            health=redacted(health),
+            skills_version=hosted.skills_version,
+            skills_json=hosted.skills_json if with_skills else "",
+            call_ids=[call_id for call_id, _ in live],
+            last_seqs=[seq for _, seq in live],
+            state_json=hosted.module.state_json,
+        )
+        self._bus.publish(STATUS, encode(status))
+
+    def describe(self) -> None:
+        """Say at once what is asked for, but to many who ask in one moment only once more."""
+        if self._described is None:
+            self._described = asyncio.get_running_loop().call_later(self._describe_pause_s, self._describe_again)
+            self._send_skills()
+        else:
+            self._asked_again = True
+
+    def _describe_again(self) -> None:
+        self._described = None
+        shortest, longest = _DESCRIBE_EVERY_S
+        self._describe_pause_s = min(2 * self._describe_pause_s, longest) if self._asked_again else shortest
+        if self._asked_again:
+            self._asked_again = False
+            self.describe()
+
+    def _send_skills(self) -> None:
+        for name in self._modules:
+            self.send(name, with_skills=True)

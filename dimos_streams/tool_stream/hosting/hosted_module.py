@@ -1,0 +1,49 @@
+"""A module whose skills are hosted, with its running calls."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from dataclasses import dataclass, field
+
+from dimos_streams.module import Module
+from dimos_streams.skill import SkillSpec, skills_of
+from dimos_streams.tool_stream.hosting.loss import LossWatch
+from dimos_streams.tool_stream.hosting.running_call import RunningCall
+
+_MAX_SKILLS_JSON = 55_000
+
+
+@dataclass(slots=True)
+class HostedModule:
+    """One of the modules of a host."""
+
+    module: Module
+    skills: dict[str, SkillSpec]
+    """By public name."""
+    skills_json: str
+    skills_version: str
+    loss: LossWatch
+    calls: dict[str, tuple[RunningCall, asyncio.Task[None]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, module: Module) -> HostedModule:
+        """A module with no calls. Raises ``TypeError`` for skills that can't be described."""
+        prefix = module.context.namespace
+        specs = skills_of(type(module)).values()
+        infos = [spec.info(prefix) for spec in specs]
+        skills_json = json.dumps([info.model_dump(mode="json") for info in infos], separators=(",", ":"))
+        if len(skills_json) > _MAX_SKILLS_JSON:
+            size = f"{len(skills_json)} bytes, {_MAX_SKILLS_JSON} are possible"
+            raise TypeError(f"module {module.name!r}: the schemas of its skills have {size}")
+        version = hashlib.sha256(skills_json.encode()).hexdigest()[:12]
+        named = {info.name: spec for info, spec in zip(infos, specs, strict=True)}
+        return cls(module, named, skills_json, version, LossWatch(module))
+
+    @property
+    def health(self) -> str:
+        """What the module says of itself, unless a call of it does not end."""
+        if self.loss.runaway:
+            return f"call {self.loss.runaway} does not end; velocities are cut off"
+        return self.module.health
