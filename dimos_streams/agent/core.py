@@ -29,7 +29,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
-from dimos_streams.agent.missions.mission import Mission, Spent, ids, roots
+from dimos_streams.agent.missions.mission import Mission, ids, roots
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.model_factory import ModelFactory
 from dimos_streams.agent.models.offline_grammar import robots_of
@@ -44,7 +44,7 @@ from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.recovery_reader import Resumption, read_resumption, spent_of
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages import AgentEvent, Usage
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
@@ -128,7 +128,7 @@ class AgentCore:
         self.reviews = Reviews(self.calls, self.control, self.events, self._parts_of)
         self.watchers: set[asyncio.Event] = set()
         """Set when something that operators see may have changed."""
-        self.spent = Spent()
+        self.spent = Usage()
         """Of this process."""
         self.stops = 0
         """Stops that are being carried out."""

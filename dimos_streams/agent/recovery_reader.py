@@ -9,13 +9,12 @@ from typing import Any
 
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.missions.end_reasons import of_last_answer, settle
-from dimos_streams.agent.missions.mission import Spent
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.policies.gates.enabled import SKILL_SET
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.record.mission_record import RecordedMission, RecordLine, read_general, read_missions
 from dimos_streams.agent.subagents.sub_mission import SUB, of_sub_agent
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages import AgentEvent, Usage
 from dimos_streams.text import parse_json
 from dimos_streams.tool_stream.event import Outcome
 
@@ -61,7 +60,7 @@ class UnfinishedMission:
     """Why it was ended early: all that is left to do of it is to end its calls."""
     in_turn: bool = False
     """Whether the model was in the middle of a turn, or was about to begin one."""
-    spent: Spent = field(default_factory=Spent)
+    spent: Usage = field(default_factory=Usage)
     reason: str = ""
     why: str = ""
     text: str = ""
@@ -226,10 +225,10 @@ def _lessons(events: Iterable[AgentEvent]) -> dict[str, list[str]]:
     return found
 
 
-def spent_of(event: AgentEvent) -> Spent:
+def spent_of(event: AgentEvent) -> Usage:
     """What a ``usage`` event tells."""
     data = event.data
-    return Spent(
+    return Usage(
         requests=1, input_tokens=data["input_tokens"], output_tokens=data["output_tokens"], cost=data["cost"]
     )
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dimos_streams import clock
 from dimos_streams.agent.context.conversation import Entry
 from dimos_streams.agent.core import AgentCore
-from dimos_streams.agent.missions.mission import Mission, Spent
+from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.operator.messages import (
     AgentSnapshot,
     ConversationEntry,
     MissionView,
     QueueView,
-    Usage,
 )
 
 _ENTRIES, _TEXT, _MISSIONS, _CALLS = 50, 1000, 100, 200
@@ -29,7 +28,7 @@ def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
         hold=core.robot_hold.shown,
         waiting_calls=core.control.waiting[:_CALLS],
         model=core.model_name,
-        usage=_usage(core.spent),
+        usage=core.spent,
         queue=QueueView(waiting=len(core.queue), capacity=core.queue.capacity),
         iteration=loop.iteration,
         missions=tuple(_mission(mission) for mission in list(loop.missions.values())[-_MISSIONS:]),
@@ -40,15 +39,6 @@ def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
         plan=core.plans.view(),
         on_console_loss=core.config.approval.on_console_loss,
         watched=watched,
-    )
-
-
-def _usage(spent: Spent) -> Usage:
-    return Usage(
-        requests=spent.requests,
-        input_tokens=spent.input_tokens,
-        output_tokens=spent.output_tokens,
-        cost=spent.cost,
     )
 
 

@@ -51,13 +51,27 @@ class AgentEvent(Message):
 
 
 class Usage(Message):
-    """What models have used since the agent's process was started."""
+    """What models have used: for a turn, for a mission, or since the agent's process was started."""
 
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
     """In US dollars; None if prices are not known."""
+
+    @property
+    def tokens(self) -> int:
+        """Of both directions."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost=sum(known) if known else None,
+        )
 
 
 class QueueView(Message):

@@ -10,9 +10,10 @@ from typing import Any
 from dimos_streams.agent.loop.ending import Ending
 from dimos_streams.agent.loop.model_response import Answer, Answering, call_fields
 from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.missions.mission import Mission, Spent, ids
+from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, ToolSchema, Usage
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.operator import messages
 from dimos_streams.secrets import redacted
 
 MAX_SHORTENINGS = 8
@@ -32,7 +33,7 @@ class ModelExchange:
         self._answering: Answering | None = None
         self.tools: tuple[ToolSchema, ...] = ()
         """Those that the model was offered last."""
-        self.spent = Spent()
+        self.spent = messages.Usage()
         """By this turn."""
 
     async def ask(self, iteration: int, before_asking: Callable[[], None]) -> Answer | Ending:
@@ -103,7 +104,9 @@ class ModelExchange:
     def _count(self, usage: Usage) -> None:
         budget = self._parts.budget
         cost = budget.cost(usage)
-        spent = Spent(requests=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=cost)
+        spent = messages.Usage(
+            requests=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=cost
+        )
         self.spent += spent
         for mission in self._missions:
             mission.spend(spent)

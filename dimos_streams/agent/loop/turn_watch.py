@@ -9,11 +9,12 @@ from dimos_streams.agent.loop.ending import LOOPING, Ending
 from dimos_streams.agent.loop.model_response import Answer
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.limits import over_budget
-from dimos_streams.agent.missions.mission import Mission, Spent, ids, note_failure
+from dimos_streams.agent.missions.mission import Mission, ids, note_failure
 from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import CallResult, Hint, Stop, Warn
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.operator.messages import Usage
 
 
 class TurnWatch:
@@ -30,7 +31,7 @@ class TurnWatch:
         self._repetition = parts.permissions.new_repetition()
 
     def must_stop(
-        self, iteration: int, text: str, spent: Spent, asked: Sequence[AssembledCall] = ()
+        self, iteration: int, text: str, spent: Usage, asked: Sequence[AssembledCall] = ()
     ) -> Ending | None:
         """Whether budgets or conditions end the missions here.
 

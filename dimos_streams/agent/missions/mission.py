@@ -3,37 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dimos_streams import clock
+from dimos_streams.operator.messages import Usage
 
 _UNFINISHED = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What models have used."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = None
-    """In US dollars; None while no price is known."""
-
-    @property
-    def tokens(self) -> int:
-        """Of both directions."""
-        return self.input_tokens + self.output_tokens
-
-    def __add__(self, other: Spent) -> Spent:
-        known = [cost for cost in (self.cost, other.cost) if cost is not None]
-        return Spent(
-            requests=self.requests + other.requests,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cost=sum(known) if known else None,
-        )
 
 
 class ActionGuard(Protocol):
@@ -76,7 +51,7 @@ class Mission:
         self.reason = ""
         self.why = ""
         """The reason in words, for people, where it does not speak for itself."""
-        self.spent = Spent()
+        self.spent = Usage()
         self.failed_call = ""
         """What the first of its calls that failed has said of that; a call that was cancelled has not failed."""
         self.ended = ""
@@ -132,7 +107,7 @@ class Mission:
         if self.parent is not None:
             self.parent.leave(unfinished)
 
-    def spend(self, spent: Spent) -> None:
+    def spend(self, spent: Usage) -> None:
         """Count what a model has used, here and in the missions that it is part of."""
         self.spent += spent
         if self.parent is not None:

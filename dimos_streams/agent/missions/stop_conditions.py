@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from dimos_streams.agent.missions.mission import Spent
 from dimos_streams.errors import UserError
+from dimos_streams.operator.messages import Usage
 from dimos_streams.polygon import inside
 
 STOPPED = "stop_condition"
@@ -49,7 +49,7 @@ class Progress:
     """The newest answer's text."""
     asked: tuple[str, ...]
     """Names of the calls that it asks for and that have not been run."""
-    spent: Spent
+    spent: Usage
     """Of the turn's missions."""
     executed: Sequence[ExecutedCall]
     """The turn's calls so far."""
