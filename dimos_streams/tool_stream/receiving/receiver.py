@@ -14,11 +14,11 @@ from dimos_streams.allowance import Allowance
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.errors import MessageError
 from dimos_streams.limited_log import LimitedLog
-from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
-from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, NACK, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
+from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
 from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows, Names
-from dimos_streams.tool_stream.signature import parse_signature, signed
+from dimos_streams.tool_stream.receiving.requests import Requests
 from dimos_streams.tool_stream.wire import call_id_of, may_be_of, unpack_event
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -35,20 +35,14 @@ _MAX_BATCH = 256
 """Events that are handed over together at most."""
 _MAX_RANGES = 256
 _QUEUE_BYTES = 4 * 1024 * 1024
-_REQUEST_RATE = 10_000.0
-"""Requests for missing events in a second, of all calls together; and calls looked at in one turn of the loop:"""
 _MAX_DUE = 256
-_STRANGERS_NACKS = (20.0, 200.0)
-"""Of these requests, those for calls that nobody here has begun: in a second, and at once. Everybody on the bus hears
-each: who forges one event must not make a flood of them."""
-_STRANGERS_ACKS = (100.0, 200.0)
-"""Acknowledgements of such calls; a heartbeat, or an event that comes again, asks for the ones that were left out."""
+"""Calls looked at in one turn of the loop."""
 _STRANGERS_EVENTS = (200.0, 2000.0)
-"""Events of such calls, as long as it is not known whose they are; one counts once, and once for each kilobyte. What
-is too much is not decoded, and asked for again when a heartbeat names its call."""
+"""Events of calls that nobody here has begun, in a second, and at once, as long as it is not known whose they are;
+one counts once, and once for each kilobyte. What is too much is not decoded, and asked for again when a heartbeat
+names its call."""
 _READ_REFUSED = 20.0
 """Events a second in the name of somebody else's call that are read nevertheless, to tell who sends them."""
-_EVERYTHING = 2**31 - 1
 NOTED_S = 60.0
 _MAX_SHOWN = 50
 
@@ -97,14 +91,11 @@ class ToolStreamReceiver:
         self._bus = bus
         self._deliver = deliver
         self._resume = resume or (lambda call_id: ResumePoint())
-        self._name = name
         self._inflows = Inflows()
         self._due: list[tuple[float, int, str]] = []
         """When which calls are to be looked at, as a heap."""
         self._numbers = itertools.count()
-        self._allowed = Allowance(_REQUEST_RATE, _REQUEST_RATE)
-        self._strangers_nacks = Allowance(*_STRANGERS_NACKS)
-        self._strangers_acks = Allowance(*_STRANGERS_ACKS)
+        self._requests = Requests(bus, name)
         self._strangers_events = Allowance(*_STRANGERS_EVENTS)
         self._read_refused = Allowance(_READ_REFUSED, _READ_REFUSED)
         self._batch: list[ToolEvent] = []
@@ -114,7 +105,7 @@ class ToolStreamReceiver:
         self._ack_timer: asyncio.TimerHandle | None = None
         self._nack_timer: asyncio.TimerHandle | None = None
         self._subscriptions: list[Subscription] = []
-        self._delivered = self._duplicates = self._malformed = self._requests = self._gaps = self._foreign = 0
+        self._delivered = self._duplicates = self._malformed = self._gaps = self._foreign = 0
         self._foreign_note, self._noted_until = "", 0.0
 
     def start(self) -> None:
@@ -181,7 +172,7 @@ class ToolStreamReceiver:
     def statistics(self) -> ReceiverStatistics:
         """What has come in."""
         return ReceiverStatistics(
-            self._delivered, self._duplicates, self._malformed, self._requests, self._gaps, self._foreign
+            self._delivered, self._duplicates, self._malformed, self._requests.nacks, self._gaps, self._foreign
         )
 
     def _stream(self, call_id: str) -> Inflow:
@@ -313,10 +304,8 @@ class ToolStreamReceiver:
         undelivered = {event.call_id for event in self._batch}
         for call_id in sorted(self._to_ack - undelivered):
             stream = self._inflows.get(call_id)
-            if stream is not None and (not stream.stranger or self._strangers_acks.take()):
-                stream.acked = stream.delivered
-                # A closed call wants nothing more, whatever its publisher still holds or sends.
-                self._request("ack", call_id, stream, 1, _EVERYTHING if stream.closed else stream.delivered)
+            if stream is not None:
+                self._requests.ack(call_id, stream)
         self._to_ack &= undelivered
 
     def _arm_nack(self, call_id: str, stream: Inflow) -> None:
@@ -356,16 +345,12 @@ class ToolStreamReceiver:
             stream.nack_at = None
         elif stream.attempts < len(NACK_DELAYS_S):
             for first, last in missing:
-                if not self._may_ask(stream):
+                if not self._requests.nack(call_id, stream, first, last):
                     break  # the next time
-                self._request(NACK, call_id, stream, first, last)
             self._look_at(call_id, stream, now + NACK_DELAYS_S[stream.attempts])
             stream.attempts += 1
         elif not self._inflows.forget_claim(call_id):
             self._give_up(call_id, stream, missing[0][1])
-
-    def _may_ask(self, stream: Inflow) -> bool:
-        return (not stream.stranger or self._strangers_nacks.take()) and self._allowed.take()
 
     def _give_up(self, call_id: str, stream: Inflow, to_seq: int) -> None:
         """Say that events up to ``to_seq`` are gone, and go on behind them."""
@@ -397,31 +382,15 @@ class ToolStreamReceiver:
             self._malformed += 1
             _log.warning("skipped: %s", error)
             return
-        if request.kind != "gone" or parse_signature(request.receiver)[0] != self._name:
+        if request.kind != "gone" or not self._requests.are_from_here(request):
             return
         stream = self._inflows.get(request.call_id)
         if stream is None or stream.closed or request.from_seq > stream.delivered + 1:
             return  # what comes before is still to be had
-        if request.receiver != self._signature(stream):
+        if not self._requests.is_answered(request, stream):
             return  # an answer to somebody else's question
         if stream.delivered < request.to_seq <= stream.highest:
             first = stream.first_pending()
             to_seq = request.to_seq if first is None else min(request.to_seq, first.seq - 1)
             if to_seq > stream.delivered:
                 self._give_up(request.call_id, stream, to_seq)
-
-    def _request(self, kind: str, call_id: str, stream: Inflow, from_seq: int, to_seq: int) -> None:
-        if kind == NACK:
-            self._requests += 1
-        request = ToolStreamRequest(
-            utime=clock.utime(),
-            receiver=self._signature(stream),
-            kind=kind,
-            call_id=call_id,
-            from_seq=from_seq,
-            to_seq=to_seq,
-        )
-        self._bus.publish(REQUESTS, encode(request))
-
-    def _signature(self, stream: Inflow) -> str:
-        return signed(self._name, stream.instance or stream.claimed_by)

@@ -1,0 +1,73 @@
+"""Requests that a receiver sends to publishers: acknowledgements, and nacks for what it misses."""
+
+from __future__ import annotations
+
+from dimos_streams import clock
+from dimos_streams.allowance import Allowance
+from dimos_streams.bus import Bus
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import ToolStreamRequest
+from dimos_streams.tool_stream.event import NACK, REQUESTS
+from dimos_streams.tool_stream.receiving.inflow import Inflow
+from dimos_streams.tool_stream.signature import parse_signature, signed
+
+_NACK_RATE = 10_000.0
+"""Requests for missing events in a second, of all calls together."""
+_STRANGERS_NACKS = (20.0, 200.0)
+"""Of these, requests for calls that nobody here has begun: in a second, and at once. Everybody on the bus hears
+each: who forges one event must not make a flood of them."""
+_STRANGERS_ACKS = (100.0, 200.0)
+"""Acknowledgements of such calls; a heartbeat, or an event that comes again, asks for the ones that were left out."""
+_EVERYTHING = 2**31 - 1
+
+
+class Requests:
+    """Sends the requests of one receiver, within bounds. Use from the bus's loop only."""
+
+    def __init__(self, bus: Bus, name: str) -> None:
+        """``name`` is the receiver's."""
+        self.nacks = 0
+        """Those that were sent."""
+        self._bus = bus
+        self._name = name
+        self._allowed = Allowance(_NACK_RATE, _NACK_RATE)
+        self._strangers_nacks = Allowance(*_STRANGERS_NACKS)
+        self._strangers_acks = Allowance(*_STRANGERS_ACKS)
+
+    def ack(self, call_id: str, stream: Inflow) -> None:
+        """Acknowledge what was delivered of a call, unless there were too many acknowledgements of such calls."""
+        if stream.stranger and not self._strangers_acks.take():
+            return
+        stream.acked = stream.delivered
+        # A closed call wants nothing more, whatever its publisher still holds or sends.
+        self._send("ack", call_id, stream, 1, _EVERYTHING if stream.closed else stream.delivered)
+
+    def nack(self, call_id: str, stream: Inflow, from_seq: int, to_seq: int) -> bool:
+        """Ask for missing events, unless there were too many such requests; whether it was done."""
+        if (stream.stranger and not self._strangers_nacks.take()) or not self._allowed.take():
+            return False
+        self.nacks += 1
+        self._send(NACK, call_id, stream, from_seq, to_seq)
+        return True
+
+    def are_from_here(self, answer: ToolStreamRequest) -> bool:
+        """Whether an answer is to a request of this receiver, of whatever call."""
+        return parse_signature(answer.receiver)[0] == self._name
+
+    def is_answered(self, answer: ToolStreamRequest, stream: Inflow) -> bool:
+        """Whether an answer is to a request that was made to the instance that runs the call."""
+        return answer.receiver == self._signature(stream)
+
+    def _send(self, kind: str, call_id: str, stream: Inflow, from_seq: int, to_seq: int) -> None:
+        request = ToolStreamRequest(
+            utime=clock.utime(),
+            receiver=self._signature(stream),
+            kind=kind,
+            call_id=call_id,
+            from_seq=from_seq,
+            to_seq=to_seq,
+        )
+        self._bus.publish(REQUESTS, encode(request))
+
+    def _signature(self, stream: Inflow) -> str:
+        return signed(self._name, stream.instance or stream.claimed_by)
