@@ -114,5 +114,5 @@ def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture(autouse=True)
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one test gives as a key may be any word in another."""
+    """The secrets of one test are none in the next: what is a key here may be any word there."""
     monkeypatch.setattr(secrets, "_process", secrets.Redaction())

@@ -22,7 +22,7 @@ _MARK = "CLI_TEST_MARK"
 
 @dataclass(frozen=True)
 class Result:
-    """What a command did."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str

@@ -15,7 +15,7 @@ RESOURCES = {"drive": {"base"}, "patrol": {"base", "head"}, "look": {"head"}, "h
 
 
 def broken(run: Outcome) -> list[str]:
-    """What of the promises does not hold, in words; nothing if all is well."""
+    """The promises that do not hold, a line for each; none if all is well."""
     problems = list(run.moments)
     if not run.settled:
         still_open = [call.call_id for call in run.calls if call.state != "closed"]

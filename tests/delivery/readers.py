@@ -1,4 +1,4 @@
-"""Who reads in a simulated run: plain readers that keep what they got, and an agent's inbox."""
+"""The readers of a simulated run: plain readers that keep what they got, and an agent's inbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens in one simulated run: all of it follows from the seed."""
+"""The schedule of one simulated run: all of it follows from the seed."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ SETTLED_WITHIN_S = 6.0
 
 @dataclass
 class Outcome:
-    """What can be judged when a run is over."""
+    """The end of a run, as far as it can be judged."""
 
     schedule: Schedule
     journal: list[JournalEntry]
@@ -54,7 +54,7 @@ class Outcome:
     settled: bool = True
 
     def digest(self) -> str:
-        """Of everything that happened."""
+        """A digest of everything that happened."""
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
 

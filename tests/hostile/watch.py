@@ -1,4 +1,4 @@
-"""What must stay as it is while a run is attacked: its processes, their memory, their logs."""
+"""A watch over what must stay as it is while a run is attacked: its processes, their memory, their logs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Watch:
 
 
 class Processors:
-    """Who has used the processors since it was made: each process of the run, who attacks it, and everybody on the
+    """The users of the processors since it was made: each process of the run, who attacks it, and everybody on the
     machine together."""
 
     def __init__(self, mission: Mission, **others: int) -> None:

@@ -63,7 +63,7 @@ class Mission:
         return next(view for view in self.supervisor.processes() if view.label == label)
 
     async def health(self, module: str) -> str:
-        """What ``/modules`` says of a module."""
+        """The view of a module in ``/modules``."""
         answer = await asyncio.to_thread(requests.get, f"{self.gateway.url}/modules", timeout=10)
         return str(next(view["health"] for view in answer.json() if view["name"] == module))
 

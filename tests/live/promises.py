@@ -74,7 +74,7 @@ def check_conversation(journal: Sequence[ToolEvent], agent: str = "agent") -> in
 
 
 def _told(say: Iterable[ToolEvent]) -> dict[str, list[str]]:
-    """What the entries of a conversation say of each call."""
+    """The texts of a conversation about each call."""
     reported: dict[str, list[str]] = {}
     for event in say:
         entry = event.data.get("entry", {})

@@ -35,13 +35,13 @@ _WARM = (
     "uvicorn",
     "websockets",
 )
-"""What the tests import besides what is mutated; each trial is forked from a process that has it."""
+"""The packages that the tests import besides what is mutated; each trial is forked from a process that has it."""
 _IGNORED = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 """Pytest wants to import its plugins' modules itself."""
 
 
 class Verdict(StrEnum):
-    """What became of a mutant."""
+    """The fate of a mutant."""
 
     KILLED = "killed"
     SURVIVED = "survived"
@@ -49,7 +49,7 @@ class Verdict(StrEnum):
 
 
 class _Outcome(Enum):
-    """Of some tests in one process."""
+    """The outcome of some tests in one process."""
 
     PASSED = auto()
     FAILED = auto()
@@ -127,7 +127,7 @@ class Copy:
         return False
 
     def _run(self, tests: list[str], module: Path | None = None, code: str = "") -> tuple[_Outcome, str]:
-        """What became of the tests, and which was the last to begin: of those that failed, the first."""
+        """The outcome of the tests, and which was the last to begin: of those that failed, the first."""
         place = self._folder / (module or Path(__file__)).relative_to(self._repository)
         before = place.read_bytes()
         if module is not None:
@@ -156,7 +156,7 @@ class Copy:
 
 
 def try_out(mutant: Mutant, covering: CoveringTests, copy: Copy, most_tests: int) -> tuple[Verdict, float]:
-    """What became of it, and after how many seconds."""
+    """The fate of a mutant, and after how many seconds."""
     began = time.monotonic()
     tests = covering.of(mutant.module, mutant.line, most_tests)
     if not tests:

@@ -21,7 +21,7 @@ class Room:
         return Camera(width=model.width, height=model.height, fx=f, fy=f, cx=cx, cy=cy, mount=Mount.forward(*MOUNT))
 
     def frame(self) -> Frame:
-        """What the camera sees now."""
+        """The picture that the camera sees now."""
         seen = self.camera.render()
         return Frame(
             utime=round(self.world.time * 1e6),

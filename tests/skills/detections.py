@@ -61,7 +61,7 @@ class StampClock:
 
 
 def frame(*seen: Seen, utime: int | None = None) -> Detection2DArray:
-    """What one picture shows; taken now, if nothing else is said."""
+    """The detections of one picture; taken now, if nothing else is said."""
     stamp = header("base_link", clock.utime() if utime is None else utime)
     return Detection2DArray(header=stamp, detections=[one.message() for one in seen])
 
