@@ -27,7 +27,7 @@ class OpenMissions:
             on_over()
 
         mission = Mission(id, over, words=words, on_end=self._on_end)
-        self._loop.add(mission)
+        self._loop.add_mission(mission)
         deadline_s = self._loop.parts.budget.settings.deadline_s
         if deadline_s is not None:
             timer = asyncio.get_running_loop().call_later(deadline_s, mission.end, "deadline")
@@ -47,7 +47,7 @@ class OpenMissions:
     def _on_over(self, mission: Mission) -> None:
         if mission.id not in self._loop.missions:
             return
-        self._loop.remove(mission)
+        self._loop.remove_mission(mission)
         timer = self._deadlines.pop(mission.id, None)
         if timer is not None:
             timer.cancel()

@@ -82,14 +82,14 @@ def test_what_a_model_sees() -> None:
         conversation = Conversation("orders")
         call = ToolCall("t1", "s", "{}")
         told = event("c", 3, "update", "update")
-        conversation.add("operator", "go")
-        conversation.add("assistant", "", tool_calls=(call,))
-        conversation.add("tool", "gone", tool_call_id="t1", skill="s", is_error=True)
-        conversation.add("progress", "half", call_id="c")
-        conversation.add("note", "n")
-        conversation.add("error", "e")
-        conversation.add("assistant", "")
-        conversation.add("event", "update", event=told)
+        conversation.add_entry("operator", "go")
+        conversation.add_entry("assistant", "", tool_calls=(call,))
+        conversation.add_entry("tool", "gone", tool_call_id="t1", skill="s", is_error=True)
+        conversation.add_entry("progress", "half", call_id="c")
+        conversation.add_entry("note", "n")
+        conversation.add_entry("error", "e")
+        conversation.add_entry("assistant", "")
+        conversation.add_entry("event", "update", event=told)
         assert conversation.messages()[1:] == (
             UserMessage("go"),
             AssistantMessage("", (call,)),
@@ -104,8 +104,8 @@ def test_what_a_model_sees() -> None:
 def test_progress_is_one_entry_per_call() -> None:
     conversation = Conversation()
     for number in range(1000):
-        conversation.add("progress", str(number), call_id="ab"[number % 2])
+        conversation.add_entry("progress", str(number), call_id="ab"[number % 2])
     assert [entry.text for entry in conversation.entries] == ["998", "999"]
-    conversation.add("event", "done", call_id="b")
+    conversation.add_entry("event", "done", call_id="b")
     assert [entry.text for entry in conversation.entries] == ["998", "done"]
     assert [entry.text for entry in conversation.after(999)] == ["done"]

@@ -155,7 +155,7 @@ class Conversation:
             return None
         text = notice or data.get("text", "")
         own = _own_event(event, text) if role == "event" else None
-        return self.add(
+        return self.add_entry(
             role,
             text,
             utime=event.utime,
@@ -182,7 +182,7 @@ class Conversation:
                 text = f"Withdrawn, so nothing is to be done about it any more: {entry.text}"
                 self._messages[index] = UserMessage(text, _notice(text, "", "", entry.utime))
 
-    def add(self, role: Role, text: str, *, utime: int | None = None, **fields: Any) -> Entry:
+    def add_entry(self, role: Role, text: str, *, utime: int | None = None, **fields: Any) -> Entry:
         """Write an entry; ``fields`` are those of ``Entry``."""
         self._number += 1
         entry = Entry(

@@ -71,7 +71,7 @@ class Intake:
 
     def _record_progress(self, item: CallUpdate) -> None:
         event = item.event
-        self._parts.view.conversation.add(
+        self._parts.view.conversation.add_entry(
             "progress",
             event.text,
             skill=event.skill,

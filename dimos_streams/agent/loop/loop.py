@@ -76,11 +76,11 @@ class AgentLoop:
         """Something may have changed: look again."""
         self._wake.set()
 
-    def add(self, mission: Mission) -> None:
-        """A mission has begun; ``remove`` it when it is over."""
+    def add_mission(self, mission: Mission) -> None:
+        """A mission has begun; ``remove_mission`` it when it is over."""
         self.missions[mission.id] = mission
 
-    def remove(self, mission: Mission) -> None:
+    def remove_mission(self, mission: Mission) -> None:
         """A mission is over."""
         self.missions.pop(mission.id, None)
 
@@ -116,7 +116,7 @@ class AgentLoop:
                 if self._commands:
                     await self._obey(self._commands.popleft())
                 elif len(self.parts.queue) and self.parts.permissions.may_begin():
-                    await self._take(self.parts.queue.take_nowait())
+                    await self._take_messages(self.parts.queue.take_nowait())
                 elif left := self.parts.queue.take_where(_is_left):
                     self._intake.record(left)
                     release(left)
@@ -185,7 +185,7 @@ class AgentLoop:
             if not self._commands:
                 self.machine.go(LoopState.IDLE)
 
-    async def _take(self, items: Sequence[QueueItem]) -> None:
+    async def _take_messages(self, items: Sequence[QueueItem]) -> None:
         """Take messages into the record and, unless all are progress, let the model react to them."""
         missions = tuple({mission.id: mission for item in items for mission in item.missions}.values())
         heard = {item.missions[0] for item in items if _is_new(item)}

@@ -96,7 +96,7 @@ class Answering:
         assembler = ToolCallAssembler(tool.name for tool in request.tools)
         async with closing(model.stream(request)) as stream:
             async for delta in stream:
-                self._take(delta, assembler)
+                self._take_delta(delta, assembler)
                 if self._finish == CAPPED:
                     break
         self._hear(self._thoughts.rest(), reasoning=True)
@@ -122,7 +122,7 @@ class Answering:
         text = f"{self.text} [cut off: {self._why_cut}]".strip() if finish == CAPPED else self.text
         return Answer(text, calls, finish or CUT, self._why_cut)
 
-    def _take(self, delta: ModelDelta, assembler: ToolCallAssembler) -> None:
+    def _take_delta(self, delta: ModelDelta, assembler: ToolCallAssembler) -> None:
         if isinstance(delta, TextDelta):
             self._hear(self._words.add(self._capped(delta.text, "text")), reasoning=False)
         elif isinstance(delta, ReasoningDelta):

@@ -41,20 +41,20 @@ async def run_in_order(
     """
     results: list[R] = []
 
-    def take(call: T, result: R) -> None:
+    def note_result(call: T, result: R) -> None:
         results.append(result)
         done(call, result)
 
     for group in groups:
         if len(group) == 1:
-            take(group[0], await run(group[0]))
+            note_result(group[0], await run(group[0]))
         else:
-            await _run_together(group, run, take, cap)
+            await _run_together(group, run, note_result, cap)
     return results
 
 
 async def _run_together(
-    group: Sequence[T], run: Callable[[T], Awaitable[R]], take: Callable[[T, R], None], cap: int
+    group: Sequence[T], run: Callable[[T], Awaitable[R]], note_result: Callable[[T, R], None], cap: int
 ) -> None:
     free = asyncio.Semaphore(cap)
     finished: dict[int, R] = {}
@@ -67,7 +67,7 @@ async def _run_together(
         while taken in finished:
             result = finished.pop(taken)
             taken += 1
-            take(group[taken - 1], result)
+            note_result(group[taken - 1], result)
 
     # Not a TaskGroup: that cancels its tasks a step later than it is cancelled itself.
     await asyncio.gather(*(run_one(index) for index in range(len(group))))

@@ -120,7 +120,7 @@ class PlanBook:
         self._tell(plan)
         return plan
 
-    def add(self, id: str, steps: Sequence[Mapping[str, Any]]) -> Plan:
+    def add_steps(self, id: str, steps: Sequence[Mapping[str, Any]]) -> Plan:
         """Add steps to a draft. Raises ``SkillError``."""
         plan = self.get(id)
         if plan.state is not PlanState.DRAFT:
@@ -161,7 +161,7 @@ class PlanBook:
             self._tell(plan)
         return plan
 
-    def take(self, skill: str, arguments: Mapping[str, Any]) -> PlanStep | None:
+    def claim_step(self, skill: str, arguments: Mapping[str, Any]) -> PlanStep | None:
         """Use up the step of an approved plan that is this call; None if none is. ``used = False`` gives it back."""
         key = skill, canonical(arguments)
         for plan in self._plans.values():

@@ -144,7 +144,7 @@ class Delegation:
         work = self._prepare(parts, agent, task, missions)
         work.parts.events.emit("sub_mission_start", (work.mission.id,), agent=agent, task=task, calls=list(handed))
         self._working.append(work)
-        work.take(calls)
+        work.take_over(calls)
         try:
             await self._work(work, task)
         finally:

@@ -133,7 +133,7 @@ class SubMission:
             self.loop.cut()
         self.parts.queue.put_nowait(replace(words, missions=(*words.missions, self.mission)))
 
-    def take(self, calls: Iterable[OpenCall]) -> None:
+    def take_over(self, calls: Iterable[OpenCall]) -> None:
         """Calls are handed over with the task: they keep the sub-mission going, in place of its parent's missions."""
         for call in calls:
             self.handed[call.call_id] = call.missions

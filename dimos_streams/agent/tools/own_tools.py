@@ -150,7 +150,7 @@ def plan_tools(plans: PlanBook, *, offered: Callable[[], bool] = lambda: True) -
         return f"{plan.text()}\nHand it in with {SUBMIT_PLAN}(plan={plan.id!r}) when it is complete."
 
     async def add(arguments: MoreSteps, missions: tuple[Mission, ...]) -> str:
-        return plans.add(arguments.plan, [step.model_dump() for step in arguments.steps]).text()
+        return plans.add_steps(arguments.plan, [step.model_dump() for step in arguments.steps]).text()
 
     async def submit(arguments: PlanId, missions: tuple[Mission, ...]) -> CallResult:
         plan = await plans.submit(arguments.plan, ids(missions))

@@ -157,7 +157,7 @@ ROLES: tuple[Role, ...] = ("operator", "event", "assistant", "note")
 def test_the_entries_are_bounded(roles: list[Role], limit: int) -> None:
     conversation = Conversation(max_entries=limit)
     for role in roles:
-        conversation.add(role, "x", event=UPDATE if role == "event" else None)
+        conversation.add_entry(role, "x", event=UPDATE if role == "event" else None)
     numbers = [entry.number for entry in conversation.entries]
     assert numbers == sorted(numbers)
     assert len(roles) - len(numbers) == conversation.take_dropped()

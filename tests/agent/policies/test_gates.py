@@ -202,13 +202,13 @@ def test_plans_are_drafts_until_submitted_and_may_be_changed_by_the_operator() -
         plan = plans.create("g")
         with pytest.raises(SkillError, match="no steps"):
             await plans.submit(plan.id)
-        plans.add(plan.id, [{"skill": "move", "arguments": {"distance_m": 1}}])
+        plans.add_steps(plan.id, [{"skill": "move", "arguments": {"distance_m": 1}}])
         with pytest.raises(SkillError, match="step 1"):
-            plans.add(plan.id, [{"arguments": {}}])
+            plans.add_steps(plan.id, [{"arguments": {}}])
         task = asyncio.create_task(plans.submit(plan.id))
         await asyncio.sleep(0)
         with pytest.raises(SkillError, match="is submitted"):
-            plans.add(plan.id, [{"skill": "move"}])
+            plans.add_steps(plan.id, [{"skill": "move"}])
         (pending,) = approvals.pending()
         with pytest.raises(SkillError, match="needs steps"):
             approvals.amend(pending.id, {"steps": []})

@@ -46,7 +46,7 @@ class PlanGate:
         skill, arguments = request.skill.name, request.arguments
         if not request.skill.motion:
             return Allow(arguments, request.on_duplicate)
-        step = self._plans.take(skill, arguments)
+        step = self._plans.claim_step(skill, arguments)
         if step is not None:
             return Allow(
                 arguments,
