@@ -35,7 +35,7 @@ class CuttableSession(requests.Session):
         self._newest: socket.socket | None = None
         self._is_cut = False
         for scheme in ("http://", "https://"):
-            self.mount(scheme, _Adapter(self._open))
+            self.mount(scheme, _CuttableAdapter(self._open))
 
     def cut(self) -> None:
         """End what the session does with an error in its thread; new connections are refused. Never waits."""
@@ -112,7 +112,7 @@ def _shut_down(sock: socket.socket) -> None:
         sock.shutdown(socket.SHUT_RDWR)
 
 
-class _Adapter(HTTPAdapter):
+class _CuttableAdapter(HTTPAdapter):
     def __init__(self, opener: Opener) -> None:
         self._opener = opener
         super().__init__()

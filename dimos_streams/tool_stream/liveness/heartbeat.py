@@ -63,7 +63,7 @@ def _string(data: bytes, at: int) -> tuple[str, int]:
 
 
 def _behind(data: bytes, at: int) -> int:
-    """Where the string that begins at a place ends."""
+    """Where the string that begins at an index ends."""
     end = at + _LENGTH.size + int(_LENGTH.unpack_from(data, at)[0])
     if end > len(data):
         raise ValueError("it ends too early")
