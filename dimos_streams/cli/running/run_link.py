@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dimos_streams import clock
-from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, Show, watching, watching_bus
 from dimos_streams.cli.bridge_client.skill_calls import CALLER, find_say
 from dimos_streams.cli.terminal.reporter import is_conversation
@@ -32,6 +32,23 @@ class RunLink:
     watch: EventWatch
     gateway: SkillGateway | None
     cancel: Callable[[str, str], Awaitable[None]]
+    bridge: BridgeAddress | None = None
+    """Where the bridge is, if it is reached over HTTP."""
+
+    async def introduced(self, modules: Collection[str]) -> None:
+        """Wait, within a bound, until the bridge knows the skills of modules: who speaks before is not understood.
+
+        Bridges of our own process know that from the start.
+        """
+        if self.bridge is None:
+            return
+        with contextlib.suppress(TimeoutError, BridgeUnreachableError):
+            async with asyncio.timeout(_INTRODUCTION_S):
+                while not await self._knows(self.bridge, modules):  # noqa: ASYNC110 - nobody signals it
+                    await asyncio.sleep(0.02)
+
+    async def _knows(self, bridge: BridgeAddress, modules: Collection[str]) -> bool:
+        return {view["name"] for view in await bridge.get("/modules") if view["introduced"]}.issuperset(modules)
 
     async def say(self, text: str, skill: str | None = None) -> ToolEvent:
         """Tell the agent something; the close of that call. Raises ``UserError`` if there is no agent.
@@ -79,8 +96,9 @@ async def gateway_link(gateway: SkillGateway, show: Show) -> AsyncIterator[RunLi
 @asynccontextmanager
 async def http_link(url: str, token: str | None, show: Show) -> AsyncIterator[RunLink]:
     """Through a bridge's HTTP interface."""
-    async with open_gateway(BridgeAddress(url, token)) as gateway, gateway_link(gateway, show) as link:
-        yield link
+    address = BridgeAddress(url, token)
+    async with open_gateway(address) as gateway, gateway_link(gateway, show) as link:
+        yield replace(link, bridge=address)
 
 
 @asynccontextmanager

@@ -83,8 +83,9 @@ class _Session:
             modules = plural(len(self._plan.blueprint.modules), "module")
             self._reporter.note(f"starting {self._plan.blueprint.name}: {modules}")
             await self._runner.start()
-            self._announce()
             async with self._link() as link:
+                await link.introduced([name for process in self._runner.processes() for name in process.modules])
+                self._announce()
                 return await self._attend(link)
         finally:
             await finish(self._end())

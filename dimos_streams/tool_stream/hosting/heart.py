@@ -23,6 +23,8 @@ HEARTBEAT_RETRY_S = 0.1
 """A heartbeat that names calls and is not acknowledged by then is sent again, while a receiver lives."""
 _DESCRIBE_EVERY_S = (0.1, 0.8)
 """Pauses between descriptions of all skills, each twice as long as the one before while somebody goes on asking."""
+_MANY_ASK = 10
+"""So often the processes of one run do not ask within one pause, all starting at once."""
 
 _logger = logging.getLogger(__name__)
 
@@ -46,7 +48,7 @@ class Heart:
         self._rival = ""
         self._task: asyncio.Task[None] | None = None
         self._described: asyncio.TimerHandle | None = None
-        self._asked_again = False
+        self._asked_again = 0
         self._describe_pause_s = _DESCRIBE_EVERY_S[0]
 
     @property
@@ -127,14 +129,15 @@ class Heart:
             self._described = asyncio.get_running_loop().call_later(self._describe_pause_s, self._describe_again)
             self._send_skills()
         else:
-            self._asked_again = True
+            self._asked_again += 1
 
     def _describe_again(self) -> None:
         self._described = None
         shortest, longest = _DESCRIBE_EVERY_S
-        self._describe_pause_s = min(2 * self._describe_pause_s, longest) if self._asked_again else shortest
+        many = self._asked_again > _MANY_ASK
+        self._describe_pause_s = min(2 * self._describe_pause_s, longest) if many else shortest
         if self._asked_again:
-            self._asked_again = False
+            self._asked_again = 0
             self.describe()
 
     def _send_skills(self) -> None:

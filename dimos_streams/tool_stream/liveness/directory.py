@@ -174,6 +174,7 @@ class ModuleDirectory:
             entry.state,
             host=bound.host,
             started_utime=bound.started_utime,
+            introduced=bool(entry.skills_version),
             rivals=rivals,
         )
 

@@ -30,6 +30,8 @@ class ModuleView:
     """What it says of its own state, by topics; as of its last heartbeat."""
     host: str = ""
     started_utime: int = 0
+    introduced: bool = False
+    """Whether it is known what skills it has."""
     rivals: tuple[Instance, ...] = ()
     """Instances that run beside each other under its name, eldest first; empty as long as there is one."""
 
