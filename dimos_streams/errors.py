@@ -72,6 +72,10 @@ class UnknownSkillError(SkillError):
         super().__init__(f"no skill is called {skill!r}{suggest(skill, names)} (offered: {offered})")
 
 
+class UnknownAgentError(UserError, SkillError):
+    """No agent, or more than one, is called so."""
+
+
 class CallRejectedError(SkillError):
     """A call was refused before it began: a resource is taken, or a duplicate is not allowed."""
 

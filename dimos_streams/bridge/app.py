@@ -27,6 +27,7 @@ from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
+from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
@@ -44,6 +45,9 @@ class CallBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     skill: Name
+    agent: Annotated[str, Field(max_length=MAX_NAME)] | None = None
+    """The agent whose ``skill`` it is, by the name of its module or namespace, empty for the only agent; ``skill`` is
+    then without the namespace."""
     arguments: dict[str, Any] = Field(default_factory=dict)
     caller: Name = "http"
     on_duplicate: OnDuplicate | None = None
@@ -91,7 +95,7 @@ def create_app(
     problems.install(app)
 
     _mount_views(app, broker, hub, disk)
-    _mount_calls(app, broker)
+    _mount_calls(app, broker, hub)
     _mount_streams(app, hub, options, abort)
     if monitor is not None:
         mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
@@ -153,7 +157,7 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
         ]
 
 
-def _mount_calls(app: FastAPI, broker: Broker) -> None:
+def _mount_calls(app: FastAPI, broker: Broker, hub: Hub) -> None:
     """Calls: begun, looked at, cancelled."""
 
     @app.post("/calls", status_code=201)
@@ -162,8 +166,9 @@ def _mount_calls(app: FastAPI, broker: Broker) -> None:
         wait: Wait | None = None,
         timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 30.0,
     ) -> JSONResponse:
+        first = hub.last_offset + 1
         call_id = await broker.call(
-            body.skill,
+            body.skill if body.agent is None else await _skill_of_agent(broker, body.agent, body.skill),
             body.arguments,
             caller=body.caller,
             on_duplicate=body.on_duplicate,
@@ -176,7 +181,7 @@ def _mount_calls(app: FastAPI, broker: Broker) -> None:
             ended = await broker.wait(call_id, wait, timeout_s)
             view = await broker.view(call_id)
             content = {**view.model_dump(mode="json"), "waited": wait if ended else "timed_out"}
-        return JSONResponse(content, 201, headers={"Location": f"/calls/{call_id}"})
+        return JSONResponse(content, 201, headers=_where(call_id, first))
 
     @app.get("/calls", response_model=list[CallView])
     async def calls(
@@ -200,6 +205,16 @@ def _mount_calls(app: FastAPI, broker: Broker) -> None:
     async def cancel(call_id: str, body: CancelRequest | None = None) -> CallView:
         await broker.cancel(call_id, (body or CancelRequest()).reason)
         return await broker.view(call_id)
+
+
+async def _skill_of_agent(broker: Broker, agent: str, skill: str) -> str:
+    """The public name of an agent's skill. Raises ``UnknownAgentError``."""
+    return choose_agent(agents_among(await broker.skills()), agent).skill(skill)
+
+
+def _where(call_id: str, first: int) -> dict[str, str]:
+    """The headers that lead to a call, and to the events of all calls since before it began (RFC 8288)."""
+    return {"Location": f"/calls/{call_id}", "Link": f'</tool_streams?from={first}>; rel="events"'}
 
 
 def _mount_streams(app: FastAPI, hub: Hub, options: StreamOptions, abort: Callable[[object], None]) -> None:

@@ -8,8 +8,8 @@ import logging
 import random
 import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -20,6 +20,7 @@ from dimos_streams.errors import (
     SkillArgumentError,
     SkillError,
     SkillUnavailableError,
+    UnknownAgentError,
     UnknownSkillError,
 )
 from dimos_streams.invalid import first_problem
@@ -37,8 +38,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+
+class Begun(NamedTuple):
+    """A call that a bridge has begun."""
+
+    call_id: str
+    offset: int
+    """The journal's newest offset before that: all events of the call come behind it."""
+
+
 _SKILLS = TypeAdapter(list[OfferedSkill])
 _CALLS = TypeAdapter(list[CallView])
+_CALL = TypeAdapter(CallView)
 _EVENT_TYPE = "tool_stream"
 _MAX_PAGES = 10_000
 """Of calls; a bridge remembers some thousand calls, and each page has one at least."""
@@ -87,16 +98,53 @@ class HttpGateway:
         on_loss: OnLoss | None = None,
     ) -> str:
         """See ``SkillGateway``."""
-        body = {
-            "skill": skill,
-            "arguments": dict(arguments),
-            "caller": caller,
-            "on_duplicate": on_duplicate,
-            "idempotency_key": idempotency_key,
-            "on_loss": on_loss,
-        }
-        given = {name: value for name, value in body.items() if value is not None}
-        return str(self._field(await self._request("POST", "/calls", given), "call_id", str))
+        body = _call_body(
+            skill,
+            arguments,
+            caller=caller,
+            on_duplicate=on_duplicate,
+            idempotency_key=idempotency_key,
+            on_loss=on_loss,
+        )
+        return str(self._field(await self._request("POST", "/calls", body), "call_id", str))
+
+    async def begin(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        *,
+        caller: str,
+        agent: str | None = None,
+        on_loss: OnLoss | None = None,
+    ) -> Begun:
+        """Begin a call, and learn from where on its events are to be read, in one request.
+
+        With ``agent``, ``skill`` is that agent's, without its namespace; ``""`` is the only agent.
+        Raises as ``call`` does, and ``UnknownAgentError``.
+        """
+        body = _call_body(skill, arguments, caller=caller, agent=agent, on_loss=on_loss)
+        response = await asyncio.to_thread(self._send, "POST", "/calls", body)
+        call_id = str(self._field(self._content(response), "call_id", str))
+        query = parse_qs(urlsplit(response.links.get("events", {}).get("url", "")).query)
+        try:
+            return Begun(call_id, int(query["from"][0]) - 1)
+        except (LookupError, ValueError) as error:
+            raise SkillError(f"{self.url} is not a bridge that I know: its answer has no link to events") from error
+
+    async def call_to_close(
+        self, skill: str, arguments: Mapping[str, Any], *, caller: str, agent: str | None = None, wait_s: float = 30.0
+    ) -> CallView:
+        """Begin a call and wait for its close, in one request; the call after it, or as it stands after ``wait_s``.
+
+        ``agent`` and errors are as for ``begin``.
+        """
+        body = _call_body(skill, arguments, caller=caller, agent=agent)
+        path = f"/calls?{urlencode({'wait': 'close', 'timeout_s': wait_s})}"
+        response = await asyncio.to_thread(self._send, "POST", path, body, self._timeout_s + wait_s)
+        content = self._content(response)
+        if isinstance(content, dict):
+            content.pop("waited", None)
+        return self._validated(_CALL, content)
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""
@@ -157,7 +205,9 @@ class HttpGateway:
     def _request_blocking(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         return self._content(self._send(method, path, body))
 
-    def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> requests.Response:
+    def _send(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
+    ) -> requests.Response:
         import requests
 
         from dimos_streams.client.http_session import why
@@ -169,7 +219,7 @@ class HttpGateway:
                     self.url + path,
                     json=body,
                     headers=self._headers,
-                    timeout=self._timeout_s,
+                    timeout=self._timeout_s if timeout_s is None else timeout_s,
                     allow_redirects=False,
                 )
         except (requests.RequestException, OSError) as error:
@@ -229,6 +279,12 @@ class HttpGateway:
             raise SkillError(f"{self.url} is not a bridge that I know: {problem}") from error
 
 
+def _call_body(skill: str, arguments: Mapping[str, Any], *, caller: str, **more: str | None) -> dict[str, Any]:
+    """The body of ``POST /calls``, without what is not given."""
+    given = {name: value for name, value in more.items() if value is not None}
+    return {"skill": skill, "arguments": dict(arguments), "caller": caller, **given}
+
+
 def problem_error(problem: Mapping[str, Any]) -> SkillError:
     """The error that a bridge put into ``application/problem+json``, with the same text."""
     detail = str(problem["detail"])
@@ -237,6 +293,8 @@ def problem_error(problem: Mapping[str, Any]) -> SkillError:
     match str(problem.get("type", "")).rpartition(":")[2]:
         case "unknown-skill":
             error = UnknownSkillError("", ())
+        case "unknown-agent":
+            error = UnknownAgentError(detail)
         case "bad-arguments":
             error = SkillArgumentError("", errors if isinstance(errors, dict) else {})
         case "call-rejected":

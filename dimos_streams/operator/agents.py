@@ -1,4 +1,4 @@
-"""Agents as operators' tools see them: modules with a skill ``say``, and the calls that commands become."""
+"""Agents as operators' tools see them, and the calls that commands become."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dimos_streams.errors import UserError, suggest
+from dimos_streams.errors import UnknownAgentError, suggest
 from dimos_streams.operator.messages import AgentCommand
 from dimos_streams.operator.reporting import REPORT, SAY
-
-
-class UnknownAgentError(UserError):
-    """No agent, or more than one, is called so."""
+from dimos_streams.tool_stream.event import ToolEvent
 
 
 class Offered(Protocol):
@@ -23,9 +20,9 @@ class Offered(Protocol):
     @property
     def module(self) -> str: ...
     @property
-    def audience(self) -> str: ...
-    @property
     def available(self) -> bool: ...
+    @property
+    def agent(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +52,25 @@ def is_called(agent: str, wanted: str) -> bool:
 
 
 def agents_among(skills: Iterable[Offered]) -> list[AgentView]:
-    """The agents whose skills these are, by name."""
-    skills = list(skills)
-    offered = {(skill.module, skill.name) for skill in skills}
-    found = {
-        (skill.module, skill.name.removesuffix(SAY)): skill.available
-        for skill in skills
-        if skill.audience == "operator" and (skill.name == SAY or skill.name.endswith(f"_{SAY}"))
-    }
+    """The agents whose skills these are, by name. Each skill says whether its module is one."""
+    offered: dict[str, dict[str, bool]] = {}
+    for skill in skills:
+        if skill.agent:
+            offered.setdefault(skill.module, {})[skill.name] = skill.available
     return [
-        AgentView(module, prefix, (module, f"{prefix}{REPORT}") in offered, available)
-        for (module, prefix), available in sorted(found.items())
+        AgentView(module, public_name(module, ""), public_name(module, REPORT) in names, any(names.values()))
+        for module, names in sorted(offered.items())
     ]
+
+
+def public_name(module: str, skill: str) -> str:
+    """What callers call a module's skill: its name behind the module's namespace, ``robot1_pause``."""
+    return f"{module[: module.rfind('/') + 1].replace('/', '_')}{skill}"
+
+
+def is_conversation(event: ToolEvent) -> bool:
+    """Whether an event is part of an operator's talk with an agent, a call of its ``say``."""
+    return event.skill == public_name(event.module, SAY)
 
 
 def choose_agent(agents: Iterable[AgentView], wanted: str = "") -> AgentView:
@@ -78,7 +82,7 @@ def choose_agent(agents: Iterable[AgentView], wanted: str = "") -> AgentView:
         return exact[0]
     names = ", ".join(agent.name for agent in agents)
     if not agents:
-        raise UnknownAgentError("no agent is here: no module offers an operator's skill `say`")
+        raise UnknownAgentError("no agent is here: no module of the run is one")
     if not exact:
         near = suggest(wanted, (agent.name for agent in agents))
         raise UnknownAgentError(f"no agent is called {wanted!r}{near} (there are: {names})")

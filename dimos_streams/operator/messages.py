@@ -239,6 +239,8 @@ class SkillLine(Message):
     description: str
     available: bool
     audience: str
+    agent: bool
+    """Whether its module is an agent."""
 
 
 class ModuleLine(Message):

@@ -26,6 +26,8 @@ class OfferedSkill(SkillInfo):
     module: str
     available: bool
     """False while the module does not answer."""
+    agent: bool = False
+    """Whether the module is an agent, which it declares by a skill for reviews (``tool_stream/review.py``)."""
 
 
 class CallView(BaseModel):

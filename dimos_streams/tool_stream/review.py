@@ -1,22 +1,36 @@
 """What the bridge and an agent say to each other about a call that a skill asks for on the agent's behalf.
 
-The agent's module has one skill with ``audience="bridge"``; it makes the module an agent. The bridge calls it with
-the call in question and reads its stream: the newest event carries a ``Permission`` while the call may begin, another
-one means that it has to wait, and a close is a refusal. When the call has begun the bridge ends the review with
-``BEGUN`` as the reason, or with another reason if the call never will.
+The agent's module has one skill with ``audience="bridge"``; it makes the module an agent (``review_skill``). The
+bridge calls it with the call in question and reads its stream: the newest event carries a ``Permission`` while the
+call may begin, another one means that it has to wait, and a close is a refusal. When the call has begun the bridge
+ends the review with ``BEGUN`` as the reason, or with another reason if the call never will.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dimos_streams.skill import OnDuplicate
+from dimos_streams.skill import Audience, OnDuplicate
 from dimos_streams.tool_stream.event import ToolEvent
 
 BEGUN = "the call has begun"
 _FIELD = "permission"
+
+
+class _WithAudience(Protocol):
+    @property
+    def audience(self) -> Audience: ...
+
+
+_Skill = TypeVar("_Skill", bound=_WithAudience)
+
+
+def review_skill(skills: Iterable[_Skill]) -> _Skill | None:
+    """The skill by which a module with these skills declares that it is an agent; None for one that is none."""
+    return next((skill for skill in skills if skill.audience == "bridge"), None)
 
 
 class Permission(BaseModel):

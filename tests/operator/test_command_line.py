@@ -6,15 +6,18 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import requests
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.operator_commands import chat_command
 from dimos_streams.cli.consoles.monitor_console import Lines
 from dimos_streams.cli.entry import run_command
 from dimos_streams.errors import SkillError, UserError
-from dimos_streams.module import RunContext, Services
+from dimos_streams.module import Module, ModuleConfig, RunContext, Services
+from dimos_streams.skill import skill
 from tests.bridge.monitor.parts import ToyAgent
 from tests.bridge.serving import Served, served
 
@@ -43,6 +46,22 @@ class Console:
         return code, reported.out, reported.err
 
 
+class Parrot(Module):
+    """It has skills of an agent's names, and is none."""
+
+    config: ModuleConfig
+
+    @skill(audience="operator")
+    async def say(self, text: str) -> str:
+        """Repeat it."""
+        return text
+
+    @skill(audience="operator")
+    async def pause(self) -> str:
+        """Be quiet."""
+        return "quiet"
+
+
 @pytest.fixture
 def console(capsys: pytest.CaptureFixture[str]) -> Iterator[Console]:
     with served() as bridge:
@@ -57,7 +76,7 @@ def on_loop(console: Console, agent: ToyAgent, id: str) -> None:
 
 
 def test_pause_resume_step_and_abort(console: Console) -> None:
-    assert console("pause")[0::2] == (2, "error: no agent is here: no module offers an operator's skill `say`\n")
+    assert console("pause")[0::2] == (2, "error: no agent is here: no module of the run is one\n")
     agent = console.add()
     assert console("resume") == (1, "", "error: agent 'agent': the agent is not paused\n")
     assert console("pause", "--reason", "look") == (0, "pause is done\n", "")
@@ -77,6 +96,43 @@ def test_pause_resume_step_and_abort(console: Console) -> None:
         ("step", {"mode": "on"}),
         ("abort", {"rollback": True, "reason": "fire"}),
     ]
+
+
+def test_a_command_for_safety_is_one_request(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = console.add()
+    asked: list[str] = []
+    send = requests.Session.send
+
+    def counted(self: requests.Session, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
+        asked.append(f"{request.method} {request.path_url.partition('?')[0]}")
+        return send(self, request, **kwargs)
+
+    monkeypatch.setattr(requests.Session, "send", counted)
+    for command in (["pause"], ["abort"], ["pause", "--agent", "agent"]):
+        assert console(*command)[0] == 0
+        assert asked == ["POST /calls"]
+        asked.clear()
+    console("say", "stop", "--timeout", "0.2")
+    assert asked[:2] == ["POST /calls", "GET /tool_streams"], "the first one stops, the other one shows"
+    asked.clear()
+    console.add("robot1/")
+    assert console("abort")[0::2] == (
+        2,
+        "error: several agents may be meant; name one of them: agent, robot1/agent\n",
+    )
+    assert asked == ["POST /calls"]
+    assert [name for name, _ in agent.commands] == ["pause", "abort", "pause"]
+
+
+def test_a_module_that_only_talks_is_no_agent(console: Console) -> None:
+    async def add() -> None:
+        await console.bridge.scene.add(Parrot(name="parrot"))
+        await console.bridge.scene.offered("pause")
+
+    console.bridge.run(add())
+    assert console("pause")[0::2] == (2, "error: no agent is here: no module of the run is one\n")
+    assert console("say", "hello")[0] == 2
+    assert not any(offered["agent"] for offered in console.bridge.get("/skills").json())
 
 
 def test_approvals_are_listed_and_decided(console: Console) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dimos_streams.operator.agents import UnknownAgentError, agents_among, choose_agent
+from dimos_streams.errors import UnknownAgentError
+from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.messages import AgentEvent, AgentSnapshot, ConversationEntry, QueueView, SkillLine
 from dimos_streams.operator.reporting import MAX_REPORT, event_data, report_of, snapshot_data
 from dimos_streams.tool_stream.event import json_text
@@ -54,17 +55,18 @@ def test_of_a_snapshot_the_oldest_entries_go_first() -> None:
     assert 0 < len(some) < 200
 
 
-def line(name: str, module: str, audience: str = "operator") -> SkillLine:
-    return SkillLine(name=name, module=module, description="", available=True, audience=audience)
+def line(name: str, module: str, audience: str = "operator", *, agent: bool = True) -> SkillLine:
+    return SkillLine(name=name, module=module, description="", available=True, audience=audience, agent=agent)
 
 
-def test_agents_are_found_by_their_skills() -> None:
+def test_agents_are_those_that_say_so() -> None:
     offered = [
         line("robot1_say", "robot1/agent"),
         line("robot1_report", "robot1/agent"),
         line("say", "chatty"),
-        line("say", "parrot", "everyone"),
-        line("essay", "writer"),
+        line("say", "parrot", "everyone", agent=False),
+        line("say", "talking/clock", agent=False),
+        line("essay", "writer", agent=False),
     ]
     agents = agents_among(offered)
     assert [(agent.name, agent.prefix, agent.reports) for agent in agents] == [

@@ -15,6 +15,7 @@ from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.audience import BRIDGE, refusal
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
+from dimos_streams.tool_stream.review import review_skill
 
 MCP = "mcp/"
 """The callers of MCP clients begin so."""
@@ -83,7 +84,7 @@ class Authority:
         if not (call.parent and call.by_agent):
             return None
         module = self._directory.module(call.caller)
-        skill = None if module is None else _review_skill(module)
+        skill = None if module is None else review_skill(module.skills)
         if module is None or skill is None or not module.alive:
             why = "it is not known" if module is None or skill is None else module.health
             raise CallRejectedError(f"agent {call.caller!r}, for whom {call.skill!r} was to begin, is gone: {why}")
@@ -103,7 +104,7 @@ class Authority:
 
     def _is_agent(self, caller: str) -> bool:
         module = self._directory.module(caller)
-        return module is not None and _review_skill(module) is not None
+        return module is not None and review_skill(module.skills) is not None
 
     def _takes_back(self, call: CallState, skill: SkillInfo) -> bool:
         """Whether a skill takes back a call of the same caller, as agents do when operators ask for it."""
@@ -113,8 +114,3 @@ class Authority:
             other.caller == call.caller and other.skill in taken_back and other.arguments == what
             for other in self._calls
         )
-
-
-def _review_skill(module: ModuleView) -> SkillInfo | None:
-    """What makes a module an agent."""
-    return next((info for info in module.skills if info.audience == "bridge"), None)

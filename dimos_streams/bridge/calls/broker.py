@@ -31,6 +31,7 @@ from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSki
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
+from dimos_streams.tool_stream.review import review_skill
 
 _MAX_WAITING = 100
 _KEYS = 1000
@@ -118,8 +119,10 @@ class Broker:
     async def skills(self) -> list[OfferedSkill]:
         """See ``SkillGateway``."""
         return [
-            OfferedSkill(**info.model_dump(), module=module.name, available=self._available(module))
-            for module, info in self.directory.skills()
+            OfferedSkill(**info.model_dump(), module=module.name, available=self._available(module), agent=agent)
+            for module in self.directory.modules()
+            for agent in [review_skill(module.skills) is not None]
+            for info in module.skills
             if info.audience != "bridge"
         ]
 

@@ -17,6 +17,7 @@ from dimos_streams.errors import (
     SkillArgumentError,
     SkillError,
     SkillUnavailableError,
+    UnknownAgentError,
     UnknownSkillError,
 )
 from dimos_streams.invalid import in_a_line, what_is_wrong, where_it_is
@@ -28,6 +29,7 @@ REPORTED = "dimos_streams.reported"
 
 _SKILL_ERRORS: tuple[tuple[type[SkillError], int, str, str], ...] = (
     (UnknownSkillError, 404, "unknown-skill", "No such skill"),
+    (UnknownAgentError, 404, "unknown-agent", "No such agent"),
     (UnknownCallError, 404, "unknown-call", "No such call"),
     (SkillArgumentError, 422, "bad-arguments", "The arguments do not fit the skill"),
     (CallRejectedError, 409, "call-rejected", "The call was refused"),

@@ -9,6 +9,7 @@ from dimos_streams.bridge.monitor.robots import Robots
 from dimos_streams.operator.messages import CallLine, ModuleLine, MonitorSnapshot, SkillLine
 from dimos_streams.operator.reporting import shortened
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
+from dimos_streams.tool_stream.review import review_skill
 
 _MAX_CALLS = 200
 _MAX_TEXT = 500
@@ -52,8 +53,10 @@ class Collector:
                     description=info.description[:_MAX_TEXT],
                     available=module.alive,
                     audience=info.audience,
+                    agent=agent,
                 )
                 for module in modules
+                for agent in [review_skill(module.skills) is not None]
                 for info in module.skills
                 if info.audience != "bridge"
             )

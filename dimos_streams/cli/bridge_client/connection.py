@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import urllib.error
-import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.errors import DimosStreamsError, SkillError, SkillUnavailableError, UserError
 from dimos_streams.text import parse_json
 
 if TYPE_CHECKING:
+    import requests
+
+    from dimos_streams.client.http_gateway import HttpGateway
     from dimos_streams.runtime.registry import RunRecord
-    from dimos_streams.tool_stream.gateway import SkillGateway
 
 _DEFAULT_PORT = 7780
 _TIMEOUT_S = 3.0
@@ -39,29 +39,32 @@ class BridgeAddress:
         return await asyncio.to_thread(self._get, path)
 
     def _get(self, path: str) -> Any:
-        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            request = urllib.request.Request(f"{self.url}{path}", headers=headers)
-            with opener.open(request, timeout=_TIMEOUT_S) as response:
-                return parse_json(response.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                raise BridgeUnreachableError(self._refused(error)) from error
-        except (OSError, ValueError) as error:
-            raise BridgeUnreachableError(self._unreachable(error)) from error
+        import requests
 
-    def _refused(self, error: urllib.error.HTTPError) -> str:
-        if error.code == 401:
+        from dimos_streams.client.http_session import CuttableSession, why
+
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        try:
+            with CuttableSession() as session:
+                response = session.get(
+                    f"{self.url}{path}", headers=headers, timeout=_TIMEOUT_S, allow_redirects=False
+                )
+            if response.status_code != 200:
+                raise BridgeUnreachableError(self._refused(response))
+            return parse_json(response.content)
+        except (requests.RequestException, OSError, ValueError) as error:
+            raise BridgeUnreachableError(self._unreachable(why(error))) from error
+
+    def _refused(self, response: requests.Response) -> str:
+        if response.status_code == 401:
             which = "another token than this one" if self.token else "a token"
             return f"the bridge at {self.url} wants {which}: give it with --token or DIMOS_STREAMS_TOKEN"
-        return f"what answers at {self.url} is no bridge, or refuses us: HTTP {error.code} {error.reason}"
+        status = f"HTTP {response.status_code} {response.reason}"
+        return f"what answers at {self.url} is no bridge, or refuses us: {status}"
 
-    def _unreachable(self, error: Exception) -> str:
-        reason = getattr(error, "reason", error)
-        text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+    def _unreachable(self, reason: str) -> str:
         return (
-            f"no bridge answers at {self.url} ({text.lower()}): start a run with `dimos-streams run BLUEPRINT`, "
+            f"no bridge answers at {self.url} ({reason.lower()}): start a run with `dimos-streams run BLUEPRINT`, "
             "or name another bridge with --url or --port"
         )
 
@@ -86,15 +89,22 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
 
 
 @asynccontextmanager
-async def open_gateway(address: BridgeAddress) -> AsyncIterator[SkillGateway]:
-    """A gateway to a bridge. Raises ``BridgeUnreachableError`` at once if there is none."""
-    await address.get("/healthz")
+async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
+    """A gateway to a bridge.
+
+    Nothing is asked beforehand, so that a command costs no more than its own requests. When one of them fails, a
+    further one tells whether it is for want of a bridge; then ``BridgeUnreachableError`` is raised instead.
+    """
     from dimos_streams.client.http_gateway import HttpGateway
 
     # Nobody needs the jitter of its reconnections to repeat.
     gateway = HttpGateway(address.url, rng=random.Random(os.getpid()), token=address.token)
     try:
         yield gateway
+    except SkillError as error:
+        if type(error) in (SkillError, SkillUnavailableError):
+            await address.get("/healthz")
+        raise
     finally:
         gateway.close()
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal, cast
 
-from dimos_streams.cli.terminal.reporter import is_conversation
 from dimos_streams.errors import DimosStreamsError
+from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.reporting import MONITOR
 
 if TYPE_CHECKING:

@@ -4,55 +4,72 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dimos_streams.cli.bridge_client.event_watch import watching
 from dimos_streams.cli.bridge_client.skill_calls import CALLER
 from dimos_streams.cli.terminal.output import shortened, table_lines
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.errors import SkillError, UserError
-from dimos_streams.operator.agents import AgentView, agents_among, choose_agent
+from dimos_streams.operator.agents import agents_among
 from dimos_streams.operator.messages import ApprovalView, HoldView
+from dimos_streams.tool_stream.gateway import SkillGateway
 
 if TYPE_CHECKING:
-    from dimos_streams.tool_stream.event import ToolEvent
-    from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
+    from dimos_streams.tool_stream.gateway import CallView
 
 CHAT_COMMANDS = frozenset({"pause", "resume", "step", "abort", "undo", "forget", "approvals", "approve", "reject"})
 _SHOWN_ARGUMENTS = 80
+_WAIT_S = 30.0
+"""Within one request; what takes longer is followed by its events."""
 
 
-async def command(gateway: SkillGateway, name: str, arguments: Mapping[str, Any], agent: str = "") -> ToolEvent:
-    """Have an agent do something; how it ended. Raises ``UserError`` or ``SkillError`` if it did not."""
-    offered = await gateway.skills()
-    return await _ask(gateway, choose_agent(agents_among(offered), agent), name, arguments, offered)
+class CommandGateway(SkillGateway, Protocol):
+    """What operators' commands need of a bridge: ``HttpGateway`` has it."""
+
+    async def call_to_close(
+        self, skill: str, arguments: Mapping[str, Any], *, caller: str, agent: str | None = None, wait_s: float = 30.0
+    ) -> CallView:
+        """See ``HttpGateway``."""
+
+
+async def command(gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str = "") -> CallView:
+    """Have an agent do something, in one request; how it ended. The bridge finds the agent.
+
+    Raises ``UnknownAgentError`` if it is not clear who is meant, ``SkillError`` if it was not done.
+    """
+    view = await gateway.call_to_close(name, arguments, caller=CALLER, agent=agent, wait_s=_WAIT_S)
+    if view.outcome is None:
+        view = await _closed(gateway, view)
+    if view.outcome != "completed":
+        raise SkillError(f"agent {view.module!r}: {view.text}")
+    return view
 
 
 async def hold(
-    gateway: SkillGateway, name: str, arguments: Mapping[str, Any], agent: str = ""
-) -> tuple[ToolEvent, bool]:
+    gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str = ""
+) -> tuple[CallView, bool]:
     """Have an agent hold its robot still, by ``pause`` or ``abort``; how it ended, and whether all gates confirm it.
 
-    An agent that does not tell of gates confirms nothing. Raises ``UserError`` or ``SkillError`` if it did not.
+    An agent that says nothing of gates confirms nothing. Raises as ``command`` does.
     """
-    closed = await command(gateway, name, arguments, agent)
-    result = closed.data.get("result")
-    fields = result if isinstance(result, Mapping) else {}
-    view = HoldView.model_validate({key: fields[key] for key in HoldView.model_fields if key in fields})
-    return closed, view.confirmed
+    view = await command(gateway, name, arguments, agent)
+    fields = view.result if isinstance(view.result, Mapping) else {}
+    held = HoldView.model_validate({key: fields[key] for key in HoldView.model_fields if key in fields})
+    return view, held.confirmed
 
 
-async def _held(gateway: SkillGateway, name: str, arguments: Mapping[str, Any], agent: str) -> str:
+async def _held(gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str) -> str:
     """``hold`` where nothing but the text is of interest. Raises ``SkillError`` if not all gates confirm it."""
-    closed, confirmed = await hold(gateway, name, arguments, agent)
+    view, confirmed = await hold(gateway, name, arguments, agent)
     if not confirmed:
-        raise SkillError(closed.text)
-    return closed.text
+        raise SkillError(view.text)
+    return view.text
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What became of a command."""
+class CommandResult:
+    """What became of an operator's command."""
 
     text: str
     """For people."""
@@ -61,50 +78,47 @@ class Told:
     done: bool = True
 
 
-async def take_back(gateway: SkillGateway, count: int, agent: str = "") -> Told:
+async def take_back(gateway: CommandGateway, count: int, agent: str = "") -> CommandResult:
     """Have an agent take back its newest calls: a line for each; it is done if all of them are undone.
 
-    Raises ``UserError`` or ``SkillError`` if it did not try.
+    Raises as ``command`` does if it did not try.
     """
-    offered = await gateway.skills()
-    closed = await _ask(gateway, choose_agent(agents_among(offered), agent), "undo", {"count": count}, offered)
-    calls = closed.data.get("result") or ()
+    view = await command(gateway, "undo", {"count": count}, agent)
+    calls = view.result or ()
     lines = [f"{call['skill']} (call {call['call_id']}): {call['how']}: {call['text']}" for call in calls]
     text = "\n".join(lines) or "there is nothing to take back"
-    return Told(text, list(calls), all(call["how"] == "undone" for call in calls))
+    return CommandResult(text, list(calls), all(call["how"] == "undone" for call in calls))
 
 
-async def _taken_back(gateway: SkillGateway, word: str, agent: str) -> str:
+async def _taken_back(gateway: CommandGateway, word: str, agent: str) -> str:
     """``take_back`` where nothing but the text is of interest. Raises ``SkillError`` if not all is undone."""
     if not word.isdecimal() or not int(word):
         raise UserError(f"/undo {word}: how many calls are to be taken back is a whole number from 1 on")
-    told = await take_back(gateway, int(word), agent)
-    if not told.done:
-        raise SkillError(told.text)
-    return told.text
+    taken = await take_back(gateway, int(word), agent)
+    if not taken.done:
+        raise SkillError(taken.text)
+    return taken.text
 
 
-async def pending(gateway: SkillGateway, agent: str = "") -> list[ApprovalView]:
+async def pending(gateway: CommandGateway, agent: str = "") -> list[ApprovalView]:
     """The calls that wait for a decision, of one agent or of all."""
-    offered = await gateway.skills()
-    agents = agents_among(offered)
-    asked = [choose_agent(agents, agent)] if agent or not agents else agents
+    names = [agent] if agent else [view.name for view in agents_among(await gateway.skills())] or [""]
     found: list[ApprovalView] = []
-    for one in asked:
-        closed = await _ask(gateway, one, "approvals", {}, offered)
-        found += [ApprovalView.model_validate(view) for view in closed.data.get("result") or ()]
+    for name in names:
+        view = await command(gateway, "approvals", {}, name)
+        found += [ApprovalView.model_validate(approval) for approval in view.result or ()]
     return found
 
 
 async def decide(
-    gateway: SkillGateway,
+    gateway: CommandGateway,
     start: str,
     decision: str,
     *,
     changes: Sequence[str] = (),
     reason: str = "",
     agent: str = "",
-) -> Told:
+) -> CommandResult:
     """Decide on the pending approval whose id begins so, with changed arguments if any are given.
 
     Raises ``UserError`` if there is no such approval, or more than one.
@@ -115,13 +129,13 @@ async def decide(
         schemas = {offered.name: offered.parameters for offered in await gateway.skills()}
         changed = parse_arguments(changes, None, schemas.get(approval.skill, {}))
         arguments["arguments"] = {**approval.arguments, **changed}
-    closed = await command(gateway, "decide", arguments, approval.agent)
+    view = await command(gateway, "decide", arguments, approval.agent)
     with_changes = f" with {', '.join(changes)}" if changes else ""
     text = f"{approval.skill} [{approval.id}] of {approval.agent}: {decision}{with_changes}"
-    return Told(text, closed.data.get("result"))
+    return CommandResult(text, view.result)
 
 
-async def chat_command(gateway: SkillGateway, agent: str, name: str, words: Sequence[str]) -> str:
+async def chat_command(gateway: CommandGateway, agent: str, name: str, words: Sequence[str]) -> str:
     """Carry a command out that was typed in a chat with an agent; what to say. Raises ``DimosStreamsError``."""
     match name, list(words):
         case "pause", []:
@@ -150,24 +164,13 @@ def approval_row(view: ApprovalView) -> tuple[str, str, str, str, str]:
     return view.id, view.agent, view.skill, shortened(given, _SHOWN_ARGUMENTS), view.reason
 
 
-async def _ask(
-    gateway: SkillGateway,
-    agent: AgentView,
-    name: str,
-    arguments: Mapping[str, Any],
-    offered: Sequence[OfferedSkill],
-) -> ToolEvent:
-    """The close of a call of an agent's operator skill."""
-    skill = agent.skill(name)
-    if skill not in {one.name for one in offered}:
-        raise UserError(f"agent {agent.name!r} has no skill {name!r}: it takes no such command")
-    offset = await gateway.offset()
-    call_id = await gateway.call(skill, arguments, caller=CALLER)
-    async with watching(gateway, lambda event: None, after=offset, call_id=call_id) as watch:
-        closed = await watch.wait(call_id, "close")
-    if closed.outcome != "completed":
-        raise SkillError(f"agent {agent.name!r}: {closed.text}")
-    return closed
+async def _closed(gateway: CommandGateway, view: CallView) -> CallView:
+    """A call after its close, which is not bounded: a rollback takes as long as the robot's way back."""
+    async with watching(gateway, lambda event: None, after=0, call_id=view.call_id) as watch:
+        closed = await watch.wait(view.call_id, "close")
+    return view.model_copy(
+        update={"outcome": closed.outcome, "text": closed.text, "result": closed.data.get("result")}
+    )
 
 
 def _one_of(views: Sequence[ApprovalView], start: str) -> ApprovalView:

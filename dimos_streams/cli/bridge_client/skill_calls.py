@@ -13,8 +13,11 @@ from dimos_streams.cli.system.async_runner import finish
 from dimos_streams.cli.terminal.output import shortened
 from dimos_streams.cli.terminal.reporter import create_reporter
 from dimos_streams.errors import SkillError, UserError
+from dimos_streams.operator.agents import agents_among, choose_agent
+from dimos_streams.operator.reporting import SAY
 
 if TYPE_CHECKING:
+    from dimos_streams.client.http_gateway import HttpGateway
     from dimos_streams.skill import OnLoss
     from dimos_streams.tool_stream.event import ToolEvent
     from dimos_streams.tool_stream.gateway import CallView, SkillGateway
@@ -33,18 +36,19 @@ class Wish:
     as_json: bool
     on_loss: OnLoss | None = None
     """What is to become of it when a link is cut; None leaves that to its skill."""
+    agent: str | None = None
+    """The agent whose skill it is, ``""`` for the only one; None if its skill has a public name."""
 
 
 async def follow_new_call(
-    gateway: SkillGateway, skill: str, arguments: Mapping[str, Any], wish: Wish, *, only: bool
+    gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], wish: Wish, *, only: bool
 ) -> ToolEvent:
     """Begin a call and show its events, or with ``only`` False those of all calls; the event that was waited for.
 
     When time is up or we are cancelled, the call is cancelled and its close still shown.
     """
     reporter = create_reporter(as_json=wish.as_json)
-    offset = await gateway.offset()
-    call_id = await gateway.call(skill, arguments, caller=CALLER, on_loss=wish.on_loss)
+    call_id, offset = await gateway.begin(skill, arguments, caller=CALLER, agent=wish.agent, on_loss=wish.on_loss)
     with contextlib.closing(reporter):
         one = call_id if only else None
         async with watching(gateway, reporter.tool_event, after=offset, call_id=one) as watch:
@@ -69,18 +73,12 @@ async def cancel_call(gateway: SkillGateway, start: str, reason: str) -> CallVie
     return await find_call(gateway, view.call_id)
 
 
-async def find_say(gateway: SkillGateway, wanted: str | None = None) -> str:
-    """The skill by which an operator talks to the agent. Raises ``UserError`` if there is none, or several."""
-    names = [skill.name for skill in await gateway.skills()]
-    if wanted is not None:
-        found = [name for name in names if name in (wanted, f"{wanted}_say")]
-    else:
-        found = [name for name in names if name == "say" or name.endswith("_say")]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise UserError("no agent is here to talk to: no module offers a skill `say`")
-    raise UserError(f"there are several agents; `say TEXT --to NAME` tells one of them: {', '.join(found)}")
+async def find_say(gateway: SkillGateway, wanted: str = "") -> str:
+    """The skill by which an operator talks to an agent, the only one if none is named.
+
+    Raises ``UnknownAgentError`` if there is none, or if several may be meant.
+    """
+    return choose_agent(agents_among(await gateway.skills()), wanted).skill(SAY)
 
 
 async def find_call(gateway: SkillGateway, start: str) -> CallView:

@@ -13,8 +13,8 @@ from dimos_streams.cli.terminal.output import note, write, write_json, write_tab
 from dimos_streams.errors import SkillError
 
 if TYPE_CHECKING:
+    from dimos_streams.client.http_gateway import HttpGateway
     from dimos_streams.tool_stream.event import ToolEvent
-    from dimos_streams.tool_stream.gateway import SkillGateway
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ def call(
     from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
     from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 
-    async def work(gateway: SkillGateway) -> ToolEvent:
+    async def work(gateway: HttpGateway) -> ToolEvent:
         schemas = {offered.name: offered.parameters for offered in await gateway.skills()}
         given = parse_arguments(arguments or (), arguments_json, schemas.get(skill, {}))
         wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, on_loss=on_loss)
@@ -154,20 +154,18 @@ def say(
     otherwise the last line, and `data.result.reason` of the last event with `--json`, tells why. Without it, an end
     that comes before the reply counts in the same way.
     """
-    from dimos_streams.cli.bridge_client.skill_calls import Wish, find_say, follow_new_call
+    from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
+    from dimos_streams.operator.reporting import SAY
 
-    async def work(gateway: SkillGateway) -> ToolEvent:
-        skill = await find_say(gateway, to)
-        wish = Wish(until=wait, timeout_s=timeout, as_json=as_json)
+    async def work(gateway: HttpGateway) -> ToolEvent:
+        wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, agent=to or "")
         given = {"text": text, "now": True} if now else {"text": text}
-        return await follow_new_call(gateway, skill, given, wish, only=False)
+        return await follow_new_call(gateway, SAY, given, wish, only=False)
 
     _exit_by(at_bridge(work, url, port, token))
 
 
-def at_bridge(
-    work: Callable[[SkillGateway], Awaitable[T]], url: str | None, port: int | None, token: str | None
-) -> T:
+def at_bridge(work: Callable[[HttpGateway], Awaitable[T]], url: str | None, port: int | None, token: str | None) -> T:
     """What ``work`` gives with the bridge that the options name. Raises ``UserError``, ``BridgeUnreachableError``."""
     from dimos_streams.cli.bridge_client.connection import find_bridge, open_gateway
     from dimos_streams.cli.system.async_runner import run_async

@@ -11,13 +11,13 @@ from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write_json, write_lines, write_table
 
 if TYPE_CHECKING:
-    from dimos_streams.tool_stream.event import ToolEvent
+    from dimos_streams.tool_stream.gateway import CallView
 
 Approval = Annotated[
     str,
     typer.Argument(metavar="ID", help="The approval's id, or its beginning; see `approvals`.", show_default=False),
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Told to the agent.", show_default=False)]
+Reason = Annotated[str, typer.Option("--reason", help="Passed on to the agent.", show_default=False)]
 
 
 def approvals(
@@ -60,10 +60,10 @@ def approve(
     """Let a call begin that waits for approval, as the agent asked for it or with changed arguments."""
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
-    told = at_bridge(
+    done = at_bridge(
         lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=agent), url, port, token
     )
-    _show(told.text, told.result, as_json)
+    _show(done.text, done.result, as_json)
 
 
 def reject(
@@ -78,10 +78,10 @@ def reject(
     """Refuse a call that waits for approval."""
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
-    told = at_bridge(
+    done = at_bridge(
         lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=agent), url, port, token
     )
-    _show(told.text, told.result, as_json)
+    _show(done.text, done.result, as_json)
 
 
 def pause(
@@ -148,9 +148,9 @@ def undo(
     """Take back the newest calls of the agent, newest first. Exit code 1 if one of them could not be."""
     from dimos_streams.cli.bridge_client.operator_commands import take_back
 
-    told = at_bridge(lambda gateway: take_back(gateway, count, agent), url, port, token)
-    _show(told.text, told.result, as_json)
-    if not told.done:
+    done = at_bridge(lambda gateway: take_back(gateway, count, agent), url, port, token)
+    _show(done.text, done.result, as_json)
+    if not done.done:
         raise typer.Exit(1)
 
 
@@ -166,8 +166,8 @@ def _hold(
 ) -> None:
     from dimos_streams.cli.bridge_client.operator_commands import hold
 
-    closed, confirmed = at_bridge(lambda gateway: hold(gateway, name, arguments, agent), url, port, token)
-    _tell(closed, as_json)
+    view, confirmed = at_bridge(lambda gateway: hold(gateway, name, arguments, agent), url, port, token)
+    _show_close(view, as_json)
     if not confirmed:
         raise typer.Exit(1)
 
@@ -195,11 +195,11 @@ def _command(
 ) -> None:
     from dimos_streams.cli.bridge_client.operator_commands import command
 
-    _tell(at_bridge(lambda gateway: command(gateway, name, arguments, agent), url, port, token), as_json)
+    _show_close(at_bridge(lambda gateway: command(gateway, name, arguments, agent), url, port, token), as_json)
 
 
-def _tell(closed: ToolEvent, as_json: bool) -> None:
-    _show(closed.text, closed.data.get("result"), as_json)
+def _show_close(view: CallView, as_json: bool) -> None:
+    _show(view.text, view.result, as_json)
 
 
 def _show(text: str, result: Any, as_json: bool) -> None:

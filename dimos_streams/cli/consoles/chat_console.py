@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
 
-    from dimos_streams.tool_stream.gateway import SkillGateway
+    from dimos_streams.client.http_gateway import HttpGateway
 
 _HELP = """\
 Whatever you type is said to the agent. Besides:
@@ -55,7 +55,7 @@ def run_chat(address: BridgeAddress, to: str | None) -> int:
 
 async def _chat(address: BridgeAddress, to: str | None) -> int:
     async with open_gateway(address) as gateway:
-        skill = await find_say(gateway, to)
+        skill = await find_say(gateway, to or "")
         screen = PromptScreen() if sys.stdin.isatty() and sys.stdout.isatty() else PlainScreen()
         reporter = TextReporter(screen, "chat")
         async with watching(gateway, reporter.tool_event, after=await gateway.offset()) as watch:
@@ -126,7 +126,7 @@ class PromptScreen(Screen):
 
 
 class _Chat:
-    def __init__(self, gateway: SkillGateway, watch: EventWatch, reporter: TextReporter, skill: str) -> None:
+    def __init__(self, gateway: HttpGateway, watch: EventWatch, reporter: TextReporter, skill: str) -> None:
         self._gateway = gateway
         self._watch = watch
         self._reporter = reporter

@@ -18,15 +18,16 @@ from dimos_streams.cli.running.configured_blueprint import configured_blueprint
 from dimos_streams.cli.running.record_plan import RecordPlan
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.errors import UserError
-from dimos_streams.module import LOSS_BOUND_S
+from dimos_streams.module import LOSS_BOUND_S, Module
+from dimos_streams.operator.agents import public_name
+from dimos_streams.operator.reporting import SAY
 from dimos_streams.printable import LogFormatter
 from dimos_streams.runtime.options import DEFAULT_PORT, RunOptions
 from dimos_streams.runtime.output import open_log
 from dimos_streams.runtime.registry import new_run_dir
 from dimos_streams.skill import skills_of
+from dimos_streams.tool_stream.review import review_skill
 
-SAY = "say"
-"""The skill by which an operator talks to an agent."""
 Mode = Literal["live", "in-process", "virtual"]
 
 
@@ -144,9 +145,12 @@ def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[t
 
 
 def listeners_of(blueprint: Blueprint) -> list[str]:
-    """The skills by which the blueprint's agents are told something: "say", or "robot1_say"."""
-    talking = [spec for spec in blueprint.modules.values() if SAY in skills_of(module_class(spec))]
-    return [f"{spec.prefix}{SAY}".replace("/", "_") for spec in talking]
+    """The skills by which operators talk to the blueprint's agents: "say", or "robot1_say"."""
+    return [public_name(name, SAY) for name, spec in blueprint.modules.items() if _is_agent(module_class(spec))]
+
+
+def _is_agent(cls: type[Module]) -> bool:
+    return review_skill(skill.policy for skill in skills_of(cls).values()) is not None
 
 
 def set_up_logging(mode: Mode, run_dir: Path | None, *, in_background: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dimos_streams import clock
 from dimos_streams.cli.terminal.output import plural, shortened, write_json
 from dimos_streams.cli.terminal.screen import Line, LogScreen, Screen, create_screen
+from dimos_streams.operator.agents import is_conversation, public_name
 
 if TYPE_CHECKING:
     from dimos_streams.runtime.events import RunEvent
@@ -201,15 +202,9 @@ class CallCounts:
         return f"{plural(sum(counts.values()), 'call')}: {', '.join(f'{n} {name}' for name, n in counts.items())}"
 
 
-def is_conversation(event: ToolEvent) -> bool:
-    """Whether an event is part of the operator's talk with an agent."""
-    return event.skill == "say" or event.skill.endswith("_say")
-
-
 def _only_looks(event: ToolEvent) -> bool:
     """Whether an event is part of a console's look at an agent, which changes nothing."""
-    namespace = event.module.rpartition("/")[0].replace("/", "_")
-    return event.skill.removeprefix(f"{namespace}_") in _LOOKS
+    return event.skill in (public_name(event.module, look) for look in _LOOKS)
 
 
 class _Labels:

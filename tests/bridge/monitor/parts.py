@@ -99,6 +99,10 @@ class ToyAgent(Module):
         finally:
             del self.reports[call.id]
 
+    @skill(audience="bridge")
+    async def review_call(self, call_id: str, parent: str, skill: str, arguments: dict[str, Any]) -> None:
+        """Refuse whatever a skill asks for."""
+
     @skill(audience="operator")
     async def say(self, call: Call, text: str, now: bool = False) -> str:
         """Say something."""

@@ -32,7 +32,9 @@ def test_two_agents_and_three_watchers() -> None:
             for number in range(3):
                 made["robot1/agent"].emit("text", text=f"one {number}")
                 made["robot2/agent"].emit("text", text=f"two {number}")
-            call_id = await scene.broker.call("count", {"label": "x", "to": 2}, caller="robot1/agent")
+            call_id = await scene.broker.call(
+                "count", {"label": "x", "to": 2}, caller="robot1/agent", idempotency_key="robot1/agent/1"
+            )
             for agent in made.values():
                 agent.show()
             await closed(scene.broker, call_id)
@@ -138,7 +140,7 @@ class Checked(Console):
 @pytest.mark.parametrize("seed", range(12))
 def test_order_over_random_schedules(seed: int) -> None:
     async def scenario() -> None:
-        rng = random.Random(seed)
+        rng, numbers = random.Random(seed), itertools.count()
         async with agents("robot1/agent", "robot2/agent") as (scene, made):
             consoles = [Checked(scene, made, rng, rng.choice([None, None, *made])) for _ in range(4)]
             deadline = clock.monotonic() + 4.0
@@ -157,7 +159,8 @@ def test_order_over_random_schedules(seed: int) -> None:
                         name = rng.choice(["count", "chain"])
                         given = {"then": "count", "arguments": {"label": "c", "to": 3}}
                         own = {"label": "x", "to": rng.randrange(5)} if name == "count" else given
-                        await scene.broker.call(name, own, caller=agent.name)
+                        key = f"{agent.name}/{next(numbers)}"
+                        await scene.broker.call(name, own, caller=agent.name, idempotency_key=key)
                     case 5:
                         await consoles.pop(rng.randrange(len(consoles))).close()
                         consoles.append(Checked(scene, made, rng, rng.choice([None, *made])))
@@ -322,7 +325,9 @@ def test_what_agents_report_to_watchers_is_not_journalled() -> None:
             assert report.last_seq > 200, "they came in"
             assert journal.last_offset == before, "no row and no offset, so no hole either"
             assert len(journal.calls(1000)) == rows
-            call_id = await scene.broker.call("count", {"label": "x", "to": 2}, caller="agent")
+            call_id = await scene.broker.call(
+                "count", {"label": "x", "to": 2}, caller="agent", idempotency_key="agent/1"
+            )
             await closed(scene.broker, call_id)
             await console.close()
             await closed(scene.broker, report.call_id)

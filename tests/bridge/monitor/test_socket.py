@@ -85,7 +85,9 @@ def test_the_snapshot_shows_everything_and_fits_the_schema() -> None:
             agent = made["robot1/agent"]
             async with watching(scene) as console:
                 await until(lambda: console.agent(agent.name))
-                call_id = await scene.broker.call("follow", {"description": "ann"}, caller=agent.name)
+                call_id = await scene.broker.call(
+                    "follow", {"description": "ann"}, caller=agent.name, idempotency_key=f"{agent.name}/1"
+                )
                 await answered(scene.broker, call_id)
                 agent.ask()
                 turned = Quaternion(z=math.sin(0.5), w=math.cos(0.5))

@@ -104,7 +104,7 @@ function told(data) {
 
 /** By name; null for an agent that offers its skills but has not reported (yet). */
 export function agentsOf(state) {
-  const offering = state.skills.filter((skill) => skill.audience === "operator" && /(^|_)say$/.test(skill.name));
+  const offering = state.skills.filter((skill) => skill.agent);
   const names = new Set([...Object.keys(state.agents), ...offering.map((skill) => skill.module)]);
   return [...names].sort().map((name) => ({ name, agent: state.agents[name] ?? null }));
 }
