@@ -10,12 +10,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from dimos_streams.blueprint.classes import import_attribute
 from dimos_streams.blueprint.document import Document, display_path, read_document
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_name, checked_namespace, merge
 from dimos_streams.blueprint.problem import BlueprintError, Problem, fault, problems_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 from dimos_streams.errors import UserError, suggest
+from dimos_streams.importing import import_attribute
 
 
 def resolve(reference: str) -> Blueprint:

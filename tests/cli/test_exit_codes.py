@@ -52,7 +52,8 @@ def talking(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Ite
     started = machine("run", ROVER, "--daemon", "--port", str(machine.port), *asking(model), OPENAI_API_KEY=KEY)
     assert started.code == 0, started
     yield machine
-    assert machine("stop").code == 0
+    stopped = machine("stop", "--json")
+    assert (stopped.code, stopped.json["stopped"]) == (0, True)
 
 
 def test_the_documented_codes_are_those_that_the_help_tells() -> None:

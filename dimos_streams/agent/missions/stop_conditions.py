@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dimos_streams.errors import UserError
+from dimos_streams.importing import import_attribute
 from dimos_streams.operator.messages import Usage
 from dimos_streams.polygon import inside
 
@@ -107,10 +107,9 @@ def outside(fence: Sequence[tuple[float, float]]) -> StopCondition:
 
 def load_condition(path: str) -> StopCondition:
     """The condition that ``"package.module:name"`` names. Raises ``UserError``."""
-    module, colon, name = path.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name) if colon else None
-    except (ImportError, AttributeError, ValueError) as error:
+        found = import_attribute(path)
+    except UserError as error:
         raise UserError(f"stop condition {path!r} can't be imported: {error}") from error
     if not callable(found):
         raise UserError(f"stop condition {path!r} is no function (valid: 'package.module:function')")

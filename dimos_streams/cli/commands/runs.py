@@ -37,7 +37,7 @@ def status(as_json: options.Json = False) -> None:
         _write_state(state)
 
 
-def stop(selector: options.Run = None) -> None:
+def stop(selector: options.Run = None, as_json: options.Json = False) -> None:
     """Stop a run, and wait until all its processes have gone."""
     from dimos_streams.cli.bridge_client.connection import find_run
     from dimos_streams.runtime.registry import lives
@@ -55,7 +55,10 @@ def stop(selector: options.Run = None) -> None:
     if left:
         numbers = " ".join(map(str, left))
         raise DimosStreamsError(f"{run.run_id} did not end within {_STOP_BOUND_S:g} s; `kill -9 {numbers}` ends it")
-    write(f"{run.run_id} has stopped")
+    if as_json:
+        write_json({"run_id": run.run_id, "blueprint": run.blueprint, "stopped": True}, indent=2)
+    else:
+        write(f"{run.run_id} has stopped")
 
 
 def logs(

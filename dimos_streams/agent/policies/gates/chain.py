@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +23,8 @@ from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
 from dimos_streams.agent.policies.plans import PlanBook
 from dimos_streams.agent.policies.rejections import Rejections
-from dimos_streams.errors import UserError, suggest
+from dimos_streams.errors import UserError
+from dimos_streams.importing import import_attribute, is_reference
 from dimos_streams.secrets import redacted
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
@@ -118,17 +118,14 @@ def build_chain(
 
 def load_gate(reference: str) -> Gate:
     """Make a user's gate, ``"package.module:Class"``. Raises ``UserError`` that says what is wrong."""
-    module_name, colon, name = reference.partition(":")
-    if not colon or not all(part.isidentifier() for part in [*module_name.split("."), name]):
+    if not is_reference(reference) or "." in reference.partition(":")[2]:
         raise UserError(f"gate {reference!r} is not of the form 'package.module:Class'")
     try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # somebody's module may raise anything when it is imported
-        raise UserError(f"gate {reference!r} can't be imported: {type(error).__name__}: {error}") from error
-    if not hasattr(module, name):
-        raise UserError(f"gate {reference!r}: {module_name!r} has no {name!r}{suggest(name, dir(module))}")
+        make = import_attribute(reference)
+    except UserError as error:
+        raise UserError(f"gate {reference!r} can't be imported: {error}") from error
     try:
-        gate = getattr(module, name)()
+        gate = make()
     except Exception as error:
         raise UserError(f"gate {reference!r} can't be made: {type(error).__name__}: {error}") from error
     if not callable(getattr(gate, "review", None)):

@@ -1,0 +1,62 @@
+"""Imports what settings name as ``"package.module:attribute"``: classes of modules, blueprints, gates, conditions."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from types import ModuleType
+from typing import Any
+
+from dimos_streams.errors import UserError, suggest
+
+EXTRAS = {"mujoco": "sim", "simplejpeg": "sim", "cv2": "vision", "openai": "openai"}
+"""The extra of this package that brings each Python package."""
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text is of the form ``"package.module:Name"``, or ``"package.module:Class.attribute"``."""
+    module, colon, attribute = text.partition(":")
+    return bool(colon) and all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")])
+
+
+def import_attribute(reference: str) -> Any:
+    """The object that ``"package.module:attribute"`` names. Raises ``UserError`` that names the nearest, or what is
+    missing."""
+    if not is_reference(reference):
+        raise UserError(f"{reference!r} is not of the form 'package.module:Name'")
+    module_name, _, attribute = reference.partition(":")
+    found: Any = _import(module_name)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            names = [name for name in dir(found) if not name.startswith("_")]
+            raise UserError(f"{module_name!r} has no {attribute!r}{suggest(part, names)}")
+        found = getattr(found, part)
+    return found
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if name == missing or name.startswith(f"{missing}."):
+            near = suggest(missing.rpartition(".")[2], _beside(missing))
+            raise UserError(f"there is no Python module {missing!r}{near}") from error
+        raise UserError(f"{name!r} can't be imported: {how_to_get(missing)}") from error
+    except Exception as error:  # somebody's module may raise anything when it is imported
+        raise UserError(f"{name!r} can't be imported: {type(error).__name__}: {error}") from error
+
+
+def _beside(name: str) -> list[str]:
+    """The names of what is in the package that ``name`` would be in."""
+    package = name.rpartition(".")[0]
+    if not package:
+        return []
+    path = getattr(importlib.import_module(package), "__path__", [])
+    return [info.name for info in pkgutil.iter_modules(path)]
+
+
+def how_to_get(package: str) -> str:
+    """That a Python package is not installed, and what installs it."""
+    extra = EXTRAS.get(package.partition(".")[0])
+    return f"{package!r} is not installed: pip install " + (f"'dimos-streams[{extra}]'" if extra else repr(package))
