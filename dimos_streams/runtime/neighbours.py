@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Callable, Collection, Iterable
 
@@ -55,15 +56,26 @@ class Neighbours:
     async def meet(self, own_pids: Callable[[], Iterable[int | None]]) -> str:
         """Why the run must end whose modules have all begun: an elder one began meanwhile. Empty if none did."""
         end = clock.monotonic() + _TOGETHER_S
+        younger_since = math.inf
         while clock.monotonic() < end:
             await asyncio.sleep(0.1)
-            pids, host = set(own_pids()), os.uname().nodename
-            met = [(view.name, each) for view in self._views() for each in view.rivals]
-            ours = [each for _, each in met if each.host == host and each.pid in pids]
-            others = {name: each for name, each in reversed(met) if each not in ours}
-            if ours and others and min(others.values()) < min(ours):
-                return self._told(others)
+            elders = self._elders(set(own_pids()))
+            younger_since = min(younger_since, clock.monotonic()) if elders else math.inf
+            if clock.monotonic() - younger_since >= LISTEN_S:  # by now all that have begun were heard
+                return self._told(elders)
         return ""
+
+    def _elders(self, own_pids: Collection[int | None]) -> dict[str, Instance]:
+        """Modules that others run under our names if one of those began before all of ours.
+
+        Runs agree on that only if they look at the same: at all that have begun, with a rival or not yet.
+        """
+        host = os.uname().nodename
+        alive = [view for view in self._views() if view.age_s <= _SILENT_S]
+        begun = [(view.name, each) for view in alive for each in view.rivals or (view.current,)]
+        ours = [each for _, each in begun if each.host == host and each.pid in own_pids]
+        others = {name: each for name, each in reversed(begun) if each not in ours}
+        return others if ours and others and min(others.values()) < min(ours) else {}
 
     def _views(self) -> list[ModuleView]:
         views = (self._directory.module(name) for name in self._names)
