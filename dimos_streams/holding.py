@@ -7,7 +7,6 @@ skills read it with one ``HoldTable`` each, so they agree on who holds, and for 
 from __future__ import annotations
 
 import logging
-import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +27,8 @@ LISTEN_S: Final = 2.5 * HOLD_PERIOD_S
 """After listening for so long a reader knows who holds, even if one message got lost."""
 MAX_VALID_S: Final = 60.0
 """No hold counts for longer without being repeated: nobody could let go of it after a crash."""
+_MEANT_S: Final = 86_400.0
+"""A hold for longer is damage: nobody means it, and junk must not hold a robot."""
 MAX_SOURCES: Final = 8
 """Sources that are known at a time: with all their names, what a gate says of itself is still small."""
 REMEMBERED_S: Final = 10.0
@@ -58,9 +59,10 @@ class HoldTable:
     """The sources that hold the robot still. Time is handed in, in seconds of any clock that does not go back; it is
     the reader's own, so no clock of another machine matters.
 
-    A hold that wants to count for longer than ``MAX_VALID_S`` counts for so long. One that is damaged is skipped: its
-    source is no name, or ``valid_s`` is not finite, or not more than 0; a release may say 0. Both show in a limited
-    line in the log and in ``note``. A message is skipped silently if a newer one of its source came before.
+    A hold that wants to count for longer than ``MAX_VALID_S`` counts for so long. One that is damaged is skipped:
+    its source is no name, or ``valid_s`` is not finite, not more than 0 or more than a day; a release may say 0. Both
+    show in a limited line in the log and in ``note``. A message is skipped silently if a newer one of its source came
+    before.
     """
 
     def __init__(self, reader: str = "") -> None:
@@ -165,6 +167,6 @@ def _problem_of(message: Hold) -> str:
     if not (message.source and is_name(message.source) and len(message.source.encode()) <= MAX_NAME):
         return f"its source is empty, has more than {MAX_NAME} bytes or is not printable"
     valid_s = message.valid_s
-    if not math.isfinite(valid_s) or valid_s < 0.0 or (message.hold and valid_s == 0.0):
+    if not 0.0 <= valid_s <= _MEANT_S or (message.hold and valid_s == 0.0):
         return f"valid_s is {valid_s!r}; more than 0 and at most {MAX_VALID_S:g} s are valid"
     return ""
