@@ -41,7 +41,7 @@ from dimos_streams.agent.policies.plans import PlanBook
 from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
 from dimos_streams.agent.record.mission_record import MissionRecord
-from dimos_streams.agent.recovery_reader import Resumption, read_resumption, spent_of
+from dimos_streams.agent.recovery_reader import Resumption, spent_of
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.operator.messages import AgentEvent, Usage
@@ -66,19 +66,20 @@ class AgentCore:
         run_dir: Path | None = None,
         robot: Callable[[], RobotState] = RobotState,
         directory: ModuleDirectory | None = None,
+        resumption: Resumption | None = None,
     ) -> None:
         """``record_dir`` is where missions are recorded, None for nowhere; ``run_dir`` has pictures.
 
-        ``directory`` knows the velocity gates, None where there are none.
+        ``directory`` knows the velocity gates, None where there are none. ``resumption`` is what the record says of
+        an agent of that name that was here before, None if there was none.
 
-        Raises ``UserError`` for a bad config. Reads the record of an agent of that name that was here before, into
-        ``resumption``.
+        Raises ``UserError`` for a bad config.
         """
         self.config = config
         self.name = name
         self.gateway = gateway
         self.robot = robot
-        self.resumption: Resumption | None = read_resumption(record_dir, name) if record_dir else None
+        self.resumption = resumption
         self.record = MissionRecord(record_dir, name, offset=self._settled_offset, kept=config.missions_kept)
         self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
         self.stop_words = StopWords(config.stop_words)

@@ -25,6 +25,7 @@ from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.operator_skills import OperatorSkills
 from dimos_streams.agent.record.mission_record import FOLDER
 from dimos_streams.agent.recovery import let_go, recover, tidy_up
+from dimos_streams.agent.recovery_reader import read_resumption
 from dimos_streams.agent.stop_order import stop_all
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
@@ -113,16 +114,18 @@ class Agent(OperatorSkills):
     async def start(self) -> None:
         """Raises ``UserError`` for a model or a gate that there is not."""
         run_dir = self.context.run_dir
+        record_dir = run_dir / FOLDER if run_dir else None
         self._gateway = self._choose_gateway()
         self.core = AgentCore(
             self.config,
             name=self.name,
             gateway=self._gateway,
             rng=self.random,
-            record_dir=run_dir / FOLDER if run_dir else None,
+            record_dir=record_dir,
             run_dir=run_dir,
             robot=self._robot,
             directory=self.context.services.get(ModuleDirectory),
+            resumption=read_resumption(record_dir, self.name) if record_dir else None,
         )
         self.core.record.open()
         self.health = "waits for the bridge"

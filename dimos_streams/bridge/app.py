@@ -96,7 +96,7 @@ def create_app(
 
     _mount_views(app, broker, hub, disk)
     _mount_calls(app, broker, hub)
-    _mount_streams(app, hub, options, abort)
+    _mount_streams(app, broker, hub, options, abort)
     if monitor is not None:
         mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
         mount_dashboard(app)
@@ -217,7 +217,9 @@ def _where(call_id: str, first: int) -> dict[str, str]:
     return {"Location": f"/calls/{call_id}", "Link": f'</tool_streams?from={first}>; rel="events"'}
 
 
-def _mount_streams(app: FastAPI, hub: Hub, options: StreamOptions, abort: Callable[[object], None]) -> None:
+def _mount_streams(
+    app: FastAPI, broker: Broker, hub: Hub, options: StreamOptions, abort: Callable[[object], None]
+) -> None:
     """The events of all calls."""
 
     @app.get("/tool_streams", response_model=None)
@@ -227,6 +229,8 @@ def _mount_streams(app: FastAPI, hub: Hub, options: StreamOptions, abort: Callab
         from_: Annotated[int | None, Query(alias="from", ge=0, lt=2**53)] = None,
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> EventStream:
+        if call is not None and not broker.journals(call):
+            raise HTTPException(404, f"the events of call {call!r} are not kept: WS /monitor has what it reports")
         return EventStream(
             hub,
             after=_after(last_event_id, from_),

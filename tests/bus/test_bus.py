@@ -307,7 +307,7 @@ def test_what_is_too_large_is_not_sent_and_not_counted(url: str) -> None:
 
 @pytest.mark.parametrize(("count", "seconds"), [(200, 0.0), (4, 0.003)])
 def test_a_busy_subscription_leaves_the_loop_to_others(url: str, count: int, seconds: float) -> None:
-    """It has its turn for 64 messages, or for two milliseconds, at a time."""
+    """It has its turn for 64 messages, or for `SLICE_S`, at a time."""
 
     async def scenario(bus: Bus) -> None:
         handled: list[int] = []

@@ -207,10 +207,9 @@ class CallManager:
         """Calls of which nothing is news any more: their close is in a record."""
         self._memory.remember_recorded(call_ids)
 
-    def hand_over(self, calls: Iterable[OpenCall], to: Deliver | None) -> None:
-        """From now on ``to`` gets the news of calls; None gives them back to the agent's queue."""
-        for call in calls:
-            call.deliver = to
+    def hand_over(self, call: OpenCall, to: Deliver | None) -> None:
+        """From now on ``to`` gets the updates of a call; None gives it back to the agent's queue."""
+        call.deliver = to
 
     async def observe(self, event: ToolEvent, offset: int = 0) -> None:
         """Deal with the next event of this caller's calls; waits where ``deliver`` does."""

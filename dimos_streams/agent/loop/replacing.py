@@ -18,11 +18,11 @@ _LOOK_S: Final = 0.05
 
 
 class Replacement:
-    """Makes way for one call that may replace its twins.
+    """Makes way for one call that may replace its duplicates.
 
     The bridge would do that, too, but would begin the call right when the old one has ended: with nobody looking at
     where that has left the robot, or whether the operator has paused meanwhile. So the call is asked for with
-    ``reject``; what the bridge names as the twin in its way is ended, and the call is asked for again.
+    ``reject``; what the bridge names as the duplicate in its way is ended, and the call is asked for again.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class Replacement:
     async def make_way(self, rejected: CallRejectedError) -> None:
         """End the call that is in the way, and wait for that; then the new one may be tried again.
 
-        Raises ``rejected`` if that is no twin, and another ``CallRejectedError`` if it does not end in time.
+        Raises ``rejected`` if that is no duplicate, and another ``CallRejectedError`` if it does not end in time.
         """
         if not (self._replaces and rejected.holder):
             raise rejected
         holder = await self._calls.open_view(rejected.holder)
         if holder is None:  # it has ended since
             return
-        if not self._is_twin(holder):
+        if not self._is_duplicate(holder):
             raise rejected
         await self._calls.cancel_any(holder.call_id, f"replaced by another call of {self._skill.name!r}")
         deadline = clock.monotonic() + REPLACE_S
@@ -58,7 +58,7 @@ class Replacement:
                 await self._give_up(holder.call_id)
             await asyncio.sleep(_LOOK_S)
 
-    def _is_twin(self, other: CallView) -> bool:
+    def _is_duplicate(self, other: CallView) -> bool:
         same = self._skill.duplicate_scope == "name" or other.arguments == self._arguments
         return other.skill == self._skill.name and same
 

@@ -139,7 +139,7 @@ class SubMission:
             self.handed[call.call_id] = call.missions
             others = tuple(mission for mission in call.missions if mission not in self.parent_missions)
             self._assign(call, (*others, self.mission))
-            call.deliver = self.deliver
+            self.parts.calls.hand_over(call, self.deliver)
 
     def give_back(self, *, all: bool) -> None:
         """Open calls are the parent's again: those that came with the task, or ``all``."""
@@ -147,7 +147,7 @@ class SubMission:
             if self.mission in call.missions and (all or call.call_id in self.handed):
                 missions = self.handed.get(call.call_id)
                 self._assign(call, self._without_this(call.missions) if missions is None else missions)
-                call.deliver = self.parent.deliver
+                self.parts.calls.hand_over(call, self.parent.deliver)
                 self.left.append(call)
 
     def close(self) -> None:

@@ -189,6 +189,11 @@ class Broker:
         """One call, for as long as the journal has it. Raises ``UnknownCallError``."""
         return self._known(call_id).view()
 
+    def journals(self, call_id: str) -> bool:
+        """Whether a call's events can be read, now or once it has begun: not those of reports to watchers."""
+        call = self._find(call_id)
+        return call is None or call.journalled
+
     async def wait(self, call_id: str, until: Literal["answer", "close"], timeout_s: float) -> bool:
         """Wait for a call's answer or close; False when time ran out. Raises ``UnknownCallError``."""
         call = self._known(call_id)
@@ -307,10 +312,13 @@ class Broker:
         return f"{call.skill!r} needs {resource!r}, which call {holder!r} holds{who}"
 
     def _known(self, call_id: str) -> CallState:
-        call = self.ledger.calls.get(call_id) or self.ledger.recall(call_id)
+        call = self._find(call_id)
         if call is None:
             raise UnknownCallError(call_id)
         return call
+
+    def _find(self, call_id: str) -> CallState | None:
+        return self.ledger.calls.get(call_id) or self.ledger.recall(call_id)
 
     def _available(self, module: ModuleView) -> bool:
         return module.age_s <= self.timeouts.silence_s

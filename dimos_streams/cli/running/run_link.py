@@ -44,11 +44,8 @@ class RunLink:
             return
         with contextlib.suppress(TimeoutError, BridgeUnreachableError):
             async with asyncio.timeout(_INTRODUCTION_S):
-                while not await self._knows(self.bridge, modules):  # noqa: ASYNC110 - nobody signals it
+                while not await _knows(self.bridge, modules):  # noqa: ASYNC110 - nobody signals it
                     await asyncio.sleep(0.02)
-
-    async def _knows(self, bridge: BridgeAddress, modules: Collection[str]) -> bool:
-        return {view["name"] for view in await bridge.get("/modules") if view["introduced"]}.issuperset(modules)
 
     async def say(self, text: str, skill: str | None = None) -> ToolEvent:
         """Tell the agent something; the close of that call. Raises ``UserError`` if there is no agent.
@@ -84,6 +81,10 @@ class RunLink:
                 if clock.monotonic() > deadline:
                     raise
                 await asyncio.sleep(0.05)
+
+
+async def _knows(bridge: BridgeAddress, modules: Collection[str]) -> bool:
+    return {view["name"] for view in await bridge.get("/modules") if view["introduced"]}.issuperset(modules)
 
 
 @asynccontextmanager

@@ -102,7 +102,9 @@ class Chaos:
             for mission in list(core.loop.missions.values())[:1]:
                 mission.end("cancelled")
         else:
-            core.calls.hand_over(core.calls.open, self.other if self.random.random() < 0.5 else None)
+            to = self.other if self.random.random() < 0.5 else None
+            for call in core.calls.open:
+                core.calls.hand_over(call, to)
 
     async def other(self, update: Any) -> None:
         self.handed.append(update)

@@ -16,6 +16,7 @@ from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.models.framing import parse_blocks
 from dimos_streams.agent.models.protocol import ModelRequest, TextDelta, UserMessage
+from dimos_streams.agent.recovery_reader import read_resumption
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply
 from tests.agent.loop.rig import FakeBridge
 from tests.agent.models.test_damaged_calls import calls_on
@@ -219,7 +220,12 @@ def test_what_a_server_refuses_is_known_after_a_restart_of_the_agent(refusal: st
             for expected in (2, 1):
                 asked = len(server.requests)
                 core = AgentCore(
-                    config, name="agent", gateway=FakeBridge({}), rng=random.Random(1), record_dir=tmp_path
+                    config,
+                    name="agent",
+                    gateway=FakeBridge({}),
+                    rng=random.Random(1),
+                    record_dir=tmp_path,
+                    resumption=read_resumption(tmp_path, "agent"),
                 )
                 core.record.open()
                 request = ModelRequest((UserMessage("hello"),))

@@ -14,6 +14,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import requests
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -247,6 +248,22 @@ def test_where_there_are_several_agents_one_must_be_named() -> None:
             assert "robot1/agent, robot2/agent" in (await console.ask(command="pause"))["text"]
             assert (await console.ask(command="pause", agent="robot2"))["type"] == "reply"
             assert (made["robot1/agent"].commands, made["robot2/agent"].state) == ([], "paused")
+
+    asyncio.run(scenario())
+
+
+def test_whoever_asks_for_the_events_of_a_report_is_told_where_they_are() -> None:
+    """They are kept nowhere: a stream of them would be silent for ever."""
+
+    async def scenario() -> None:
+        async with agents("agent", port=0) as (scene, made), watching(scene):
+            await until(lambda: made["agent"].reports)
+            (report,) = [call for call in scene.broker.ledger.calls.open if call.skill == "report"]
+            url = f"{scene.bridge.url}/tool_streams?call={report.call_id}"
+            answer = await asyncio.to_thread(requests.get, url, stream=True, timeout=5)
+            with answer:
+                assert answer.status_code == 404
+                assert f"the events of call '{report.call_id}' are not kept" in answer.json()["detail"]
 
     asyncio.run(scenario())
 

@@ -56,7 +56,7 @@ class CallRequest:
     iteration: int = 0
     """Which answer of the turn asks for it, counted from 1."""
     on_duplicate: OnDuplicate | None = None
-    """What the caller wants to become of a twin that runs; None leaves it to the skill."""
+    """What the caller wants to become of a duplicate that runs; None leaves it to the skill."""
     parent: str = ""
     """The call whose skill asks for this one on the model's behalf; empty where the model asks itself."""
 
