@@ -44,7 +44,7 @@ from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.recovery_reader import Resumption, spent_of
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
-from dimos_streams.operator.messages import AgentEvent, Usage
+from dimos_streams.operator.messages.agent import AgentEvent, Usage
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 

@@ -15,7 +15,8 @@ from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.snapshots import snapshot
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.module import Module
-from dimos_streams.operator.messages import AgentEvent, ApprovalView, PauseReport
+from dimos_streams.operator.messages.agent import AgentEvent, ApprovalView
+from dimos_streams.operator.messages.hold import PauseReport
 from dimos_streams.operator.reporting import MAX_REPORT, approvals_within, event_data, snapshot_data, within
 from dimos_streams.skill import Call, skill
 

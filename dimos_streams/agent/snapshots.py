@@ -6,12 +6,7 @@ from dimos_streams import clock
 from dimos_streams.agent.context.conversation import Entry
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.operator.messages import (
-    AgentSnapshot,
-    ConversationEntry,
-    MissionView,
-    QueueView,
-)
+from dimos_streams.operator.messages.agent import AgentSnapshot, ConversationEntry, MissionView, QueueView
 
 _ENTRIES, _TEXT, _MISSIONS, _CALLS = 50, 1000, 100, 200
 

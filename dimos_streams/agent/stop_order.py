@@ -10,7 +10,7 @@ from dimos_streams import clock
 from dimos_streams.agent.control.commands import AbortReport
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError
-from dimos_streams.operator.messages import HoldView
+from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.gateway import CallView
 
 if TYPE_CHECKING:

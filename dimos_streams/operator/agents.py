@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dimos_streams.errors import UnknownAgentError, suggest
-from dimos_streams.operator.messages import AgentCommand
+from dimos_streams.operator.messages.commands import AgentCommand
 from dimos_streams.operator.reporting import REPORT, SAY
 from dimos_streams.tool_stream.event import ToolEvent
 

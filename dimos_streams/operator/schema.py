@@ -9,7 +9,10 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import models_json_schema
 
-from dimos_streams.operator.messages import AgentEvent, AgentSnapshot, Command, MonitorSnapshot, ServerMessage
+from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
+from dimos_streams.operator.messages.commands import Command
+from dimos_streams.operator.messages.run import MonitorSnapshot
+from dimos_streams.operator.messages.server import ServerMessage
 
 SERVER_MESSAGES: TypeAdapter[ServerMessage] = TypeAdapter(ServerMessage)
 COMMANDS: TypeAdapter[Command] = TypeAdapter(Command)

@@ -15,7 +15,7 @@ from dimos_streams.agent.models.framing import parse_blocks
 from dimos_streams.agent.record.mission_record import FOLDER, read_missions
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.errors import SkillError
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.testing import ModelServer, Reply
 from dimos_streams.testing.model_server import RecordedRequest
 from dimos_streams.tool_stream.event import Outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dimos_streams.agent.record.mission_record import FOLDER, MissionRecord
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from tests.cli.machine import Machine
 
 USAGE = {"input_tokens": 100, "output_tokens": 20, "cached_tokens": 0, "cost": 0.25}

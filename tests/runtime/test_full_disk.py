@@ -23,7 +23,7 @@ from dimos_streams.disk import trouble_with
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.time import header
 from dimos_streams.module import RunContext, Services
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.recording.module import RecorderModule
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.runtime import registry

@@ -19,7 +19,7 @@ from dimos_streams.agent.models.protocol import (
     UserMessage,
 )
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.reporting import within
 from dimos_streams.tool_stream.event import ToolEvent
 

@@ -8,7 +8,7 @@ from typing import Any
 from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.context.images import without_urls
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import Outcome, ToolEvent, json_text
 
 

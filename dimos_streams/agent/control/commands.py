@@ -11,7 +11,7 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.control.undo import Undone
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.errors import SkillError
-from dimos_streams.operator.messages import HoldView
+from dimos_streams.operator.messages.hold import HoldView
 
 R = TypeVar("R")
 

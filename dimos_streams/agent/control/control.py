@@ -10,7 +10,7 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.agent.policies.gates.base import CallRequest, Emit
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.operator.messages import WaitingCall
+from dimos_streams.operator.messages.agent import WaitingCall
 
 
 class Mode(enum.StrEnum):

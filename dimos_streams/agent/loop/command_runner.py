@@ -18,7 +18,7 @@ from dimos_streams.agent.missions.message_queue import CallUpdate, QueueItem
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError
-from dimos_streams.operator.messages import HoldView
+from dimos_streams.operator.messages.hold import HoldView
 
 
 class CommandRunner:

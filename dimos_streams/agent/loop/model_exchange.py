@@ -13,7 +13,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, ToolSchema, Usage
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.operator import messages
+from dimos_streams.operator.messages.agent import Usage as Spent
 from dimos_streams.secrets import redacted
 
 MAX_SHORTENINGS = 8
@@ -33,7 +33,7 @@ class ModelExchange:
         self._answering: Answering | None = None
         self.tools: tuple[ToolSchema, ...] = ()
         """Those that the model was offered last."""
-        self.spent = messages.Usage()
+        self.spent = Spent()
         """By this turn."""
 
     async def ask(self, iteration: int, before_asking: Callable[[], None]) -> Answer | Ending:
@@ -104,9 +104,7 @@ class ModelExchange:
     def _count(self, usage: Usage) -> None:
         budget = self._parts.budget
         cost = budget.cost(usage)
-        spent = messages.Usage(
-            requests=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=cost
-        )
+        spent = Spent(requests=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=cost)
         self.spent += spent
         for mission in self._missions:
             mission.spend(spent)

@@ -19,7 +19,7 @@ from dimos_streams.agent.models.protocol import Model, ModelRequest, ToolSchema,
 from dimos_streams.agent.policies.gates.base import Repetition, Results, Reviewer, Tools
 from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.agent.record.agent_events import EventLog
-from dimos_streams.operator.messages import HoldView
+from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.arguments.defaults import with_defaults
 
 

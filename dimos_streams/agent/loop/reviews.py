@@ -17,7 +17,7 @@ from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
 from dimos_streams.errors import SkillError, UnknownSkillError
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.skill import Call
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.review import BEGUN, Permission

@@ -14,7 +14,7 @@ from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress,
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import CallResult, Hint, Stop, Warn
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.operator.messages import Usage
+from dimos_streams.operator.messages.agent import Usage
 
 
 class TurnWatch:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from dimos_streams import clock
-from dimos_streams.operator.messages import Usage
+from dimos_streams.operator.messages.agent import Usage
 
 _UNFINISHED = 20
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from dimos_streams.errors import UserError
 from dimos_streams.importing import import_attribute
-from dimos_streams.operator.messages import Usage
+from dimos_streams.operator.messages.agent import Usage
 from dimos_streams.polygon import inside
 
 STOPPED = "stop_condition"

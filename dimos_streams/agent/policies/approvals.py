@@ -14,7 +14,7 @@ from dimos_streams.agent.calls.canonical import canonical, shown
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.errors import SkillError, suggest
-from dimos_streams.operator.messages import ApprovalView
+from dimos_streams.operator.messages.agent import ApprovalView
 
 State = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
 Check = Callable[[Mapping[str, Any]], Mapping[str, Any]]

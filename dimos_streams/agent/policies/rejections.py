@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from dimos_streams.agent.calls.canonical import canonical
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.plans import SUBMIT_PLAN
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 
 _MISSIONS = 1000
 _CALLS = 1000

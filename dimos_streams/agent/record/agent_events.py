@@ -12,7 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from dimos_streams import clock
 from dimos_streams.limited_log import LimitedLog
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.text import repaired
 from dimos_streams.tool_stream.event import ToolEvent
 

@@ -21,7 +21,7 @@ from typing import IO
 from pydantic import ValidationError
 
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.text import parse_json
 
 FOLDER = "missions"

@@ -16,7 +16,7 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.base import CallRequest, Refuse, Reviewer, Verdict
 from dimos_streams.agent.record.agent_events import EventLog
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 SUB = "sub"

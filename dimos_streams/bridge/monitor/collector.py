@@ -6,7 +6,7 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.monitor.reports import Reports
 from dimos_streams.bridge.monitor.robots import Robots
-from dimos_streams.operator.messages import CallLine, ModuleLine, MonitorSnapshot, SkillLine
+from dimos_streams.operator.messages.run import CallLine, ModuleLine, MonitorSnapshot, SkillLine
 from dimos_streams.operator.reporting import shortened
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.review import review_skill

@@ -13,7 +13,7 @@ from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.operator.agents import AgentView
-from dimos_streams.operator.messages import AgentEvent, AgentSnapshot
+from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
 from dimos_streams.operator.reporting import MONITOR, REPORT, report_of
 from dimos_streams.tool_stream.event import ToolEvent
 

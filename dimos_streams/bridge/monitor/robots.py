@@ -14,7 +14,7 @@ from dimos_streams.messages.codec import channel_name, decode
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
-from dimos_streams.operator.messages import RobotView
+from dimos_streams.operator.messages.run import RobotView
 
 FRESH_S = 2.0
 """A pose that is older counts as unknown."""

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from dimos_streams.operator.agents import is_called
-from dimos_streams.operator.messages import MonitorSnapshot
+from dimos_streams.operator.messages.run import MonitorSnapshot
 
 _FIELDS = tuple(MonitorSnapshot.model_fields)
 

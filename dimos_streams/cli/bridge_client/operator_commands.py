@@ -12,7 +12,8 @@ from dimos_streams.cli.terminal.output import shortened, table_lines
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import agents_among
-from dimos_streams.operator.messages import ApprovalView, HoldView
+from dimos_streams.operator.messages.agent import ApprovalView
+from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dimos_streams.cli.terminal.output import note, write, write_json, write_tab
 
 if TYPE_CHECKING:
     from dimos_streams.agent.record.mission_record import RecordedMission
-    from dimos_streams.operator.messages import AgentEvent
+    from dimos_streams.operator.messages.agent import AgentEvent
 
 _SHOWN = 70
 _LINE = 300

@@ -18,7 +18,7 @@ from dimos_streams.agent.models.protocol import AssistantMessage, ModelRequest, 
 from dimos_streams.agent.record.mission_record import MissionRecord, read_lines, read_missions
 from dimos_streams.agent.recovery_reader import read_resumption
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Line, Rig, asks, in_turn, offered, says
 from tests.agent.loop.skills import World
 from tests.helpers import run_virtual

@@ -11,7 +11,7 @@ from dimos_streams import clock
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.models.protocol import AssistantMessage, Message, TextDelta, ToolResultMessage, UserMessage
 from dimos_streams.errors import SkillError
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import World
 from tests.helpers import run_virtual, until

@@ -17,7 +17,7 @@ from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import Module, RunContext
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.look_out_for import LookOut

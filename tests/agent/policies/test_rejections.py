@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.policies.rejections import Rejections
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import World
 from tests.agent.policies.parts import Brain, decide, robot_stage

@@ -13,16 +13,16 @@ from dimos_streams.bridge.monitor.view import numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
-from dimos_streams.operator.messages import (
+from dimos_streams.operator.messages.agent import (
     AgentEvent,
     AgentSnapshot,
     ApprovalView,
     ConversationEntry,
-    HoldView,
     MissionView,
     QueueView,
     Usage,
 )
+from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.operator.reporting import event_data, snapshot_data
 from dimos_streams.skill import Call, skill
 from tests.bridge.parts import Scene, Worker

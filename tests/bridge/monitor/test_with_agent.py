@@ -11,7 +11,7 @@ from websockets.asyncio.client import connect
 
 from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.monitor.monitor import LINGER_S
-from dimos_streams.operator.messages import AgentCommand
+from dimos_streams.operator.messages.commands import AgentCommand
 from dimos_streams.skill import skills_of
 from tests.agent.stage import calling, script, stage
 from tests.bridge.monitor.parts import Console, ToyAgent

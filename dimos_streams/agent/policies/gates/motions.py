@@ -8,7 +8,7 @@ from typing import Any
 
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.gates.base import Emit
-from dimos_streams.operator.messages import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent
 
 FREE_MOTION = "free_motion"
 """The kind of the event that tells of one, or that one did not begin after all."""

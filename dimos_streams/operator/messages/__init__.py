@@ -1,0 +1,1 @@
+"""What agents report, and the messages of ``WS /monitor``: one file for each side."""

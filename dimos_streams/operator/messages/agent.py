@@ -1,0 +1,154 @@
+"""What an agent reports: what happens in it, event by event, and its whole state at one moment.
+
+An agent's operator skill ``report`` is a call that never ends by itself: each ``AgentEvent`` is one of its updates,
+each ``AgentSnapshot`` one of its progresses (``reporting.py`` packs and unpacks them). The monitor in the bridge
+holds such a call open as long as somebody watches, and tells all watchers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from dimos_streams.operator.messages.hold import HoldView
+from dimos_streams.operator.messages.message import Message
+
+OnConsoleLoss = Literal["continue", "hold", "abort"]
+"""What an agent does when nobody watches any more: go on, pause, or abort."""
+
+
+class AgentEvent(Message):
+    """Something that happened in an agent."""
+
+    number: int
+    """Counts 1..n without holes; an agent that goes on from its record counts on."""
+    utime: int
+    """µs since the Unix epoch."""
+    agent: str
+    """The agent module's name."""
+    kind: str
+    """``state``, ``text``, ``tool_call``, …; the agent's documentation lists them."""
+    missions: tuple[str, ...] = ()
+    """Ids of the missions (calls of ``say``) that it belongs to."""
+    data: dict[str, Any] = Field(default_factory=dict)
+
+
+class Usage(Message):
+    """What models have used: for a turn, for a mission, or since the agent's process was started."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    """In US dollars; None if prices are not known."""
+
+    @property
+    def tokens(self) -> int:
+        """Of both directions."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost=sum(known) if known else None,
+        )
+
+
+class QueueView(Message):
+    """The agent's message queue."""
+
+    waiting: int
+    capacity: int
+
+
+class MissionView(Message):
+    """A mission that is not over."""
+
+    id: str
+    """The id of the call of ``say`` that it began with."""
+    text: str
+    """What the operator said, shortened."""
+    utime: int
+    """When it began."""
+
+
+class ConversationEntry(Message):
+    """One of the newest entries of the conversation, its text shortened."""
+
+    number: int
+    role: str
+    text: str
+    utime: int = 0
+    skill: str = ""
+    call_id: str = ""
+    is_error: bool = False
+    missions: tuple[str, ...] = ()
+
+
+class ApprovalView(Message):
+    """A call that waits for an operator's decision, or one that was decided on."""
+
+    id: str
+    agent: str
+    skill: str
+    module: str
+    arguments: dict[str, Any]
+    """As the model asked for them, or as an operator has changed them."""
+    reason: str = ""
+    """Why it is asked for (the rule that applies, a plan), and which words of an operator led to it."""
+    missions: tuple[str, ...] = ()
+    state: Literal["pending", "approved", "rejected", "deleted", "timed_out"] = "pending"
+    created_utime: int
+    expires_utime: int | None = None
+    """When it counts as rejected, None if it waits for ever."""
+
+    def __str__(self) -> str:
+        return f"{self.id}, a call of {self.skill}, is {self.state.replace('_', ' ')}"
+
+
+class WaitingCall(Message):
+    """A call that may not begin yet, because the operator has paused the agent or steps through its calls."""
+
+    skill: str
+    arguments: dict[str, Any]
+    tool_call_id: str = ""
+    parent: str = ""
+    """The call whose skill asks for it, empty where the model asks itself."""
+
+
+class AgentSnapshot(Message):
+    """All that an operator needs to know about an agent, at one moment."""
+
+    agent: str
+    utime: int
+    number: int
+    """Number of the newest event that the snapshot contains, 0 before the first."""
+    state: str
+    """Of the loop: ``idle``, ``streaming``, ``executing``, …; the agent's documentation lists them."""
+    mode: Literal["running", "paused", "stepping"] = "running"
+    """Whether calls may begin: at once, not at all, or one by one."""
+    hold: HoldView | None = None
+    """While the robot is to be still, what its velocity gates say of that; None as long as they may just be late."""
+    waiting_calls: tuple[WaitingCall, ...] = ()
+    """In step mode, those that wait for the operator, oldest first."""
+    model: str
+    usage: Usage = Usage()
+    queue: QueueView
+    iteration: int = 0
+    """Answers of the model in the present turn."""
+    missions: tuple[MissionView, ...] = ()
+    calls: tuple[str, ...] = ()
+    """Ids of its calls that are open."""
+    approvals: tuple[ApprovalView, ...] = ()
+    """Those that are pending, oldest first."""
+    disabled_skills: tuple[str, ...] = ()
+    conversation: tuple[ConversationEntry, ...] = ()
+    """The newest entries, oldest first."""
+    plan: dict[str, Any] | None = None
+    on_console_loss: OnConsoleLoss = "continue"
+    watched: bool = False
+    """Whether a monitor has a ``report`` call open."""

@@ -1,0 +1,106 @@
+"""The messages of ``WS /monitor`` that its clients send: commands of an operator."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dimos_streams.operator.messages.message import MAX_TEXT, Message, Name, OptionalName, Text
+from dimos_streams.tool_stream.event import MAX_NAME
+
+
+class _Command(Message):
+    id: Annotated[str, Field(max_length=MAX_NAME)] | int | None = None
+    """Comes back in the reply."""
+    agent: OptionalName = ""
+    """The agent module's name, or its namespace; may be left out where there is only one."""
+
+
+class Say(_Command):
+    """Tell the agent something. The reply comes when the words have reached it; the mission goes on."""
+
+    command: Literal["say"]
+    text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+    now: bool = False
+    """Cut the present answer of the model, and let the words be the next that it hears."""
+
+
+class Pause(_Command):
+    """Hold the robot still and begin nothing new."""
+
+    command: Literal["pause"]
+    reason: Text = ""
+
+
+class Resume(_Command):
+    """Go on after a pause."""
+
+    command: Literal["resume"]
+
+
+class Step(_Command):
+    """Step mode on or off, or let one call pass."""
+
+    command: Literal["step"]
+    mode: Literal["on", "off", "once"] = "once"
+
+
+class Abort(_Command):
+    """End the missions and their calls; with ``rollback`` take back what can be."""
+
+    command: Literal["abort"]
+    rollback: bool = False
+    reason: Text = ""
+
+
+class Undo(_Command):
+    """Take back the newest calls, newest first."""
+
+    command: Literal["undo"]
+    count: Annotated[int, Field(ge=1)] = 1
+
+
+class Forget(_Command):
+    """Begin a new conversation; the record stays."""
+
+    command: Literal["forget"]
+
+
+class Decide(_Command):
+    """Decide on an approval. ``arguments`` replace those that the model asked for."""
+
+    command: Literal["decide"]
+    approval: Name
+    decision: Literal["approve", "reject", "delete"]
+    arguments: dict[str, Any] | None = None
+    reason: Text = ""
+
+
+class Amend(_Command):
+    """Change the arguments of a pending approval without deciding."""
+
+    command: Literal["amend"]
+    approval: Name
+    arguments: dict[str, Any]
+
+
+class SetSkill(_Command):
+    """Allow or forbid the agent the use of a skill."""
+
+    command: Literal["set_skill"]
+    skill: Name
+    enabled: bool
+
+
+class Cancel(Message):
+    """Ask a call to end."""
+
+    command: Literal["cancel"]
+    id: Annotated[str, Field(max_length=MAX_NAME)] | int | None = None
+    call_id: Name
+    reason: Text = "cancelled by the operator"
+
+
+AgentCommand = Say | Pause | Resume | Step | Abort | Undo | Forget | Decide | Amend | SetSkill
+Command = Annotated[AgentCommand | Cancel, Field(discriminator="command")]

@@ -1,0 +1,49 @@
+"""What the velocity gates of a robot say of a hold: only they know whether it is kept still."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dimos_streams.operator.messages.message import Message
+
+
+class GateNotHeld(Message):
+    """A velocity gate that does not confirm that it holds the robot still."""
+
+    gate: str
+    """The gate module's name."""
+    problem: Literal["silent", "deaf", "not_holding", "moving"]
+    """It was not heard of, its ``hold`` is not wired, it does not hold for this agent, or the base is driven."""
+    text: str
+    """The same, for people."""
+
+
+class HoldView(Message):
+    """What the velocity gates of an agent's robot say of its hold. Only they know whether the robot is kept still."""
+
+    held: tuple[str, ...] = ()
+    """Gates that have said that they hold it still for this agent."""
+    not_held: tuple[GateNotHeld, ...] = ()
+    """Gates that were heard of and have not."""
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether there is a gate, and each has said that it holds."""
+        return bool(self.held) and not self.not_held
+
+    def __str__(self) -> str:
+        if self.not_held:
+            return f"NOT held: {'; '.join(f'{gate.gate}: {gate.text}' for gate in self.not_held)}"
+        if self.held:
+            return f"held by {', '.join(self.held)}"
+        return "NOT held: no velocity gate was heard, nothing confirms that a robot stands"
+
+
+class PauseReport(HoldView):
+    """What a pause did. Nothing begins any more in any case."""
+
+    changed: bool
+    """False if the agent was paused already."""
+
+    def __str__(self) -> str:
+        return f"{'paused' if self.changed else 'it is paused already'}, {super().__str__()}"

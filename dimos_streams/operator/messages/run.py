@@ -1,0 +1,91 @@
+"""The state of a run, or of one agent's part of it, as the bridge knows it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from dimos_streams.operator.messages.agent import AgentSnapshot
+from dimos_streams.operator.messages.message import Message
+
+
+class CallLine(Message):
+    """A call that is not closed, as the broker knows it."""
+
+    call_id: str
+    skill: str
+    module: str
+    caller: str
+    parent: str
+    arguments: dict[str, Any]
+    state: Literal["requested", "open"]
+    text: str
+    """Of its newest event."""
+    resources: tuple[str, ...]
+    requested_utime: int
+
+
+class SkillLine(Message):
+    """A skill that a module offers."""
+
+    name: str
+    module: str
+    description: str
+    available: bool
+    audience: str
+    agent: bool
+    """Whether its module is an agent."""
+
+
+class ModuleLine(Message):
+    """A module of the run."""
+
+    name: str
+    instance: str
+    pid: int
+    health: str
+    """``ok``, or what is wrong."""
+    alive: bool
+    state: dict[str, Any] = Field(default_factory=dict)
+    """What it says of its own state, by topics: ``velocity_gate`` for instance."""
+
+
+class RobotView(Message):
+    """Where a robot is (metres, radians) and how full its battery; None for what was not heard of lately."""
+
+    frame_id: str = ""
+    x: float | None = None
+    y: float | None = None
+    yaw: float | None = None
+    battery: float | None = None
+    """0 (empty) to 1 (full)."""
+
+
+class MonitorSnapshot(Message):
+    """The state of a run, or of one agent's part of it."""
+
+    agents: dict[str, AgentSnapshot]
+    """By module name; of an agent that has not reported yet there is nothing here."""
+    calls: tuple[CallLine, ...]
+    """Those that are not closed, oldest first."""
+    leases: dict[str, str]
+    """Held resources with the ids of their calls."""
+    skills: tuple[SkillLine, ...]
+    modules: tuple[ModuleLine, ...]
+    robots: dict[str, RobotView]
+    """By namespace (``""``, ``"robot1"``); only what is known."""
+    watchers: int
+    """Connections to the monitor."""
+
+
+class MonitorChange(Message):
+    """Fields of a ``MonitorSnapshot`` that have changed, each with its whole new value."""
+
+    agents: dict[str, AgentSnapshot] | None = None
+    calls: tuple[CallLine, ...] | None = None
+    leases: dict[str, str] | None = None
+    skills: tuple[SkillLine, ...] | None = None
+    modules: tuple[ModuleLine, ...] | None = None
+    robots: dict[str, RobotView] | None = None
+    watchers: int | None = None
