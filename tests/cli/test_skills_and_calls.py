@@ -201,6 +201,9 @@ def test_what_an_abort_did_is_told_in_lines(rover: Machine) -> None:
 def test_logs(rover: Machine) -> None:
     assert "serving on" in rover("logs", "--process", "bridge").out
     assert "serving on" in rover("logs").out
+    served = next(line for line in rover("logs", "--json").json_lines if "serving on" in line["text"])
+    assert (served["process"], served["level"]) == ("bridge", "INFO")
+    assert isinstance(served["utime"], int)
     wrong = rover("logs", "--process", "brigde")
     assert wrong.code == 2
     assert "did you mean 'bridge'?" in wrong.err

@@ -74,15 +74,16 @@ def logs(
     process: Annotated[
         str | None, typer.Option("--process", metavar="NAME", help="Only this process's log.", show_default=False)
     ] = None,
+    as_json: options.JsonLines = False,
 ) -> None:
     """Show what the processes of a run have logged."""
     from dimos_streams.cli.system.async_runner import run_async
-    from dimos_streams.cli.terminal.log_files import LogReader, find_run_dir
+    from dimos_streams.cli.terminal.log_files import RunLogs, find_run_dir
 
-    reader = LogReader(find_run_dir(selector), process)
-    reader.write_new()
+    run_logs = RunLogs(find_run_dir(selector), process, as_json=as_json)
+    run_logs.write_new()
     if follow:
-        run_async(reader.follow())
+        run_async(run_logs.follow())
 
 
 async def _all_states(records: Iterable[RunRecord]) -> list[dict[str, Any]]:

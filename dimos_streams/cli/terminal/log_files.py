@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 
-from dimos_streams.cli.terminal.output import note, write
+from dimos_streams.cli.terminal.output import note, write, write_json
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.runtime.registry import runs, state_dir
 
 _LOOK_EVERY_S = 0.2
+_RECORD = re.compile(
+    r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[A-Z]+) (?P<logger>\S+): (?P<text>.*)"
+)
 
 
 def find_run_dir(selector: str | None) -> Path:
@@ -31,14 +37,35 @@ def find_run_dir(selector: str | None) -> Path:
     raise UserError(f"no run is called {selector!r}{suggest(selector, ids)}")
 
 
-class LogReader:
-    """Prints the log files of one run, each line with its process's name if there are several."""
+@dataclass(frozen=True)
+class LogLine:
+    """One line of a log; ``level`` and ``logger`` are None for what was only printed, or goes on from above."""
 
-    def __init__(self, run_dir: Path, process: str | None) -> None:
+    utime: int | None
+    """Microseconds since 1970; of a line without a time that of the line before it, None if there is none."""
+    process: str
+    level: str | None
+    logger: str | None
+    text: str
+    """The line without its time, level and logger."""
+    raw: str
+    """The line as it is in the file."""
+
+    def to_dict(self) -> dict[str, object]:
+        """The line for JSON."""
+        return {name: value for name, value in asdict(self).items() if name != "raw"}
+
+
+class RunLogs:
+    """Prints the log files of one run: for people with each process's name if there are several, or as JSON."""
+
+    def __init__(self, run_dir: Path, process: str | None, *, as_json: bool = False) -> None:
         """Raises ``UserError`` if the process named has no log."""
         self._folder = run_dir / "logs"
         self._process = process
+        self._as_json = as_json
         self._offsets: dict[Path, int] = {}
+        self._times: dict[Path, int] = {}
         self._run_dir = run_dir
         names = [path.stem for path in self._paths(everything=True)]
         if process is not None and process.replace("/", ".") not in names:
@@ -49,13 +76,15 @@ class LogReader:
 
     def write_new(self) -> None:
         """Print what has been written since the last time, in the order of the lines' times."""
-        lines = [(line, path.stem) for path in self._paths() for line in self._new_lines(path)]
+        lines = [line for path in self._paths() for line in self._new_lines(path)]
         if self._process is None:
-            # Lines begin with their time. What has none belongs to the line before it.
-            lines = _by_time(lines)
+            lines.sort(key=lambda line: line.utime or 0)
         width = max((len(path.stem) for path in self._paths()), default=0)
-        for line, name in lines:
-            write(line if self._process is not None else f"{name:{width}}  {line}")
+        for line in lines:
+            if self._as_json:
+                write_json(line.to_dict())
+            else:
+                write(line.raw if self._process is not None else f"{line.process:{width}}  {line.raw}")
 
     async def follow(self) -> None:
         """Go on printing until the run has ended."""
@@ -72,23 +101,26 @@ class LogReader:
             return paths
         return [path for path in paths if path.stem == self._process.replace("/", ".")]
 
-    def _new_lines(self, path: Path) -> list[str]:
+    def _new_lines(self, path: Path) -> list[LogLine]:
         with path.open("rb") as file:
             file.seek(self._offsets.get(path, 0))
             data = file.read()
         complete = data.rpartition(b"\n")[0]  # the rest of a line that is being written comes next time
         self._offsets[path] = self._offsets.get(path, 0) + (len(complete) + 1 if b"\n" in data else 0)
-        return complete.decode(errors="replace").split("\n") if complete else []
+        return [self._line(path, raw) for raw in complete.decode(errors="replace").split("\n")] if complete else []
+
+    def _line(self, path: Path, raw: str) -> LogLine:
+        record = _RECORD.fullmatch(raw)
+        utime = None if record is None else _utime(record["time"])
+        if record is None or utime is None:
+            return LogLine(self._times.get(path), path.stem, None, None, raw, raw)
+        self._times[path] = utime
+        return LogLine(utime, path.stem, record["level"], record["logger"], record["text"], raw)
 
 
-def _by_time(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    keyed = []
-    time = ""
-    previous = ""
-    for line, name in lines:
-        if name != previous:
-            time, previous = "", name
-        if line[:4].isdigit() and line[4:5] == "-":
-            time = line[:23]
-        keyed.append((time, line, name))
-    return [(line, name) for _, line, name in sorted(keyed, key=lambda item: item[0])]
+def _utime(text: str) -> int | None:
+    """Microseconds since 1970 of a log's local time; None for what only looks like one."""
+    try:
+        return round(datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f").timestamp() * 1e6)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,72 @@
+"""The logs of a run's processes, as one sequence of lines: for people and as JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.cli.terminal.log_files import RunLogs
+
+AT = "2026-03-01 12:00:0"
+
+
+def utime(second: int) -> int:
+    return round(datetime(2026, 3, 1, 12, 0, second, 500_000).timestamp() * 1e6)
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "robot.log").write_text(
+        f"starting up\n{AT}1,500 INFO robot: ready\n{AT}3,500 ERROR robot: broken: wheel\n  | ValueError: \x1b[2J\n"
+    )
+    (tmp_path / "logs" / "agent.log").write_text(
+        f"{AT}2,500 WARNING agent.loop: slow\n{AT}9,500 INFO agent: half a li"
+    )
+    return tmp_path
+
+
+def lines(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_json_has_one_object_a_line_in_the_order_of_time(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    RunLogs(run_dir, None, as_json=True).write_new()
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    fields = ("utime", "process", "level", "logger", "text")
+    assert [tuple(line[name] for name in fields) for line in lines(printed)] == [
+        (None, "robot", None, None, "starting up"),
+        (utime(1), "robot", "INFO", "robot", "ready"),
+        (utime(2), "agent", "WARNING", "agent.loop", "slow"),
+        (utime(3), "robot", "ERROR", "robot", "broken: wheel"),
+        (utime(3), "robot", None, None, "  | ValueError: \x1b[2J"),
+    ]
+    assert all(set(line) == set(fields) for line in lines(printed))
+
+
+def test_json_goes_on_with_new_lines_of_the_process_asked_for(
+    run_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = RunLogs(run_dir, "agent", as_json=True)
+    logs.write_new()
+    with (run_dir / "logs" / "agent.log").open("a") as file:
+        file.write(f"ne\nprinted\n2026-13-99 12:00:00,500 INFO agent: no such day\n{AT}9,9")
+    logs.write_new()
+    assert [(line["utime"], line["text"]) for line in lines(capsys.readouterr().out)] == [
+        (utime(2), "slow"),
+        (utime(9), "half a line"),
+        (utime(9), "printed"),
+        (utime(9), "2026-13-99 12:00:00,500 INFO agent: no such day"),
+    ]
+
+
+def test_for_people_each_line_is_as_it_was_logged(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    RunLogs(run_dir, None).write_new()
+    assert capsys.readouterr().out.splitlines()[1:3] == [
+        f"robot  {AT}1,500 INFO robot: ready",
+        f"agent  {AT}2,500 WARNING agent.loop: slow",
+    ]
