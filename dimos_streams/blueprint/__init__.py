@@ -2,6 +2,6 @@
 
 from dimos_streams.blueprint.compose import blueprint, include, module
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.blueprint.problem import BlueprintError, Problem
+from dimos_streams.documents.problem import BlueprintError, Problem
 
 __all__ = ["Blueprint", "BlueprintError", "ModuleSpec", "Problem", "blueprint", "include", "module"]

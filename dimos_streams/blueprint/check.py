@@ -10,8 +10,8 @@ from pydantic.errors import PydanticUserError
 from dimos_streams.blueprint.classes import missing_packages, module_class, module_config
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
-from dimos_streams.blueprint.problem import BlueprintError, Problem, problems_of
 from dimos_streams.blueprint.wiring import Port, external_channels, ports_of, public_skills
+from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import channel_name, split_channel, type_named
 from dimos_streams.module import Module

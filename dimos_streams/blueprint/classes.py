@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dimos_streams.blueprint.fields import fields_at
 from dimos_streams.blueprint.model import ModuleSpec
-from dimos_streams.blueprint.problem import BlueprintError, Problem, fault
+from dimos_streams.documents.fields import fields_at
+from dimos_streams.documents.problem import BlueprintError, Problem, fault
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.importing import how_to_get, import_attribute
 from dimos_streams.module import Module, ModuleConfig, RunContext

@@ -19,9 +19,9 @@ from typing import Any, get_args
 
 from pydantic_core import to_jsonable_python
 
-from dimos_streams.blueprint.document import display_path
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_name, merge
+from dimos_streams.documents.document import display_path
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import Module
 

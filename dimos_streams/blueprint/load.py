@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from dimos_streams.blueprint.document import Document, display_path, read_document
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_name, checked_namespace, merge
-from dimos_streams.blueprint.problem import BlueprintError, Problem, fault, problems_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
-from dimos_streams.errors import UserError, suggest
+from dimos_streams.documents.document import Document, display_path, read_document
+from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
+from dimos_streams.documents.validation import validated
+from dimos_streams.errors import UserError
 from dimos_streams.importing import import_attribute
 
 
@@ -132,7 +132,7 @@ class _Reading:
         self._sources = document.sources("modules")
 
     def blueprint(self) -> Blueprint:
-        form = self._form()
+        form = validated(self._document, _FileForm, _called)
         parts: list[ModuleSpec | Blueprint] = []
         for index, include in enumerate(form.include):
             with self._at("include", index):
@@ -144,13 +144,6 @@ class _Reading:
         sources = {channel: self._document.where(("external", i)) for i, channel in enumerate(form.external)}
         parts.append(Blueprint(name="", external=tuple(form.external), sources=sources))
         return merge(form.name or self._path.stem, parts, description=form.description.strip())
-
-    def _form(self) -> _FileForm:
-        data = self._document.data
-        try:
-            return _FileForm.model_validate({} if data is None else data)
-        except ValidationError as error:
-            raise BlueprintError(self._form_problem(detail) for detail in error.errors()) from error
 
     def _include(self, index: int, form: _IncludeForm) -> Blueprint:
         blueprint = self._loader.resolve(form.blueprint, self._path.parent)
@@ -193,26 +186,6 @@ class _Reading:
     def _raise(self) -> None:
         if self._problems:
             raise BlueprintError(self._problems)
-
-    def _form_problem(self, detail: ErrorDetails) -> Problem:
-        *around, last = [part for part in detail["loc"] if part != "[key]"] or [""]
-        where = self._document.where((*around, last))
-        if detail["type"] == "extra_forbidden":
-            near = suggest(str(last), _form_at(around).model_fields)
-            return Problem(f"unknown key {last!r} in {_called(around)}{near}", where)
-        if detail["type"] == "missing":
-            return Problem(f"{_called(around)} needs the key {last!r}", where)
-        return Problem(fault(detail), where)
-
-
-def _form_at(path: Sequence[str | int]) -> type[_Form]:
-    """The form that an unknown key was found in."""
-    match path:
-        case ["modules", *_]:
-            return _ModuleForm
-        case ["include", *_]:
-            return _IncludeForm
-    return _FileForm
 
 
 def _called(path: Sequence[str | int]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dimos_streams.blueprint.problem import BlueprintError, Problem
+from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError, suggest
 
 Restart = Literal["never", "on-failure", "always"]

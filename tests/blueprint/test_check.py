@@ -11,8 +11,8 @@ import pytest
 from dimos_streams.blueprint import Blueprint, blueprint, include, module
 from dimos_streams.blueprint.check import check, check_reference
 from dimos_streams.blueprint.classes import instantiate
-from dimos_streams.blueprint.problem import BlueprintError
 from dimos_streams.blueprint.wiring import wire
+from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.module import RunContext
 from tests.blueprint import toy_modules
 from tests.blueprint.conftest import Write

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.blueprint.document import parse_document
 from dimos_streams.blueprint.load import load, resolve
 from dimos_streams.blueprint.model import Blueprint
-from dimos_streams.blueprint.problem import BlueprintError
+from dimos_streams.documents.document import parse_document
+from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError
 from tests.blueprint.conftest import Write
 

@@ -8,8 +8,8 @@ import pytest
 
 from dimos_streams.blueprint import Blueprint, blueprint, include, module
 from dimos_streams.blueprint.load import resolve
-from dimos_streams.blueprint.problem import BlueprintError
 from dimos_streams.blueprint.settings import SettingRow, apply_settings, explain
+from dimos_streams.documents.problem import BlueprintError
 from tests.blueprint import toy_modules
 from tests.blueprint.conftest import Write
 

@@ -35,8 +35,8 @@ def _json_object(text: str) -> dict[str, Any]:
 
 
 def _value(text: str, schema: Mapping[str, Any]) -> Any:
-    from dimos_streams.blueprint.document import parse_document
-    from dimos_streams.blueprint.problem import BlueprintError
+    from dimos_streams.documents.document import parse_document
+    from dimos_streams.documents.problem import BlueprintError
 
     try:
         value = parse_document(text, "argument").data

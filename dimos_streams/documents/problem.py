@@ -1,4 +1,4 @@
-"""Problems of a blueprint, one line for each thing that is wrong."""
+"""Problems of a blueprint or a file that it names, one line for each thing that is wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Problem:
 
 
 class BlueprintError(UserError):
-    """A blueprint can't be used. The text has one line for each of ``problems``."""
+    """A blueprint, or a file that it names, can't be used. The text has one line for each of ``problems``."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(dict.fromkeys(problems))  # a file may be included twice

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
-from dimos_streams.blueprint.problem import BlueprintError, Problem
+from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError
 from dimos_streams.text import well_formed
 
@@ -51,18 +51,18 @@ class Document:
         return self.origin
 
 
-def read_document(path: FilePath) -> Document:
-    """Read a YAML file. Raises ``UserError`` if it can't be read, ``BlueprintError`` if it is not valid."""
+def read_document(path: FilePath, kind: str = "blueprint") -> Document:
+    """Read a YAML file of a kind. Raises ``UserError`` if it can't be read, ``BlueprintError`` if it is not valid."""
     origin = display_path(path)
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
-            raise UserError(f"blueprint file {origin!r} has {size} bytes, {MAX_BYTES} are possible")
+            raise UserError(f"{kind} file {origin!r} has {size} bytes, {MAX_BYTES} are possible")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise UserError(f"there is no blueprint file {origin!r}") from error
+        raise UserError(f"there is no {kind} file {origin!r}") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"blueprint file {origin!r} can't be read: {error}") from error
+        raise UserError(f"{kind} file {origin!r} can't be read: {error}") from error
     return parse_document(text, origin)
 
 

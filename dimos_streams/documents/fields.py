@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import types
 import typing
@@ -12,11 +13,12 @@ from pydantic import BaseModel
 
 
 def fields_at(kind: Any, path: Sequence[str]) -> dict[str, Any]:
-    """The names and types of the fields found at ``path`` inside ``kind``; empty where there are none to name."""
-    fields = _fields(kind)
+    """The names and types of the fields found at ``path`` inside ``kind``; empty where there are none to name.
+
+    A part of the path may be the index of an item, or a key of a mapping."""
     for name in path:
-        fields = _fields(fields.get(name))
-    return fields
+        kind = _inside(kind, name)
+    return _fields(kind)
 
 
 def spelled(kind: Any, path: Sequence[str]) -> tuple[str, ...]:
@@ -37,7 +39,24 @@ def _fields(kind: Any) -> dict[str, Any]:
     return {}
 
 
+def _inside(kind: Any, name: str) -> Any:
+    """The type of a field, of an item of a list, or of a value of a mapping; None if there is none to name."""
+    fields = _fields(kind)
+    if name in fields:
+        return fields[name]
+    for option in _options(kind):
+        origin, arguments = typing.get_origin(option), typing.get_args(option)
+        if origin in (list, tuple, collections.abc.Sequence) and arguments and name.isdecimal():
+            each = len(arguments) == 1 or arguments[-1] is Ellipsis
+            return arguments[0] if each else arguments[min(int(name), len(arguments) - 1)]
+        if origin in (dict, collections.abc.Mapping) and len(arguments) == 2:
+            return arguments[1]
+    return None
+
+
 def _options(kind: Any) -> tuple[Any, ...]:
     """The members of a union, or the type itself."""
+    if typing.get_origin(kind) is typing.Annotated:
+        return _options(typing.get_args(kind)[0])
     is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
     return typing.get_args(kind) if is_union else (kind,)
