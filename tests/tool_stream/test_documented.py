@@ -10,7 +10,7 @@ from dimos_streams.bridge.calls.watchdog import Timeouts
 from dimos_streams.runtime import neighbours
 from dimos_streams.tool_stream.hosting import heart, loss
 from dimos_streams.tool_stream.liveness import directory, instances, module_view
-from dimos_streams.tool_stream.receiving import inflow, receiver
+from dimos_streams.tool_stream.receiving import inflow, nacks, receiver
 from dimos_streams.tool_stream.sending import call_writer, receivers
 from dimos_streams.tool_stream.sending.call_writer import PublisherLimits
 
@@ -18,12 +18,12 @@ _PAGE = Path(__file__).parents[2] / "docs" / "tool-streams.md"
 
 
 def test_timers_and_bounds() -> None:
-    limits, delays = PublisherLimits(), receiver.NACK_DELAYS_S
+    limits, delays = PublisherLimits(), nacks.NACK_DELAYS_S
     short = ", ".join(f"{delay * 1000:g}" for delay in delays[:5])
     assert set(delays[5:]) == {delays[-1]}
     expected = {
-        "receiver.SETTLE_S": f"{receiver.SETTLE_S * 1000:g} ms",
-        "receiver.NACK_DELAYS_S": f"{short} ms, {len(delays) - 5} times {delays[-1] * 1000:g} ms, then a `gap`:"
+        "nacks.SETTLE_S": f"{nacks.SETTLE_S * 1000:g} ms",
+        "nacks.NACK_DELAYS_S": f"{short} ms, {len(delays) - 5} times {delays[-1] * 1000:g} ms, then a `gap`:"
         f" {sum(delays):.1f} s in all",
         "receiver.ACK_DELAY_S": f"after {receiver.ACK_DELAY_S * 1000:g} ms, or {receiver.ACK_EVERY} events",
         "inflow.MAX_PENDING": f"{inflow.MAX_PENDING}",

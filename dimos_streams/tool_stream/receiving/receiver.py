@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from dimos_streams import clock
-from dimos_streams.allowance import Allowance
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.errors import MessageError
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
+from dimos_streams.tool_stream.receiving.admission import Admission
 from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows, Names
+from dimos_streams.tool_stream.receiving.nacks import NackSchedule
 from dimos_streams.tool_stream.receiving.requests import Requests
-from dimos_streams.tool_stream.wire import call_id_of, may_be_of, unpack_event
+from dimos_streams.tool_stream.wire import call_id_of, unpack_event
 
 _log = LimitedLog(logging.getLogger(__name__))
-_seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
 ACK_EVERY = 64
 ACK_DELAY_S = 0.01
-SETTLE_S = 0.003
-"""How long an event may be overtaken by later ones before it is asked for."""
-NACK_DELAYS_S = (0.005, 0.01, 0.02, 0.04, 0.08, *(0.16,) * 17)
-"""Pauses after each request without an answer; then the events count as gone. 2.9 s in all, and so many requests
-that at 30 % loss in both directions one of three million ranges is given up."""
+_RETRY_S = 0.005
+"""Until events are handed over again that could not be."""
 _MAX_BATCH = 256
 """Events that are handed over together at most."""
-_MAX_RANGES = 256
 _QUEUE_BYTES = 4 * 1024 * 1024
-_MAX_DUE = 256
-"""Calls looked at in one turn of the loop."""
-_STRANGERS_EVENTS = (200.0, 2000.0)
-"""Events of calls that nobody here has begun, in a second, and at once, as long as it is not known whose they are;
-one counts once, and once for each kilobyte. What is too much is not decoded, and asked for again when a heartbeat
-names its call."""
-_READ_REFUSED = 20.0
-"""Events a second in the name of somebody else's call that are read nevertheless, to tell who sends them."""
-NOTED_S = 60.0
-_MAX_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +76,21 @@ class ToolStreamReceiver:
         self._deliver = deliver
         self._resume = resume or (lambda call_id: ResumePoint())
         self._inflows = Inflows()
-        self._due: list[tuple[float, int, str]] = []
-        """When which calls are to be looked at, as a heap."""
-        self._numbers = itertools.count()
         self._requests = Requests(bus, name)
-        self._strangers_events = Allowance(*_STRANGERS_EVENTS)
-        self._read_refused = Allowance(_READ_REFUSED, _READ_REFUSED)
+        self._nacks = NackSchedule(self._inflows, self._requests, self._give_up)
+        self._admission = Admission()
         self._batch: list[ToolEvent] = []
         self._flushing = False
         self._retry: asyncio.TimerHandle | None = None
         self._to_ack: set[str] = set()
         self._ack_timer: asyncio.TimerHandle | None = None
-        self._nack_timer: asyncio.TimerHandle | None = None
         self._subscriptions: list[Subscription] = []
-        self._delivered = self._duplicates = self._malformed = self._gaps = self._foreign = 0
-        self._foreign_note, self._noted_until = "", 0.0
+        self._delivered = self._duplicates = self._malformed = self._gaps = 0
 
     def start(self) -> None:
         """Begin to receive. The bus must be open."""
         self._loop = asyncio.get_running_loop()
+        self._nacks.start()
         self._events = self._bus.subscribe(EVENTS, self._on_event, capacity=65536, capacity_bytes=_QUEUE_BYTES)
         self._subscriptions = [
             self._events,
@@ -124,7 +104,8 @@ class ToolStreamReceiver:
         for subscription in self._subscriptions:
             subscription.close()
         self._subscriptions = []
-        for timer in (self._ack_timer, self._nack_timer, self._retry):
+        self._nacks.stop()
+        for timer in (self._ack_timer, self._retry):
             if timer is not None:
                 timer.cancel()
         self._flush()
@@ -151,7 +132,7 @@ class ToolStreamReceiver:
             stream.module, stream.claimed_by = status.module, status.instance
             if not stream.closed and stream.highest < last_seq <= MAX_SEQ:
                 stream.highest = last_seq
-                self._arm_nack(call_id, stream)
+                self._nacks.arm(call_id, stream)
             self._ack_soon(call_id, at_once=False)
 
     def finish(self, call_id: str) -> int:
@@ -172,8 +153,17 @@ class ToolStreamReceiver:
     def statistics(self) -> ReceiverStatistics:
         """What has come in."""
         return ReceiverStatistics(
-            self._delivered, self._duplicates, self._malformed, self._requests.nacks, self._gaps, self._foreign
+            self._delivered,
+            self._duplicates,
+            self._malformed,
+            self._requests.nacks,
+            self._gaps,
+            self._admission.foreign,
         )
+
+    def foreign_note(self) -> str:
+        """For operators: whose call somebody else has written on in the last ``NOTED_S``, empty for none."""
+        return self._admission.note()
 
     def _stream(self, call_id: str) -> Inflow:
         return self._inflows.get(call_id) or self._resumed(call_id)
@@ -196,7 +186,7 @@ class ToolStreamReceiver:
     def _receive(self, channel: str, data: bytes) -> None:
         call_id = call_id_of(data)
         stream = self._stream(call_id) if call_id and is_call_id(call_id) else None
-        if stream is not None and not self._may_read(stream, data):
+        if stream is not None and not self._admission.may_read(stream, data):
             return
         try:
             event = unpack_event(data, channel)
@@ -206,7 +196,7 @@ class ToolStreamReceiver:
             return
         stream = stream or self._stream(event.call_id)
         if stream.instance not in ("", event.instance):
-            self._refuse(stream, event)
+            self._admission.refuse(stream, event)
             return
         if stream.instance:
             stream.heard_at = clock.monotonic()
@@ -223,43 +213,14 @@ class ToolStreamReceiver:
             self._inflows.keep(stream, event, len(data))
         self._inflows.heard(event.call_id, stream)
         if stream.highest > stream.delivered and not stream.closed:
-            self._arm_nack(event.call_id, stream)
-
-    def _may_read(self, stream: Inflow, data: bytes) -> bool:
-        """Whether to decode an event: not what can't be its call's, nor too many of calls that nobody knows."""
-        if not may_be_of(data, stream.instance):
-            if self._read_refused.take():
-                return True
-            self._foreign += 1
-            return False
-        if stream.stranger and not stream.instance and not self._strangers_events.take(1 + len(data) / 1024):
-            _log.warning("more events of calls that nobody has begun than can be read")
-            return False
-        return True
-
-    def foreign_note(self) -> str:
-        """For operators: whose call somebody else has written on in the last ``NOTED_S``, empty for none."""
-        return self._foreign_note if clock.monotonic() < self._noted_until else ""
-
-    def _refuse(self, stream: Inflow, event: ToolEvent) -> None:
-        self._foreign += 1
-        self._noted_until = clock.monotonic() + NOTED_S
-        of = f"call {event.call_id[:_MAX_SHOWN]} is of instance {stream.instance!r}"
-        self._foreign_note = f"{of}; events of instance {event.instance[:_MAX_SHOWN]!r} in it are not believed"
-        _seldom.warning(
-            "call %s is of instance %r; its event %d in the name of instance %r is not believed",
-            event.call_id,
-            stream.instance,
-            event.seq,
-            event.instance,
-        )
+            self._nacks.arm(event.call_id, stream)
 
     def _advance(self, stream: Inflow, event: ToolEvent) -> None:
         """Deliver an event and the ones that waited for it."""
         following: ToolEvent | None = event
         while following is not None:
             if following.instance and not stream.instance:
-                self._foreign += self._inflows.bind(stream, following.instance)
+                self._admission.foreign += self._inflows.bind(stream, following.instance)
             self._batch.append(following)
             stream.delivered = following.seq
             if stream.names is None or following.type == "open":
@@ -282,7 +243,7 @@ class ToolStreamReceiver:
             _log.exception("%d events could not be delivered and will be again", len(batch))
             if self._retry is not None:
                 self._retry.cancel()
-            self._retry = self._loop.call_later(NACK_DELAYS_S[0], self._flush)
+            self._retry = self._loop.call_later(_RETRY_S, self._flush)
             return
         self._batch = []
         self._delivered += len(batch)
@@ -308,50 +269,6 @@ class ToolStreamReceiver:
                 self._requests.ack(call_id, stream)
         self._to_ack &= undelivered
 
-    def _arm_nack(self, call_id: str, stream: Inflow) -> None:
-        if stream.nack_at is None:
-            self._look_at(call_id, stream, self._loop.time() + SETTLE_S)
-        self._schedule_nack()
-
-    def _look_at(self, call_id: str, stream: Inflow, when: float) -> None:
-        stream.nack_at = when
-        heapq.heappush(self._due, (when, next(self._numbers), call_id))
-
-    def _schedule_nack(self) -> None:
-        if not self._due or not self._subscriptions:
-            return
-        when = self._due[0][0]
-        if self._nack_timer is not None:
-            if self._nack_timer.when() <= when and not self._nack_timer.cancelled():
-                return
-            self._nack_timer.cancel()
-        self._nack_timer = self._loop.call_at(when, self._nack_due)
-
-    def _nack_due(self) -> None:
-        self._nack_timer = None
-        now = self._loop.time()
-        for _ in range(_MAX_DUE):
-            if not self._due or self._due[0][0] > now:
-                break
-            when, _, call_id = heapq.heappop(self._due)
-            stream = self._inflows.get(call_id)
-            if stream is not None and stream.nack_at == when:
-                self._nack(call_id, stream, now)
-        self._schedule_nack()
-
-    def _nack(self, call_id: str, stream: Inflow, now: float) -> None:
-        missing = stream.missing(_MAX_RANGES)
-        if not missing:
-            stream.nack_at = None
-        elif stream.attempts < len(NACK_DELAYS_S):
-            for first, last in missing:
-                if not self._requests.nack(call_id, stream, first, last):
-                    break  # the next time
-            self._look_at(call_id, stream, now + NACK_DELAYS_S[stream.attempts])
-            stream.attempts += 1
-        elif not self._inflows.forget_claim(call_id):
-            self._give_up(call_id, stream, missing[0][1])
-
     def _give_up(self, call_id: str, stream: Inflow, to_seq: int) -> None:
         """Say that events up to ``to_seq`` are gone, and go on behind them."""
         first = stream.delivered + 1
@@ -371,7 +288,7 @@ class ToolStreamReceiver:
         self._advance(stream, gap)
         self._inflows.heard(call_id, stream)
         if stream.highest > stream.delivered and not stream.closed:
-            self._arm_nack(call_id, stream)
+            self._nacks.arm(call_id, stream)
         self._flush()
 
     def _on_request(self, channel: str, data: bytes) -> None:

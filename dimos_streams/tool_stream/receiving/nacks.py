@@ -1,0 +1,91 @@
+"""When a receiver asks for the events that it misses, and when it gives them up."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+
+from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows
+from dimos_streams.tool_stream.receiving.requests import Requests
+
+SETTLE_S = 0.003
+"""How long an event may be overtaken by later ones before it is asked for."""
+NACK_DELAYS_S = (0.005, 0.01, 0.02, 0.04, 0.08, *(0.16,) * 17)
+"""Pauses after each request without an answer; then the events count as gone. 2.9 s in all, and so many requests
+that at 30 % loss in both directions one of three million ranges is given up."""
+_MAX_RANGES = 256
+_MAX_DUE = 256
+"""Calls looked at in one turn of the loop."""
+
+
+class NackSchedule:
+    """Asks for missing events, each call's at its time, with one timer for all. Use from the bus's loop only."""
+
+    def __init__(self, inflows: Inflows, requests: Requests, give_up: Callable[[str, Inflow, int], None]) -> None:
+        """``give_up`` gets a call for whose missing events no request has helped, and the last of these in a row."""
+        self._inflows = inflows
+        self._requests = requests
+        self._give_up = give_up
+        self._due: list[tuple[float, int, str]] = []
+        """When which calls are to be looked at, as a heap."""
+        self._numbers = itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+        self._running = False
+
+    def start(self) -> None:
+        """Begin to ask."""
+        self._loop = asyncio.get_running_loop()
+        self._running = True
+
+    def stop(self) -> None:
+        """Ask for nothing more. Twice is fine."""
+        self._running = False
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def arm(self, call_id: str, stream: Inflow) -> None:
+        """Look soon at a call that misses events, unless its time is set already."""
+        if stream.nack_at is None:
+            self._look_at(call_id, stream, self._loop.time() + SETTLE_S)
+        self._schedule()
+
+    def _look_at(self, call_id: str, stream: Inflow, when: float) -> None:
+        stream.nack_at = when
+        heapq.heappush(self._due, (when, next(self._numbers), call_id))
+
+    def _schedule(self) -> None:
+        if not self._due or not self._running:
+            return
+        when = self._due[0][0]
+        if self._timer is not None:
+            if self._timer.when() <= when and not self._timer.cancelled():
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        for _ in range(_MAX_DUE):
+            if not self._due or self._due[0][0] > now:
+                break
+            when, _, call_id = heapq.heappop(self._due)
+            stream = self._inflows.get(call_id)
+            if stream is not None and stream.nack_at == when:
+                self._nack(call_id, stream, now)
+        self._schedule()
+
+    def _nack(self, call_id: str, stream: Inflow, now: float) -> None:
+        missing = stream.missing(_MAX_RANGES)
+        if not missing:
+            stream.nack_at = None
+        elif stream.attempts < len(NACK_DELAYS_S):
+            for first, last in missing:
+                if not self._requests.nack(call_id, stream, first, last):
+                    break  # the next time
+            self._look_at(call_id, stream, now + NACK_DELAYS_S[stream.attempts])
+            stream.attempts += 1
+        elif not self._inflows.forget_claim(call_id):
+            self._give_up(call_id, stream, missing[0][1])
