@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dimos_streams import clock
 from dimos_streams.errors import MessageError, SkillError
-from dimos_streams.messages.image import JPEG, array_from_image, image_from_array
+from dimos_streams.messages.image import JPEG, image_from_array, rgb_from_image
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.time import utime_of
@@ -184,7 +184,7 @@ def _robot_pose(odometry: Odometry) -> RobotPose | None:
 
 def _write(path: Path, image: Image) -> None:
     if image.encoding != JPEG:
-        image = image_from_array(array_from_image(image), JPEG, image.header)
+        image = image_from_array(rgb_from_image(image), JPEG, image.header)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.write_bytes(bytes(image.data))

@@ -1,6 +1,8 @@
 """Pictures as ``sensor_msgs.Image`` messages.
 
-Encodings: ``jpeg`` (compressed RGB), ``rgb8``, ``mono8`` and ``16UC1`` (depth in millimetres, 0 = no depth).
+Encodings: ``jpeg`` (compressed RGB), ``rgb8``, ``bgr8``, ``rgba8``, ``bgra8``, ``mono8``, ``mono16`` and ``16UC1``
+(depth in millimetres, 0 = no depth). In arrays colour is always RGB, whatever its order in the message; the opacity
+of a pixel is left out.
 """
 
 from __future__ import annotations
@@ -16,51 +18,57 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 JPEG = "jpeg"
+DEPTH = "16UC1"
 
 
 @dataclass(frozen=True, slots=True)
 class _Pixel:
-    """The layout of one pixel of an encoding in an array."""
+    """The layout of one pixel of an encoding, in a message and in an array."""
 
     dtype: str
-    channels: int
+    colours: str = ""
+    """Their order in the message, empty for one value."""
 
     @property
     def bytes(self) -> int:
-        return self.channels * (2 if self.dtype == "uint16" else 1)
+        return (len(self.colours) or 1) * (2 if self.dtype == "uint16" else 1)
 
 
 _PIXELS = {
-    JPEG: _Pixel("uint8", 3),
-    "rgb8": _Pixel("uint8", 3),
-    "mono8": _Pixel("uint8", 1),
-    "16UC1": _Pixel("uint16", 1),
+    JPEG: _Pixel("uint8", "rgb"),
+    "rgb8": _Pixel("uint8", "rgb"),
+    "bgr8": _Pixel("uint8", "bgr"),
+    "rgba8": _Pixel("uint8", "rgba"),
+    "bgra8": _Pixel("uint8", "bgra"),
+    "mono8": _Pixel("uint8"),
+    "mono16": _Pixel("uint16"),
+    DEPTH: _Pixel("uint16"),
 }
+_OPAQUE = 255
 
 
 def image_from_array(array: NDArray[Any], encoding: str, header: Header, quality: int = 80) -> Image:
-    """A picture from an array of height x width (x 3 for colour, RGB), uint8 or, for 16UC1, uint16.
+    """A picture from an array of height x width (x 3 for colour, RGB), uint8 or, for mono16 and 16UC1, uint16.
 
     ``quality`` is JPEG's, 1 .. 100. Raises ``MessageError`` if the encoding is unknown or the array is unfit.
     """
     import numpy as np
 
     pixel = _pixel(encoding)
-    if array.dtype != pixel.dtype or array.ndim != (3 if pixel.channels > 1 else 2) or array.size == 0:
-        raise _bad(f"{encoding} needs {_wanted(pixel)}, got {array.dtype} of shape {array.shape}")
-    if pixel.channels > 1 and array.shape[2] != pixel.channels:
+    shaped = array.ndim == 3 and array.shape[2] == 3 if pixel.colours else array.ndim == 2
+    if array.dtype != pixel.dtype or not shaped or array.size == 0:
         raise _bad(f"{encoding} needs {_wanted(pixel)}, got {array.dtype} of shape {array.shape}")
     height, width = array.shape[:2]
-    array = np.ascontiguousarray(array)
     if encoding == JPEG:
+        array = np.ascontiguousarray(array)
         data, step = _simplejpeg().encode_jpeg(array, quality=quality, colorspace="RGB"), 0
     else:
-        data, step = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), width * pixel.bytes
+        data, step = _ordered(array, pixel.colours).tobytes(), width * pixel.bytes
     return Image(header=header, height=height, width=width, encoding=encoding, step=step, data=data)
 
 
 def array_from_image(image: Image) -> NDArray[Any]:
-    """The pixels of a picture as a new array: height x width (x 3 for RGB), uint8 or, for 16UC1, uint16.
+    """The pixels of a picture as a new array: height x width (x 3 for RGB), uint8 or, for mono16 and 16UC1, uint16.
 
     Raises ``MessageError`` if the encoding is unknown, the data damaged, or its size not what the fields say.
     """
@@ -68,6 +76,22 @@ def array_from_image(image: Image) -> NDArray[Any]:
     if image.height <= 0 or image.width <= 0:
         raise _bad(f"it is {image.width}x{image.height} pixels")
     return _jpeg_array(image) if image.encoding == JPEG else _raw_array(image, pixel)
+
+
+def rgb_from_image(image: Image) -> NDArray[Any]:
+    """What a camera's picture shows, for a detector or a JPEG: height x width x 3, RGB, uint8, grey ones as well.
+
+    Raises ``MessageError`` as ``array_from_image`` does, and for depth.
+    """
+    import numpy as np
+
+    if image.encoding == DEPTH:
+        raise _bad(f"encoding {DEPTH!r} is depth, not what a camera sees")
+    pixels = array_from_image(image)
+    if pixels.ndim == 3:
+        return pixels
+    grey = pixels if pixels.dtype == np.uint8 else (pixels >> 8).astype(np.uint8)
+    return np.stack([grey] * 3, axis=-1)
 
 
 def _raw_array(image: Image, pixel: _Pixel) -> NDArray[Any]:
@@ -81,8 +105,22 @@ def _raw_array(image: Image, pixel: _Pixel) -> NDArray[Any]:
     rows = np.frombuffer(image.data, np.uint8).reshape(image.height, image.step)[:, :row]
     dtype = np.dtype(pixel.dtype).newbyteorder(">" if image.is_bigendian else "<")
     pixels = np.ascontiguousarray(rows).view(dtype)
-    shape = (image.height, image.width, pixel.channels)[: 3 if pixel.channels > 1 else 2]
-    return pixels.reshape(shape).astype(pixel.dtype)
+    if not pixel.colours:
+        return pixels.astype(pixel.dtype)
+    coloured = pixels.reshape(image.height, image.width, len(pixel.colours))
+    if pixel.colours == "rgb":
+        return coloured.copy()
+    return np.stack([coloured[..., pixel.colours.index(colour)] for colour in "rgb"], axis=-1)
+
+
+def _ordered(array: NDArray[Any], colours: str) -> NDArray[Any]:
+    """The values of a picture as messages have them: little-endian, colours in their order."""
+    import numpy as np
+
+    if colours in ("", "rgb"):
+        return array.astype(array.dtype.newbyteorder("<"), copy=False)
+    opaque = np.full(array.shape[:2], _OPAQUE, array.dtype)
+    return np.stack([opaque if colour == "a" else array[..., "rgb".index(colour)] for colour in colours], axis=-1)
 
 
 def _jpeg_array(image: Image) -> NDArray[Any]:
@@ -106,7 +144,7 @@ def _pixel(encoding: str) -> _Pixel:
 
 
 def _wanted(pixel: _Pixel) -> str:
-    return f"{pixel.dtype} of shape (height, width{', 3' if pixel.channels > 1 else ''})"
+    return f"{pixel.dtype} of shape (height, width{', 3' if pixel.colours else ''})"
 
 
 def _bad(why: str) -> MessageError:

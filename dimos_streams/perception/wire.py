@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance
-from dimos_streams.messages.image import array_from_image
+from dimos_streams.messages.image import array_from_image, rgb_from_image
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
@@ -43,8 +43,8 @@ def camera_from(info: CameraInfo, mount: Mount) -> Camera:
 
 
 def colour_from(image: Image) -> NDArray[np.uint8]:
-    """RGB pixels, (height, width, 3). Raises MessageError for any other kind of image."""
-    return _pixels(image, "uint8", 3)
+    """RGB pixels, (height, width, 3), of a picture in colour or grey. Raises MessageError for depth."""
+    return rgb_from_image(image)
 
 
 def depth_from(image: Image) -> NDArray[np.float32]:

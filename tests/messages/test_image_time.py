@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.image import array_from_image, image_from_array
+from dimos_streams.messages.image import array_from_image, image_from_array, rgb_from_image
 from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.std_msgs import Header, Time
 from dimos_streams.messages.time import header, utime_of
@@ -33,6 +33,10 @@ def gradient(height: int = 48, width: int = 64) -> NDArray[np.uint8]:
         ("rgb8", gradient()),
         ("rgb8", gradient()[::2, ::-1]),
         ("mono8", gradient()[..., 0]),
+        ("bgr8", gradient()),
+        ("rgba8", gradient()),
+        ("bgra8", gradient()[::2, ::-1]),
+        ("mono16", np.arange(12, dtype=np.uint16).reshape(3, 4) * 5000),
         ("16UC1", np.arange(12, dtype=np.uint16).reshape(3, 4) * 5000),
         ("16UC1", np.arange(12, dtype=np.dtype(">u2")).reshape(3, 4).astype(np.uint16)),
     ],
@@ -46,6 +50,23 @@ def test_uncompressed_pictures_survive_the_wire(encoding: str, array: NDArray[An
     back[0, 0] = 1  # it is the receiver's own
 
 
+@pytest.mark.parametrize(
+    ("encoding", "data"),
+    [
+        ("rgb8", [1, 2, 3]),
+        ("bgr8", [3, 2, 1]),
+        ("rgba8", [1, 2, 3, 255]),
+        ("bgra8", [3, 2, 1, 255]),
+    ],
+)
+def test_colours_are_in_the_order_of_the_encoding(encoding: str, data: list[int]) -> None:
+    one_pixel = np.array([[[1, 2, 3]]], np.uint8)
+    image = image_from_array(one_pixel, encoding, HEADER)
+    assert (list(image.data), image.step) == (data, len(data))
+    padded = Image(height=2, width=1, encoding=encoding, step=len(data) + 1, data=bytes([*data, 0, *data, 0]))
+    assert array_from_image(padded).tolist() == [[[1, 2, 3]], [[1, 2, 3]]]
+
+
 def test_jpeg_keeps_the_picture_and_the_order_of_its_colours() -> None:
     array = gradient()
     image = decode(Image, encode(image_from_array(array, "jpeg", HEADER, quality=95)))
@@ -55,6 +76,18 @@ def test_jpeg_keeps_the_picture_and_the_order_of_its_colours() -> None:
     assert np.abs(back.astype(int) - array).max() < 20
     coarse = image_from_array(array, "jpeg", HEADER, quality=10)
     assert len(coarse.data) < len(image.data)
+
+
+def test_a_grey_picture_is_shown_as_a_coloured_one_and_depth_is_not() -> None:
+    grey = np.array([[0, 7, 255]], np.uint8)
+    for image in (
+        image_from_array(grey, "mono8", HEADER),
+        image_from_array(grey.astype(np.uint16) * 256 + 99, "mono16", HEADER),
+        image_from_array(np.stack([grey] * 3, axis=-1), "bgra8", HEADER),
+    ):
+        assert rgb_from_image(image).tolist() == [[[0, 0, 0], [7, 7, 7], [255, 255, 255]]]
+    with pytest.raises(MessageError, match="16UC1"):
+        rgb_from_image(image_from_array(grey.astype(np.uint16), "16UC1", HEADER))
 
 
 def test_padded_rows_and_big_endian_pixels_are_understood() -> None:
@@ -113,7 +146,11 @@ def test_a_jpeg_of_another_size_than_the_message_says_is_an_error() -> None:
         ("mono8", np.zeros((4, 4), np.float64)),
         ("16UC1", np.zeros((4, 4), np.uint8)),
         ("mono8", np.zeros((0, 4), np.uint8)),
-        ("bgr8", np.zeros((4, 4, 3), np.uint8)),
+        ("bgr8", np.zeros((4, 4), np.uint8)),
+        ("bgra8", np.zeros((4, 4, 4), np.uint8)),
+        ("mono16", np.zeros((4, 4), np.uint8)),
+        ("mono16", np.zeros(4, np.uint16)),
+        ("yuv422", np.zeros((4, 4, 3), np.uint8)),
     ],
 )
 def test_arrays_that_do_not_fit_the_encoding_are_errors(encoding: str, array: NDArray[Any]) -> None:

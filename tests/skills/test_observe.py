@@ -83,7 +83,7 @@ async def test_a_blind_robot_says_so() -> None:
             await call.answer()
 
 
-@pytest.mark.parametrize("encoding", ["jpeg", "rgb8"])
+@pytest.mark.parametrize("encoding", ["jpeg", "rgb8", "bgr8", "bgra8"])
 def test_keeps_the_picture(encoding: str, tmp_path: Path) -> None:
     async def scenario() -> str:
         context = RunContext(run_dir=tmp_path)

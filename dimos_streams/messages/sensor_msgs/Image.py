@@ -45,7 +45,7 @@ class Image(Message):
 
         self.encoding = ""
         """
-        "jpeg", "rgb8", "mono8" or "16UC1" (depth in millimetres, 0 = nothing measured).
+        "jpeg", "rgb8", "bgr8", "rgba8", "bgra8", "mono8", "mono16" or "16UC1" (depth in millimetres, 0 = nothing measured).
         LCM Type: string
         """
 

@@ -1,0 +1,14 @@
+"""Generated from lcm_types/std_msgs/Float64.lcm by dimos_streams.messages.generate; do not edit."""
+
+from dimos_streams.messages.base import Message
+
+class Float64(Message):
+    """A number of double precision."""
+
+    data: float
+
+    def __init__(
+        self,
+        *,
+        data: float = 0.0,
+    ) -> None: ...

@@ -1,0 +1,14 @@
+"""Generated from lcm_types/std_msgs/Int32.lcm by dimos_streams.messages.generate; do not edit."""
+
+from dimos_streams.messages.base import Message
+
+class Int32(Message):
+    """A whole number of 32 bits."""
+
+    data: int
+
+    def __init__(
+        self,
+        *,
+        data: int = 0,
+    ) -> None: ...
