@@ -289,10 +289,10 @@ def _work(pipe: Connection, name: str, port: int) -> None:
 
 def _probe(pipe: Connection, port: int, token: str | None) -> None:
     pipe.send("ready")
-    pipe.send(asyncio.run(_probe_until_told(pipe, port, token)))
+    pipe.send(asyncio.run(_probe_until_stopped(pipe, port, token)))
 
 
-async def _probe_until_told(pipe: Connection, port: int, token: str | None) -> list[float]:
+async def _probe_until_stopped(pipe: Connection, port: int, token: str | None) -> list[float]:
     latencies: list[float] = []
     authorization = f"Authorization: Bearer {token}\r\n" if token else ""
     request = f"GET /healthz HTTP/1.1\r\nHost: {_HOST}\r\n{authorization}Connection: close\r\n\r\n".encode()

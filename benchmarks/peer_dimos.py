@@ -31,7 +31,7 @@ from dimos.core.module import Module
 
 _WARM_UP = {"name": "warm up", "count": 200, "rate_hz": 200.0}
 _QUIET_S = 5.0
-"""After so long without an update the rest counts as lost: nobody tells of it."""
+"""After so long without an update the rest counts as lost: nobody reports it."""
 
 Message = dict[str, Any]
 

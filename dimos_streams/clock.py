@@ -150,11 +150,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def _advance(self, timeout: float | None) -> None:
         if timeout is None:
-            raise DeadlockError(_told(self, f"nothing is left to wait for after {self.time():g} s of virtual time"))
+            raise DeadlockError(_report(self, f"nothing is left to wait for after {self.time():g} s of virtual time"))
         self._now_ns = self._due_ns(timeout)
         if self._limit_ns is not None and self._now_ns > self._limit_ns:
             self._limit_ns = None  # those that are cancelled now still need time to end
-            raise VirtualTimeOverError(_told(self, f"{self.time():g} s of virtual time are over"))
+            raise VirtualTimeOverError(_report(self, f"{self.time():g} s of virtual time are over"))
 
     def _due_ns(self, timeout: float) -> int:
         """The first whole microsecond at which a timer is due; what is less than a tenth of one is rounding."""
@@ -196,6 +196,6 @@ def run_virtual(
     return result
 
 
-def _told(loop: VirtualTimeLoop, what: str) -> str:
+def _report(loop: VirtualTimeLoop, what: str) -> str:
     waiting = "".join(f"\n  {line}" for line in who_waits(loop))
     return f"{what}; who waits:{waiting or ' no task'}"

@@ -91,7 +91,7 @@ class Module:
 
     config: ModuleConfig
     packages: ClassVar[tuple[str, ...]] = ()
-    """Python packages that the module imports only while it runs; ``check`` tells which are missing."""
+    """Python packages that the module imports only while it runs; ``check`` names those that are missing."""
     shared_outputs: ClassVar[frozenset[str]] = frozenset()
     """Outputs that may share their channel with other modules' outputs, because something else keeps them apart."""
 

@@ -136,7 +136,7 @@ def parse(text: str) -> Appearance:
 def match_score(description: str, label: str) -> float:
     """The degree to which a label fits a description, 0..1; from `MATCH_THRESHOLD` on it is a match.
 
-    Everything that the description demands must hold for the label; what the label tells beyond it does not
+    Everything that the description demands must hold for the label; what the label says beyond it does not
     matter. A bare colour ("in red") means the upper body. Words outside the grammar lower the score, and an
     unknown head noun ("dog") matches only a label with the same one."""
     wanted, seen = _tokens(description), _tokens(label)

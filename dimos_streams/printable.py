@@ -1,4 +1,4 @@
-"""Text on terminals and in logs: it tells no secret, commands no terminal, and looks like no line of its own."""
+"""Text on terminals and in logs: it shows no secret, commands no terminal, and looks like no line of its own."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class RedactedPieces:
 
     def __init__(self) -> None:
         self._waiting = ""
-        self._told = 0
+        self._redacted_ahead = 0
         """So many characters at its beginning are of a secret in whose place something stands already."""
 
     def add(self, piece: str) -> str:
@@ -107,14 +107,14 @@ class RedactedPieces:
 
     def _until(self, text: str, cut: int) -> str:
         kept, at = [], 0
-        for begin, end in _process.spans(text, [(0, self._told)] if self._told else []):
-            goes_on = self._told > 0 and begin == 0
+        for begin, end in _process.spans(text, [(0, self._redacted_ahead)] if self._redacted_ahead else []):
+            goes_on = self._redacted_ahead > 0 and begin == 0
             if begin >= cut and not goes_on:
                 break
             kept += [text[at:begin], "" if goes_on else REDACTED]
             at = end
         kept.append(text[at:cut])
-        self._waiting, self._told = text[cut:], max(0, at - cut)
+        self._waiting, self._redacted_ahead = text[cut:], max(0, at - cut)
         return "".join(kept)
 
 

@@ -122,7 +122,7 @@ class Motion:
             heading = wrapped(start.yaw - self._pose.yaw)
             # Back to the line as well as along it.
             self._command(complex(speed, -done.imag) * turned(heading), TURN_GAIN * heading)
-            self._tell(f"{abs(remaining):.2f} m to go", remaining_m=round(abs(remaining), 2))
+            self._report_progress(f"{abs(remaining):.2f} m to go", remaining_m=round(abs(remaining), 2))
             await self._next_pose()
 
     async def _turn(self, angle: float, tolerance: float) -> Covered:
@@ -134,7 +134,7 @@ class Motion:
                     f"blocked after {math.degrees(done):.1f} of {math.degrees(angle):g} deg; {self.whereabouts()}"
                 )
             self._command(0j, TURN_GAIN * (angle - done))
-            self._tell(f"{to_go:.0f} deg to turn", remaining_deg=round(to_go, 1))
+            self._report_progress(f"{to_go:.0f} deg to turn", remaining_deg=round(to_go, 1))
             pose = await self._next_pose()
             done += wrapped(pose.yaw - last.yaw)
             last = pose
@@ -152,7 +152,7 @@ class Motion:
             if abs(seen) < nearest - NEARER_M:
                 nearest, nearest_at = abs(seen), clock.monotonic()
             self._head_for(seen)
-            self._tell(f"{abs(seen):.2f} m to go", remaining_m=round(abs(seen), 2))
+            self._report_progress(f"{abs(seen):.2f} m to go", remaining_m=round(abs(seen), 2))
             await self._next_pose()
             stuck = self._is_stuck()
             if self._module.holds.held:
@@ -218,7 +218,7 @@ class Motion:
     def _command(self, velocity: complex, turn: float) -> None:
         self._module.cmd_vel.publish(twist(velocity, clamped(turn, self._config.max_turn)))
 
-    def _tell(self, text: str, **data: float) -> None:
+    def _report_progress(self, text: str, **data: float) -> None:
         if clock.monotonic() >= self._progress_at:
             self._progress_at = clock.monotonic() + PROGRESS_S
             self._call.progress(f"held; {text}" if self._module.holds.held else text, **data)

@@ -118,7 +118,7 @@ class Following:
                     self._look(frame, now)
                 command = await self._decide(now)
                 self._module.cmd_vel.publish(twist(*command))
-                self._tell_progress(now, command)
+                self._report_progress(now, command)
         if self._found_at is None:
             raise self._nobody()
         return self._report()
@@ -158,7 +158,7 @@ class Following:
             raise SkillError(self._ending(f"the camera has shown nothing new for {blind_s:.0f} s"))
         if found and not self._frozen:
             self._module.cmd_vel.publish(STOP)
-            await self._tell(f"The camera has shown nothing new for {blind_s:.1f} s: standing still", "frozen")
+            await self._update(f"The camera has shown nothing new for {blind_s:.1f} s: standing still", "frozen")
         self._frozen = True
         return STILL
 
@@ -167,7 +167,7 @@ class Following:
         if self._lost_at is None:
             self._watch.grant_time(now)
         if self._found_at is not None:
-            await self._tell("The camera works again", "unfrozen")
+            await self._update("The camera works again", "unfrozen")
 
     def _search_first(self, now: float) -> Command:
         """Nobody has matched yet: look ahead, then turn around once."""
@@ -187,7 +187,7 @@ class Following:
             self._lost_times += 1
             self._search_side = math.copysign(1.0, self._last_bearing(ahead_s=2.0))
             self._module.cmd_vel.publish(STOP)
-            await self._tell(f"Lost {self._description}: not seen for {unseen_s:.1f} s. Looking around", "lost")
+            await self._update(f"Lost {self._description}: not seen for {unseen_s:.1f} s. Looking around", "lost")
         if self._knows_place() and now - self._lost_at < config.look_back_s:
             return 0j, face(self._last_bearing(), self._gains, self._limits)
         return 0j, self._search_side * config.search_turn
@@ -196,11 +196,11 @@ class Following:
         """Say that the person was found, the first time or again."""
         if self._found_at is None:
             self._found_at = now
-            await self._tell(f"Following {self._description}", "found")
+            await self._update(f"Following {self._description}", "found")
         elif self._lost_at is not None:
             self._lost_s += now - self._lost_at
             self._lost_at = None
-            await self._tell(f"Found {self._description} again", "found_again")
+            await self._update(f"Found {self._description} again", "found_again")
 
     def _follow(self, now: float) -> Command:
         sighting, target = self._watch.sighting, self._watch.target
@@ -237,12 +237,12 @@ class Following:
         sighting = self._watch.sighting
         return None if sighting is None or sighting.point is None else abs(sighting.point)
 
-    async def _tell(self, text: str, event: str) -> None:
+    async def _update(self, text: str, event: str) -> None:
         sighting = self._watch.sighting
         assert sighting is not None
         await self._call.update(text, event=event, label=sighting.label, track=sighting.id, **self._measures())
 
-    def _tell_progress(self, now: float, command: Command) -> None:
+    def _report_progress(self, now: float, command: Command) -> None:
         if now < self._progress_at:
             return
         self._progress_at = now + PROGRESS_S

@@ -111,7 +111,7 @@ class LookOut(Module):
         return f"Stopped {listed(ended)}" if ended else "No lookout was running"
 
     async def _watch(self, call: Call, wanted: list[str], timeout_s: float, confidence: float) -> LookOutReport:
-        """Wait for the match and tell it, or for the end of the time."""
+        """Wait for the match and report it, or for the end of the time."""
         report = LookOutReport(matched=False, descriptions=tuple(wanted))
         try:
             async with asyncio.timeout(timeout_s), wanting(self, self.wanted_descriptions, wanted):
@@ -181,14 +181,14 @@ def _candidates(seen: list[Sighting], wanted: list[str], confidence: float) -> l
 
 
 async def _continue(call: Call, report: LookOutReport, then: Then) -> LookOutReport:
-    """Start the next skill. Raises ``SkillError`` that tells the match too if it can't be started."""
+    """Start the next skill. Raises ``SkillError`` that names the match too if it can't be started."""
     values = {"label": report.label, "description": report.description, "bbox": list(report.bbox or ())}
 
-    async def tell() -> None:
+    async def report_match() -> None:
         await call.update(f"Waits until {then.skill} may begin", event="waits", skill=then.skill)
 
     try:
-        call_id = await call.skills.start(then.skill, then.arguments_with(values), on_wait=tell)
+        call_id = await call.skills.start(then.skill, then.arguments_with(values), on_wait=report_match)
     except SkillError as error:
         raise SkillError(f"{report}, but {then.skill!r} could not be started: {error}") from error
     return replace(report, continued_as=call_id)

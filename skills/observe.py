@@ -1,4 +1,4 @@
-"""The module that tells what the camera sees now."""
+"""The module that describes what the camera sees now."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Observation:
 
 
 class Observe(Module):
-    """Tells what a detector sees, with a picture if there is a camera and the run has a directory."""
+    """Describes what a detector sees, with a picture if there is a camera and the run has a directory."""
 
     config: ObserveConfig
     detections: In[Detection2DArray]
@@ -144,13 +144,13 @@ class Observe(Module):
         try:
             async with asyncio.timeout(self.config.wait_s):
                 image = await self.color_image.next()
-        except TimeoutError:  # a camera without pictures does not keep anybody from telling what is seen
+        except TimeoutError:  # a camera without pictures does not keep anybody from describing what is seen
             self.log.warning("no picture came within %g s", self.config.wait_s)
             return None
         path = directory / "pictures" / f"{self.name.replace('/', '_')}-{utime_of(image.header)}.jpg"
         try:
             await self.run_blocking(_write, path, image)
-        except (MessageError, OSError) as error:  # a full disk keeps nobody from telling what is seen
+        except (MessageError, OSError) as error:  # a full disk keeps nobody from describing what is seen
             self.log.warning("the picture can't be kept: %s", error)
             return None
         return str(path)

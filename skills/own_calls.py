@@ -1,4 +1,4 @@
-"""What stock skills share about their calls: ending one's own, and telling detectors what is looked for."""
+"""What stock skills share about their calls: ending one's own, and letting detectors know what is looked for."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class OwnCalls:
 
 @contextlib.asynccontextmanager
 async def wanting(module: Module, out: Out[String], descriptions: Sequence[str]) -> AsyncIterator[None]:
-    """Tell detectors once a second what to look for."""
+    """Publish once a second what detectors are to look for."""
 
     async def announce() -> None:
         while True:

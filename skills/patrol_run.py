@@ -80,7 +80,7 @@ class Patrolling:
         home = (await self._first_pose()).position
         points = [complex(x, y) for x, y in self._config.waypoints]
         what = f"{len(points)} way-points, {rounds} times" if rounds > 1 else f"{len(points)} way-points"
-        await self._tell(f"On patrol: {what}, looking out for {listed(self._wanted, 'or')}", "started")
+        await self._send_update(f"On patrol: {what}, looking out for {listed(self._wanted, 'or')}", "started")
         for number in range(rounds):
             before = self._reached
             for index, point in enumerate(points):
@@ -95,14 +95,14 @@ class Patrolling:
 
     async def _first_pose(self) -> Pose:
         """Where the robot is when the patrol begins."""
-        patience = self._config.drive.odom_timeout_s
+        timeout_s = self._config.drive.odom_timeout_s
         reader = self._module.odom.reader()
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout_s):
                 while (pose := pose_of(await reader.next())) is None:
                     pass
         except TimeoutError:
-            raise SkillError(f"odometry has been silent for {patience:g} s, so there is no way to patrol") from None
+            raise SkillError(f"odometry has been silent for {timeout_s:g} s, so there is no way to patrol") from None
         finally:
             self._module.odom.release(reader)
         return pose
@@ -114,12 +114,12 @@ class Patrolling:
         self._reached += 1
         at = self._module.poses.latest().position
         text = f"At {name}, {abs(at - point):.2f} m from it"
-        await self._tell(text, "waypoint", x=round(at.real, 2), y=round(at.imag, 2))
+        await self._send_update(text, "waypoint", x=round(at.real, 2), y=round(at.imag, 2))
         angle = radians(self._config.look_around_deg)
         try:
             await self._in_spite_of_people(lambda motion: motion.turn(angle))
         except (SkillError, TimeoutError) as error:
-            await self._tell(f"Can't look around at {name}: {error or 'the time is over'}", "missed")
+            await self._send_update(f"Can't look around at {name}: {error or 'the time is over'}", "missed")
 
     async def _go(self, point: complex, name: str) -> bool:
         """Go to a point; whether it was reached. Says so if not."""
@@ -128,7 +128,7 @@ class Patrolling:
         except (SkillError, TimeoutError) as error:
             self._missed += 1
             why = str(error) or f"not there within {self._config.leg_timeout_s:g} s"
-            await self._tell(f"Can't reach {name}: {why}. Going on", "missed", x=point.real, y=point.imag)
+            await self._send_update(f"Can't reach {name}: {why}. Going on", "missed", x=point.real, y=point.imag)
             return False
         return True
 
@@ -166,11 +166,11 @@ class Patrolling:
             await asyncio.gather(motion, notice, return_exceptions=True)
 
     async def _attend(self, noticed: _Noticed) -> None:
-        """Tell of somebody, follow them for a while, and report how that ended."""
+        """Report somebody, follow them for a while, and report how that ended."""
         sighting, utime, place = noticed.sighting, noticed.utime, noticed.place
         x, y = (None, None) if place is None else (round(place.real, 2), round(place.imag, 2))
         where = "" if place is None else f" at ({x:.1f}, {y:.1f})"
-        await self._tell(f"Saw {sighting.label}{where}", "seen", label=sighting.label, x=x, y=y)
+        await self._send_update(f"Saw {sighting.label}{where}", "seen", label=sighting.label, x=x, y=y)
         followed_s, ended = 0.0, "Only reported."
         if self._follow_s > 0.0:
             followed_s, ended = await self._follow(sighting.label)
@@ -178,7 +178,7 @@ class Patrolling:
         self._encounters.append(
             Encounter(label=sighting.label, utime=utime, x=x, y=y, followed_s=followed_s, ended=ended)
         )
-        await self._tell(f"{ended} Back to the round.", "back", label=sighting.label, followed_s=followed_s)
+        await self._send_update(f"{ended} Back to the round.", "back", label=sighting.label, followed_s=followed_s)
 
     async def _follow(self, label: str) -> tuple[float, str]:
         """Follow somebody for a while; for how long that was, and how it ended."""
@@ -191,7 +191,7 @@ class Patrolling:
             self._module.cmd_vel.publish(STOP)
         return report.followed_s, str(report)
 
-    async def _tell(self, text: str, event: str, **data: Any) -> None:
+    async def _send_update(self, text: str, event: str, **data: Any) -> None:
         await self._call.update(text, event=event, **data)
 
     def _report(self, rounds: int, home_m: float | None = None) -> PatrolReport:
@@ -233,7 +233,7 @@ class _Lookout:
         streaks: dict[tuple[str, str], int] = {}
         async with aclosing(fresh_frames(self._module.detections, self._config.frozen_after_s)) as frames:
             async for frame in frames:
-                await self._tell_of_blindness(frame is None)
+                await self._report_blindness(frame is None)
                 seen = [] if frame is None else self._wanted_in(frame)
                 streaks = {key: streaks.get(key, 0) + 1 for key in ((each.label, each.id) for each in seen)}
                 for each in seen:
@@ -255,7 +255,7 @@ class _Lookout:
         matches = (sighting.match(description) for description in self._wanted)
         return any(match is not None and match.score >= self._config.confidence for match in matches)
 
-    async def _tell_of_blindness(self, blind: bool) -> None:
+    async def _report_blindness(self, blind: bool) -> None:
         if blind == self._blind:
             return
         self._blind = blind

@@ -1,4 +1,4 @@
-"""What an operator is told whose words have to wait."""
+"""The notice for an operator whose input has to wait."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from dimos_streams.polygon import Point
 
 SYSTEM_PROMPT = """\
 You control a robot through skills. Call a skill when the operator asks for something that it does. Some skills go \
-on after they have answered; their news reaches you as data that names the call. Tell the operator briefly what \
+on after they have answered; their updates reach you as data that names the call. Tell the operator briefly what \
 happens. If something fails, say why. If there is nothing to add, answer with nothing."""
 
 _DEFAULTS = LoopSettings()
@@ -51,7 +51,7 @@ class Limits(FixedLimits):
     max_tokens: Annotated[int, Field(ge=1)] | Auto | None = "auto"
     """Of a mission with its sub-missions, in both directions."""
     calls_per_answer: Annotated[int, Field(ge=1)] | Auto | None = "auto"
-    """Further calls of an answer are not run, and the model is told."""
+    """Further calls of an answer are not run, and the model is informed."""
     actions: Annotated[int, Field(ge=1)] | Auto | None = "auto"
     """Answers in a mission that ask for calls, at once, without a word of the operator. A mission that uses them up
     is ended, its calls with it."""
@@ -93,7 +93,7 @@ class AgentConfig(GateSettings, ModuleConfig):
     max_iterations: int = Field(default=_DEFAULTS.max_iterations, ge=1)
     """Answers of the model in one turn."""
     answer_timeout_s: float = Field(default=_DEFAULTS.answer_timeout_s, gt=0)
-    """For a call's first update or close; after it the model is told that the call goes on."""
+    """For a call's first update or close; after it the model is informed that the call goes on."""
     limits: Limits = Limits()
     stop_when: StopWhen = StopWhen()
     results: ResultSettings = ResultSettings()

@@ -180,7 +180,7 @@ class AgentCore:
         self.events.emit(EventKind.FORGOTTEN, (), text="The operator has begun a new conversation")
 
     async def run(self, offset: int) -> None:
-        """Read events from a place on and run the loop, until cancelled."""
+        """Read events from an offset on and run the loop, until cancelled."""
         self.inbox = Inbox(self.gateway, self.name, self.calls, offset=offset)
         reading = asyncio.get_running_loop().create_task(self.inbox.run(), name=f"{self.name}:inbox")
         looping = asyncio.get_running_loop().create_task(self.loop.run(), name=f"{self.name}:loop")
@@ -210,8 +210,8 @@ class AgentCore:
             for event in self.resumption.events:
                 self._apply(event)
                 self.free_motions.restore(event)
-            self.conversation.take_dropped()  # the agent before has told of them
-            self.resumption.events.clear()  # they may be many, and have told what they had to
+            self.conversation.take_dropped()  # the agent before has reported them
+            self.resumption.events.clear()  # they may be many, and are of no more use
         self.events.listen(self.record.write)
         self.events.listen(self._on_event)
 

@@ -1,4 +1,4 @@
-"""The missions of one agent while they last: begun in the loop, ended at their deadline, told of at their end."""
+"""The missions of one agent while they last: begun in the loop, ended at their deadline, reported at their end."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class OperatorSkills(Module):
 
     @skill(audience="operator")
     async def report(self, call: Call) -> None:
-        """Tell all that happens in the agent, and what it looks like now; open until it is cancelled."""
+        """Report all that happens in the agent, and what it looks like now; open until it is cancelled."""
         core = self._core()
         backlog: deque[AgentEvent] = deque(maxlen=_BACKLOG)
         changed = asyncio.Event()
@@ -68,7 +68,7 @@ class OperatorSkills(Module):
     async def pause(self, reason: str = "") -> PauseReport:
         """Begin nothing new and hold the robot still; what runs goes on waiting.
 
-        Tells which velocity gates hold the robot still. Where one has not said so, the robot may go on moving.
+        Reports which velocity gates hold the robot still. Where one has not said so, the robot may go on moving.
 
         Args:
             reason: Shown to other operators.
@@ -105,7 +105,7 @@ class OperatorSkills(Module):
 
         Args:
             rollback: Take back what the missions have done, newest first, as far as that is possible.
-            reason: Told to the calls.
+            reason: Passed to the calls.
         """
         return await self._core().loop.abort(reason, rollback=rollback)
 
@@ -129,7 +129,7 @@ class OperatorSkills(Module):
 
     @skill(audience="operator")
     async def typing(self) -> str:
-        """The operator is in the middle of a sentence: news of calls wait until it was said, within a bound."""
+        """The operator is in the middle of a sentence: updates of calls wait until it was said, within a bound."""
         core = self._core()
         core.control.typing(core.config.typing_bound_s)
         return "waits"
@@ -153,7 +153,7 @@ class OperatorSkills(Module):
             approval: Its id, see ``approvals``.
             decision: ``delete`` counts as a rejection that is not remembered.
             arguments: To be used instead of those that the model asked for.
-            reason: Told to the model.
+            reason: Shown to the model.
         """
         (view,) = approvals_within([self._core().approvals.decide(approval, decision, arguments, reason)])
         return view

@@ -23,7 +23,7 @@ _INTRODUCTION_S = 3.0
 
 
 async def recover(core: AgentCore, rng: random.Random, waiting: Callable[[str], None]) -> int:
-    """The place in the journal to read on from. ``waiting`` hears why the bridge can't be used yet."""
+    """The offset of the journal to read on from. ``waiting`` hears why the bridge can't be used yet."""
     _keep_wishes(core)
     backoff = Backoff(rng)
     missions = _missions(core)
@@ -46,7 +46,7 @@ async def recover(core: AgentCore, rng: random.Random, waiting: Callable[[str], 
         return offset
     _keep_counts(core, core.resumption, missions)
     _go_on(core, core.resumption, missions)
-    # A journal that begins anew has places that mean something else.
+    # A journal that begins anew has offsets that mean something else.
     return min(core.resumption.offset, offset)
 
 
@@ -167,7 +167,7 @@ def let_go(mission: Mission) -> None:
 
 def _fate(wish: RecordedCall) -> str:
     if wish.call_id:
-        return f"The agent was restarted. Call {wish.call_id} was begun; what it has to say will be told."
+        return f"The agent was restarted. Call {wish.call_id} was begun; what it has to say will be reported."
     if wish.arguments is None:
         return "not run: the agent was restarted before"
     return "The agent was restarted while this was under way; it is not known how far it came. It does not run now."

@@ -1,4 +1,4 @@
-"""What a record says of an agent that died: what was told, what was open, what was in the middle."""
+"""Reads from a record how an agent stood that died: what was delivered, what was open, what was in the middle."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _ASKED = 1000
 
 @dataclass(slots=True, kw_only=True)
 class RecordedCall:
-    """A call as far as the record knows it: one whose close was not told, or one that the model has no result of."""
+    """A call as the record knows it: one whose close was not delivered, or one that the model has no result of."""
 
     skill: str
     missions: tuple[str, ...]
     call_id: str = ""
     """Known once it had begun."""
     last_seq: int = 0
-    """Of the newest event that was told."""
+    """Of the newest event that was delivered."""
     arguments: Mapping[str, Any] | None = None
     """With which it was about to begin; None if that is not known."""
     tool_call_id: str = ""
@@ -92,9 +92,9 @@ class Resumption:
     """In the journal: all up to it is recorded."""
     missions: list[UnfinishedMission]
     calls: list[RecordedCall]
-    """Those whose close was not told."""
+    """Those whose close was not delivered."""
     closed: list[str]
-    """Ids of the newest calls whose close was told."""
+    """Ids of the newest calls whose close was delivered."""
     unanswered: list[RecordedCall]
     """Those that a model asked for, and that have no result."""
     wishes: OperatorWishes
@@ -174,11 +174,11 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
 
 
 def _failed_call(event: AgentEvent, mission: str) -> str:
-    """What a call of a mission that has failed has said of that; empty if this event tells of none."""
-    data, told = event.data, tool_event_of(event)
-    outcome = told.outcome if told is not None else None
+    """What a call of a mission that has failed has said of that; empty if this event reports none."""
+    data, tool_event = event.data, tool_event_of(event)
+    outcome = tool_event.outcome if tool_event is not None else None
     if event.kind == EventKind.UPDATE:
-        failed, text = outcome not in (None, Outcome.COMPLETED), told.text if told is not None else ""
+        failed, text = outcome not in (None, Outcome.COMPLETED), tool_event.text if tool_event is not None else ""
     else:
         failed, text = bool(data.get("is_error")) and data["text"] != STALE, data.get("text", "")
     if not failed or outcome == Outcome.CANCELLED or mission not in data.get("heard", (mission,)):
@@ -226,7 +226,7 @@ def _lessons(events: Iterable[AgentEvent]) -> dict[str, list[str]]:
 
 
 def spent_of(event: AgentEvent) -> Usage:
-    """What a ``usage`` event tells."""
+    """What a ``usage`` event counts."""
     data = event.data
     return Usage(
         requests=1, input_tokens=data["input_tokens"], output_tokens=data["output_tokens"], cost=data["cost"]
@@ -234,7 +234,7 @@ def spent_of(event: AgentEvent) -> Usage:
 
 
 def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], list[str]]:
-    """The calls whose close was not told, and the ids of those whose close was."""
+    """The calls whose close was not delivered, and the ids of those whose close was."""
     found: dict[str, RecordedCall] = {}
     closed: dict[str, None] = {}
     for event in events:
@@ -243,12 +243,12 @@ def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], list[str]]
             found[data["call_id"]] = RecordedCall(
                 call_id=data["call_id"], skill=data["skill"], missions=event.missions, arguments=data["arguments"]
             )
-        elif data.get("call_id") and (told := tool_event_of(event)) is not None:
+        elif data.get("call_id") and (tool_event := tool_event_of(event)) is not None:
             call = found.setdefault(
                 data["call_id"], RecordedCall(call_id=data["call_id"], skill=data["skill"], missions=event.missions)
             )
-            call.last_seq = max(call.last_seq, told.seq)
-            if told.type == "close":
+            call.last_seq = max(call.last_seq, tool_event.seq)
+            if tool_event.type == "close":
                 closed[call.call_id] = None
     return [call for call_id, call in found.items() if call_id not in closed], list(closed)
 

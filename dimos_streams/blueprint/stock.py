@@ -30,7 +30,7 @@ def stock_blueprints() -> dict[str, StockBlueprint]:
 
 
 def find_stock(name: str) -> StockBlueprint:
-    """The stock blueprint of a name. Raises ``UserError`` that tells the nearest."""
+    """The stock blueprint of a name. Raises ``UserError`` that names the nearest."""
     known = stock_blueprints()
     if name not in known:
         offered = ", ".join(known) or "none"

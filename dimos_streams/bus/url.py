@@ -64,7 +64,7 @@ class UdpmUrl:
         if problem is not None:
             return (
                 f"no route for multicast to {self.group} ({problem}): `ip route add 224.0.0.0/4 dev lo` as root "
-                "mends it until the next boot; `dimos-streams doctor` tells more"
+                "mends it until the next boot; `dimos-streams doctor` says more"
             )
         return f"LCM cannot use {str(self)!r}; `dimos-streams doctor` looks for the reason"
 

@@ -47,7 +47,7 @@ def _usage_error(error: Exception) -> int:
     if not text:  # no command was given: typer has printed the help
         return MISUSED
     path = context.command_path if context is not None else PROGRAM
-    _say(f"{text.rstrip('.')} (`{path} --help` tells what it takes)")
+    _say(f"{text.rstrip('.')} (`{path} --help` says what it takes)")
     return MISUSED
 
 

@@ -33,7 +33,7 @@ class LoopReader:
     def run(self, first: bytes) -> None:
         """Read to the end; ``first`` was read before. Raises ``OSError``, and what ``on_piece`` raises."""
         self._call(self._begin, first)
-        while not self._done.wait(self._patience_s()):
+        while not self._done.wait(self._timeout_s()):
             if not self._paused and clock.monotonic() - self._heard_at >= self._idle_s:
                 self._call(self._end, TimeoutError(f"nothing came for {self._idle_s:g} s"))
                 self._done.wait()
@@ -53,7 +53,7 @@ class LoopReader:
             self._loop.add_reader(self._socket, self._read)
             self._receive(b"")
 
-    def _patience_s(self) -> float:
+    def _timeout_s(self) -> float:
         return self._idle_s if self._paused else max(0.01, self._heard_at + self._idle_s - clock.monotonic())
 
     def stop(self) -> None:

@@ -79,7 +79,7 @@ class Timeline:
         return self._newest is not None and self._newest.stamp == stamp
 
     def now(self, now: float) -> int | None:
-        """The instant at a time of the loop, as far as the newest message tells; None before the first."""
+        """The instant at a time of the loop, as far as the newest message shows; None before the first."""
         return None if self._newest is None else self._newest.at(now) + self._shift
 
     def age_us(self, stamp: int, now: float) -> int | None:

@@ -96,7 +96,7 @@ class TrackerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountSettings:
-    """Where the camera is in base_link while tf doesn't tell: metres, and radians downwards."""
+    """Where the camera is in base_link while tf doesn't say: metres, and radians downwards."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 

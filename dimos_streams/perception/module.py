@@ -58,7 +58,7 @@ class DetectorStatistics:
 class PersonDetector(Module):
     """Publishes what is seen in each frame, with identities that last; an empty array says that nobody is.
 
-    A frame that can't be judged is counted and publishes nothing, so that consumers can tell "nobody" from "no
+    A frame that can't be judged is counted and publishes nothing, so that consumers can distinguish "nobody" from "no
     idea". The boxes are in pixels of the colour image, the points in `base_frame`. The segmentation backend has
     no use for the colour image: leave it unwired, and it need not be rendered."""
 

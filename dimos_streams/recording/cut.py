@@ -81,7 +81,7 @@ def refuse_itself(target: Path, sources: Iterable[LogReader]) -> None:
 
 
 def check_found(count: int, sources: Sequence[LogReader], part: Part) -> None:
-    """Raises ``UserError`` that tells why a part of logs, which were read to their ends, has no events."""
+    """Raises ``UserError`` that says why a part of logs, which were read to their ends, has no events."""
     if count:
         return
     end_s: float | None = None
@@ -139,7 +139,7 @@ def _narrowed(data: bytes, selection: Selection) -> bytes:
 def _remember(waiting: dict[str, tuple[str, bytes]], channel: str, event: LogEvent) -> None:
     try:
         status = decode(ModuleStatus, event.data, STATUS)
-    except MessageError:  # not a heartbeat; whoever reads the log is told
+    except MessageError:  # not a heartbeat; whoever reads the log sees it
         return
     if status.skills_json:
         waiting[status.module] = channel, event.data

@@ -48,7 +48,7 @@ class Metadata(BaseModel):
     mode: str = ""
     """``live``, ``in-process`` or ``virtual``."""
     said: tuple[str, ...] = ()
-    """What the operator told the agent when all was ready."""
+    """The operator's input to the agent when all was ready."""
     channels: tuple[Choice, ...] = ()
     """What was chosen; a channel that one of the choices leaves out can't be in the recording."""
     environment: dict[str, str] = {}

@@ -83,17 +83,17 @@ class RecorderModule(Module):
 
     async def _tend(self) -> None:
         """Keep the file up to date. Raises ``DimosStreamsError`` when it can't be written."""
-        tending = asyncio.ensure_future(self._recorder.tend())
+        flushing = asyncio.ensure_future(self._recorder.keep_flushed())
         try:
-            while not tending.done():
+            while not flushing.done():
                 if lost := self._recorder.lost:
                     self.health = f"{lost} messages came too fast to be recorded"
-                await asyncio.wait([tending], timeout=1.0)
-            tending.result()
+                await asyncio.wait([flushing], timeout=1.0)
+            flushing.result()
         finally:
-            tending.cancel()
+            flushing.cancel()
             with contextlib.suppress(asyncio.CancelledError, DimosStreamsError):
-                await tending
+                await flushing
 
     async def stop(self) -> None:
         """See ``Module``. What the bus has brought is in the file then."""

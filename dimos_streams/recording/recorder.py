@@ -95,7 +95,7 @@ class Recorder:
             self._fail(error)
         self.check()
 
-    async def tend(self) -> None:
+    async def keep_flushed(self) -> None:
         """Keep the file up to date while nothing comes. Raises ``DimosStreamsError`` when it can't be written."""
         while True:
             try:
@@ -130,18 +130,18 @@ class Recorder:
 
 @asynccontextmanager
 async def recording(bus: Bus, options: RecordingOptions) -> AsyncIterator[Recorder]:
-    """Record what the bus carries inside the block. A file that can't be written any more is told at the end.
+    """Record what the bus carries inside the block. A file that can't be written any more is reported at the end.
 
     In virtual time nothing waits for the disk: a run with a recording takes the steps that one without takes.
     """
     recorder = Recorder(bus, options)
     recorder.start()
-    tending = None if clock.is_virtual() else asyncio.create_task(recorder.tend(), name="recording")
+    flushing = None if clock.is_virtual() else asyncio.create_task(recorder.keep_flushed(), name="recording")
     try:
         yield recorder
     finally:
         recorder.stop()
-        if tending is not None:
-            tending.cancel()
-            await asyncio.gather(tending, return_exceptions=True)
+        if flushing is not None:
+            flushing.cancel()
+            await asyncio.gather(flushing, return_exceptions=True)
     recorder.check()

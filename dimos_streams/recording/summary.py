@@ -18,7 +18,7 @@ GAP_S = 1.0
 _UNUSUAL = 5.0
 _MAX_GAPS = 100
 _PROGRESS_MASK = 0x1FFF
-"""Progress is told when the number of an event has none of these bits."""
+"""Progress is reported when the number of an event has none of these bits."""
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ class Series:
 
 
 class Comparison:
-    """Both sides must be told in the order of their times, the recorded one never later than the replayed one."""
+    """Both sides must be fed in the order of their times, the recorded one never later than the replayed one."""
 
     def __init__(
         self,
@@ -41,8 +41,8 @@ class Comparison:
         with_series: bool = False,
         on_left: Callable[[str, Output[bytes]], None] | None = None,
     ) -> None:
-        """``with_series`` keeps all numbers in memory. ``on_left`` is told of recorded messages that must have come
-        from other modules, since nothing replayed agrees with them."""
+        """``with_series`` keeps all numbers in memory. ``on_left`` is called with recorded messages that must
+        have come from other modules, since nothing replayed agrees with them."""
         self.series: dict[tuple[str, str], Series] = {}
         self._allow = tolerances
         self._window_us = round(tolerances.time_s * 1e6)
@@ -145,7 +145,7 @@ class _Order:
         self._ahead: dict[str, dict[int, tuple[int, ToolEvent]]] = {}
 
     def take(self, data: bytes, utime: int) -> list[tuple[int, ToolEvent]]:
-        """The events that can be told now that this one has come."""
+        """The events that can be reported now that this one has come."""
         try:
             event = unpack_event(data)
         except MessageError:  # whoever reads tool streams skips and counts it

@@ -37,7 +37,7 @@ class ReplayLoop(VirtualTimeLoop):
 
 
 class Feed:
-    """Publishes inputs, told what they are by ``is_input``, which sees every event of the log once and in order."""
+    """Publishes inputs, which ``is_input`` chooses, which sees every event of the log once and in order."""
 
     def __init__(
         self,

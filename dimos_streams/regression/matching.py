@@ -98,7 +98,7 @@ class Matcher(Generic[T]):
         on_left: Callable[[Output[T]], None] = lambda output: None,
     ) -> None:
         """``in_order``: the n-th belongs to the n-th, whenever they come; else what comes within the window.
-        ``on_left`` is told of optional recorded outputs that found no counterpart."""
+        ``on_left`` is called with optional recorded outputs that found no counterpart."""
         self.result = StreamResult(stream, strict=in_order)
         self._compare = compare
         self._describe = describe

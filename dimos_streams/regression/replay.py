@@ -97,7 +97,7 @@ def _all_that_is_in(log: LogReader) -> Callable[[str], bool]:
 
 
 def recorded_blueprint(path: Path) -> Blueprint:
-    """The blueprint of the run that a log is from. Raises ``UserError`` if the log does not tell."""
+    """The blueprint of the run that a log is from. Raises ``UserError`` if the log does not say."""
     with LogReader(path) as log:
         return _own_blueprint(path, first_metadata(log))
 

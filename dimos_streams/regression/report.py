@@ -22,7 +22,7 @@ class Report:
     tolerances: Tolerances
     streams: list[StreamResult]
     start_utime: int
-    """Of the log; times are told relative to it."""
+    """Of the log; times are relative to it."""
     span_s: float
     calls: int
     """That were made again."""
@@ -42,7 +42,7 @@ class Report:
     @property
     def first(self) -> Difference | None:
         """The earliest difference in a stream that has not passed; of several at one instant, the one in what a call
-        told, for it says more than the messages that came of it."""
+        shown, for it says more than the messages that came of it."""
         failed = [stream.first for stream in self.streams if not stream.passed(self.tolerances.unmatched)]
         found = (one for one in failed if one is not None)
         return min(found, key=lambda one: (one.utime, one.stream.startswith("/")), default=None)

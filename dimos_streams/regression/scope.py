@@ -63,7 +63,7 @@ class Scope:
             return "other"
 
     def watch(self, event: LogEvent) -> None:
-        """Learn from the log who is busy with calls; to be told of every event on ``EVENTS``."""
+        """Learn from the log who is busy with calls; to be called with every event on ``EVENTS``."""
         try:
             said = unpack_event(event.data)
         except MessageError:  # counted nowhere: ``role`` leaves it out
@@ -108,7 +108,7 @@ class Scope:
 
 
 def scope_of(blueprint: Blueprint, modules: Sequence[str], recorded: Callable[[str], bool]) -> Scope:
-    """``recorded`` tells whether a channel could get into the log; others are not compared.
+    """``recorded`` says whether a channel could get into the log; others are not compared.
 
     Raises ``UserError`` for modules that are unknown or can't be tested alone.
     """
@@ -148,7 +148,7 @@ def scope_of(blueprint: Blueprint, modules: Sequence[str], recorded: Callable[[s
 
 
 def call_of(opened: ToolEvent) -> bytes:
-    """The call that an ``open`` event tells of, for logs without it."""
+    """The call that an ``open`` event begins, for logs without it."""
     message = SkillCall(
         utime=opened.utime,
         call_id=opened.call_id,

@@ -158,7 +158,7 @@ class Simulator(Module):
                 publish(now)
 
     def _command(self) -> Velocity:
-        """What the base is told now: nothing, once the newest command is stale or no number."""
+        """The command that the base follows now: none, once the newest command is stale or no number."""
         message, age = self.cmd_vel.latest, self.cmd_vel.age()
         if message is None or age is None or age > self.config.cmd_timeout_s:
             return STILL

@@ -1,4 +1,4 @@
-"""What a run tells those who watch it come up and end."""
+"""The events of a run for those who watch it come up and end."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def run_facts() -> dict[str, str]:
     """The versions and the abilities of the processor on which the bytes of a run depend.
 
     Two runs of one blueprint, seed and input whose facts are equal write the same bytes. Where facts differ, the
-    bytes may: docs/virtual-time.md tells which of them did when it was measured.
+    bytes may: docs/virtual-time.md says which of them did when it was measured.
     """
     facts = {
         "python": platform.python_version(),
@@ -56,7 +56,7 @@ def _cpu_flags() -> list[str]:
 
 
 def _cpu_line(key: str) -> str:
-    """What the system tells of its first processor under a key; empty where it tells nothing."""
+    """What the system says of its first processor under a key; empty where it says nothing."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -80,9 +80,9 @@ class InProcessRun:
                 await self._attached.enter_async_context(attachment(self.bus))
             for plan in plan_modules(self._blueprint):
                 module = instantiate(plan.spec, context_for(self._options, self._services))
-                self._tell("starting", module.name)
+                self._emit("starting", module.name)
                 await self._host.start(module, plan.topics)
-                self._tell("ready", module.name)
+                self._emit("ready", module.name)
             await self._until_listed()
         except BaseException:
             await self.stop()
@@ -96,7 +96,7 @@ class InProcessRun:
     async def stop(self) -> None:
         """Stop all modules in reverse order and close the bus. Twice is fine."""
         if self._state not in ("new", "stopped"):
-            self._tell("stopping", "")
+            self._emit("stopping", "")
             await self._host.stop()
             await asyncio.sleep(_SETTLE_S)
             try:
@@ -104,7 +104,7 @@ class InProcessRun:
             finally:
                 for bus in dict.fromkeys((self.bus, self._real_bus)):
                     await bus.close()
-            self._tell("stopped", "")
+            self._emit("stopped", "")
         self._state = "stopped"
 
     def processes(self) -> list[ProcessView]:
@@ -132,5 +132,5 @@ class InProcessRun:
             while gateway and not offering <= {skill.module for skill in await gateway.skills()}:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
-    def _tell(self, kind: str, module: str) -> None:
+    def _emit(self, kind: str, module: str) -> None:
         self._on_event(RunEvent(kind=kind, process=_PROCESS, module=module))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Hung or dead: a worker's loop beats while it runs, and the supervisor tells the bus of one that does not.
+"""Hung or dead: a worker's loop beats while it runs, and the supervisor reports one that does not to the bus.
 
 The beats go through the worker's pipe, so that whatever stops the loop stops them: a skill that blocks, code that
 keeps the interpreter's lock, a stopped process.
@@ -55,10 +55,10 @@ class _Witness(threading.Thread):
         self._watched = threading.get_ident()
 
     def run(self) -> None:
-        seen = told = -1
+        seen = reported = -1
         while not self.ended.wait(HUNG_AFTER_S):
-            if self.beats == seen != told:
-                told = seen
+            if self.beats == seen != reported:
+                reported = seen
                 stack = traceback.format_stack(sys._current_frames().get(self._watched))
                 _logger.warning("the loop of this process does not run; its thread is here:\n%s", "".join(stack))
             seen = self.beats
@@ -71,8 +71,8 @@ class HangReporter:
         self._bus_url = bus_url
         self._bus: Bus | None = None
 
-    async def tell(self, modules: Iterable[str], pid: int, health: str) -> None:
-        """Tell what is wrong with modules.
+    async def report(self, modules: Iterable[str], pid: int, health: str) -> None:
+        """Report what is wrong with modules.
 
         A status without an instance is somebody else's word about a module, not a sign of its life.
         """
@@ -99,7 +99,7 @@ class HangReporter:
             try:
                 await bus.open()
             except BusError as error:
-                _logger.warning("nobody can be told: %s", error)
+                _logger.warning("it can't be reported: %s", error)
                 return None
             self._bus = bus
         return self._bus

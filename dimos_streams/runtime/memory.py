@@ -9,7 +9,7 @@ _LARGE = 1024 * 1024
 
 
 def give_back_large_blocks() -> None:
-    """Have each large block of memory freed to the system, where the C library can be told so.
+    """Have each large block of memory freed to the system, where the C library can be asked to.
 
     glibc lets what counts as large grow with every block that is freed: after a moment with many large messages their
     buffers stay with the process for ever.

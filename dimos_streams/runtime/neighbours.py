@@ -1,4 +1,4 @@
-"""Refuses to run what runs already: modules are told apart by their names, and a bus has one of each."""
+"""Refuses to run what runs already: modules are distinguished by their names, and a bus has one of each."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Neighbours:
         deadline = self._began + LEAVES_WITHIN_S
         while present := [view for view in self._views() if view.age_s <= _SILENT_S]:
             if clock.monotonic() >= deadline:
-                raise UserError(self._told({view.name: view.current for view in present}))
+                raise UserError(self._refusal({view.name: view.current for view in present}))
             await asyncio.sleep(0.05)
 
     async def meet(self, own_pids: Callable[[], Iterable[int | None]]) -> str:
@@ -62,7 +62,7 @@ class Neighbours:
             elders = self._elders(set(own_pids()))
             younger_since = min(younger_since, clock.monotonic()) if elders else math.inf
             if clock.monotonic() - younger_since >= LISTEN_S:  # by now all that have begun were heard
-                return self._told(elders)
+                return self._refusal(elders)
         return ""
 
     def _elders(self, own_pids: Collection[int | None]) -> dict[str, Instance]:
@@ -81,7 +81,7 @@ class Neighbours:
         views = (self._directory.module(name) for name in self._names)
         return [view for view in views if view is not None]
 
-    def _told(self, present: dict[str, Instance]) -> str:
+    def _refusal(self, present: dict[str, Instance]) -> str:
         name, instance = min(present.items(), key=lambda item: item[0])
         more = f" (and {len(present) - 1} more of this blueprint)" if len(present) > 1 else ""
         return (

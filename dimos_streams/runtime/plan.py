@@ -1,4 +1,4 @@
-"""Which process runs which modules, and what each of them is told."""
+"""Which process runs which modules, and with which settings."""
 
 from __future__ import annotations
 

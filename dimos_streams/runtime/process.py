@@ -103,7 +103,7 @@ class SupervisedProcess:
                 _logger.error("%s did not end within %g s of %s", self._process.name, bound, number.name)
 
     def kill(self) -> None:
-        """SIGKILL, without waiting; ``on_exit`` tells of its end."""
+        """SIGKILL, without waiting; ``on_exit`` reports its end."""
         if self.pid is not None:
             self._signal(signal.SIGKILL)
 
@@ -111,7 +111,7 @@ class SupervisedProcess:
         assert self.pid is not None
         try:
             os.kill(self.pid, number)
-        except ProcessLookupError:  # it ended this very moment; its sentinel tells
+        except ProcessLookupError:  # it ended this very moment; its sentinel shows it
             return
 
     def _read(self) -> None:

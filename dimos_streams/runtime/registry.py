@@ -30,7 +30,7 @@ class RunRecord(BaseModel):
     pid: int
     """Of the process that supervises."""
     pid_started: int
-    """Start of that process in clock ticks since boot, to tell it from a later one with its number."""
+    """Start of that process in clock ticks since boot, to distinguish it from a later one with its number."""
     blueprint: str
     bus_url: str
     port: int | None
@@ -85,7 +85,7 @@ def new_run_dir(name: str) -> Path:
 
 
 def cannot_write(directory: Path, error: OSError) -> UserError:
-    """What a person is told whose run can't begin for want of room or rights."""
+    """The message for a person whose run can't begin for want of room or rights."""
     why = error.strerror or str(error)
     return UserError(f"cannot write to {directory}: {why}; DIMOS_STREAMS_STATE_DIR can name another")
 
@@ -99,7 +99,7 @@ def write(record: RunRecord) -> None:
         temporary.chmod(0o600)  # it may hold a token
         temporary.replace(path)
     except OSError:
-        with contextlib.suppress(OSError):  # the first error tells more
+        with contextlib.suppress(OSError):  # the first error says more
             temporary.unlink(missing_ok=True)
         raise
 
@@ -141,7 +141,7 @@ def process_start(pid: int) -> int | None:
 
 
 def _forget_old(runs_dir: Path) -> None:
-    """Delete the oldest ended runs. What is not provably a run stays, and what can't be deleted is told."""
+    """Delete the oldest ended runs. What is not provably a run stays, and what can't be deleted is reported."""
     ended = [path for path in sorted(runs_dir.iterdir()) if _is_ended_run(path)]
     for path in ended[: -_KEPT_RUNS or None]:
         try:

@@ -56,7 +56,7 @@ class Supervisor:
 
     A failure while the run starts is the run's failure. Later, a process is restarted by its policy, after a pause
     that doubles up to 5 s while it keeps failing; the failure of a ``restart: never`` process is the run's. A process
-    whose loop does not run is told to the bus as hung, and counts as failed after ``RunOptions.hang_bound_s``.
+    whose loop does not run is reported to the bus as hung, and counts as failed after ``RunOptions.hang_bound_s``.
     """
 
     def __init__(self, blueprint: Blueprint, options: RunOptions, on_event: OnRunEvent | None = None) -> None:
@@ -118,14 +118,14 @@ class Supervisor:
             task.cancel()
         for slot in reversed(self._slots):
             if slot.process is not None and slot.state != "stopped":
-                self._tell("stopping", slot)
+                self._emit("stopping", slot)
                 await slot.process.end(_HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S)
-                self._tell("stopped", slot)
+                self._emit("stopped", slot)
             slot.state = "stopped"
         await self._hang_reporter.close()
         await self._neighbours.close()
         if self._failed is not None and self._failed.done() and not self._failed.cancelled():
-            self._failed.exception()  # it has been told, or nobody waits for it any more
+            self._failed.exception()  # it has been reported, or nobody waits for it any more
 
     def processes(self) -> list[ProcessView]:
         """All processes in the order of their start."""
@@ -145,7 +145,7 @@ class Supervisor:
         slot.reported, slot.user_error = "", False
         slot.state, slot.started_at = "starting", clock.monotonic()
         slot.heard = slot.started_at
-        self._tell("starting", slot)
+        self._emit("starting", slot)
         slot.process = SupervisedProcess(
             slot.plan,
             WorkerTask(slot.plan, self._options, slot.log),
@@ -187,19 +187,19 @@ class Supervisor:
         elif slot.state in _UP and silent_s > HUNG_AFTER_S:
             if slot.state == "ready":
                 slot.state = "hung"
-                self._tell("hung", slot, text="its loop does not run")
+                self._emit("hung", slot, text="its loop does not run")
             names = [plan.spec.name for plan in slot.plan.modules]
             health = f"hung: the loop has not run for {silent_s:.1f} s"
-            await self._hang_reporter.tell(names, slot.process.pid or 0, health)
+            await self._hang_reporter.report(names, slot.process.pid or 0, health)
 
     def _on_report(self, slot: _Slot, report: Report) -> None:
         silent_s, slot.heard = clock.monotonic() - slot.heard, clock.monotonic()
         if slot.state == "hung":
             slot.state = "ready"
-            self._tell("recovered", slot, text=f"its loop runs again, after {silent_s:.1f} s")
+            self._emit("recovered", slot, text=f"its loop runs again, after {silent_s:.1f} s")
         if report["kind"] == "ready":
             slot.ready.add(report["module"])
-            self._tell("ready", slot, module=report["module"])
+            self._emit("ready", slot, module=report["module"])
             if len(slot.ready) == len(slot.plan.modules):
                 slot.state = "ready"
                 self._changed.set()
@@ -214,12 +214,12 @@ class Supervisor:
         policy = slot.plan.restart
         if code == 0 and policy != "always":
             slot.state = "stopped"
-            self._tell("stopped", slot, text="it ended by itself")
+            self._emit("stopped", slot, text="it ended by itself")
         elif (was_up or slot.restarts) and policy != "never":
             self._restart_later(slot, text)
         else:
             slot.state = "failed"
-            self._tell("failed", slot, text=text)
+            self._emit("failed", slot, text=text)
             self._fail(slot, text)
 
     def _fail(self, slot: _Slot, text: str) -> None:
@@ -235,7 +235,7 @@ class Supervisor:
         pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (slot.failures_in_a_row - 1))
         slot.state = "waiting"
         slot.restarts += 1
-        self._tell("restarting", slot, text=f"{text}; again in {pause:.1f} s")
+        self._emit("restarting", slot, text=f"{text}; again in {pause:.1f} s")
 
         async def restart() -> None:
             await asyncio.sleep(pause)
@@ -251,7 +251,7 @@ class Supervisor:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _tell(self, kind: str, slot: _Slot, *, module: str = "", text: str = "") -> None:
+    def _emit(self, kind: str, slot: _Slot, *, module: str = "", text: str = "") -> None:
         event = RunEvent(kind=kind, process=slot.plan.label, module=module, text=text, log=slot.log)  # type: ignore[arg-type]
         self._on_event(event)
 

@@ -42,7 +42,7 @@ class WorkerTask:
 
 
 def main(task: WorkerTask, reports: Connection) -> None:
-    """Run until told to stop (SIGTERM), a module fails, or the parent has died; for ``Process(target=…)``."""
+    """Run until asked to stop (SIGTERM), a module fails, or the parent has died; for ``Process(target=…)``."""
     # A terminal's Ctrl-C reaches every process; only the supervisor decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     keep_private()

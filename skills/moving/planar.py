@@ -53,7 +53,7 @@ def clamped(value: float, limit: float) -> float:
 
 
 def pose_of(odometry: Odometry) -> Pose | None:
-    """Position and heading that an odometry message tells, None if its numbers can't be a robot's."""
+    """Position and heading that an odometry message gives, None if its numbers can't be a robot's."""
     found = planar_pose(odometry.pose.pose)
     if found is None:
         return None

@@ -27,7 +27,7 @@ class Frame:
 
 
 async def fresh_frames(
-    detections: In[Detection2DArray], patience_s: float, timeline: Timeline | None = None
+    detections: In[Detection2DArray], timeout_s: float, timeline: Timeline | None = None
 ) -> AsyncGenerator[Frame | None, None]:
     """Each frame from now on that is newer than those before; None after every ``patience_s`` without one.
 
@@ -36,20 +36,20 @@ async def fresh_frames(
     """
     timeline = timeline or Timeline("detections")
     reader = detections.reader()
-    deadline = clock.monotonic() + patience_s
+    deadline = clock.monotonic() + timeout_s
     try:
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
                     message = await reader.next()
             except TimeoutError:
-                deadline = clock.monotonic() + patience_s
+                deadline = clock.monotonic() + timeout_s
                 yield None
                 continue
             stamp, arrived = utime_of(message.header), clock.monotonic()
             instant = timeline.take(stamp, arrived)
             if instant is not None:
-                deadline = arrived + patience_s
+                deadline = arrived + timeout_s
                 yield Frame(message, stamp, instant, arrived)
     finally:
         detections.release(reader)

@@ -63,7 +63,7 @@ class Lens:
 
     @classmethod
     def of(cls, info: CameraInfo | None) -> Lens:
-        """The lens that ``camera_info`` tells, the stock one where it tells nothing usable."""
+        """The lens that ``camera_info`` gives, the stock one where it gives nothing usable."""
         if info is None or len(info.K) != 9 or not info.K[0] > 0.0:
             return cls()
         return cls(info.K[0], info.K[2])

@@ -57,7 +57,7 @@ def test_several_agents_are_told_several_things(machine: Machine) -> None:
 def test_a_mission_that_never_ends_is_an_error_that_tells_who_waits(machine: Machine) -> None:
     result = machine("run", ROVER, "--virtual-time", "--say", "move 100000 m", "--exit-when-done")
     assert result.code == 1
-    assert "no call has told anything for 600 s of virtual time" in result.err
+    assert "no call has said anything for 600 s of virtual time" in result.err
     waiting = r"move:\w+: await asyncio\.sleep\(distance_m / self\.config\.speed_m_s\)  \(.*in Rover\.move\)"
     assert re.search(waiting, result.err)
     assert "Traceback" not in result.err

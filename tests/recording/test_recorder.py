@@ -111,7 +111,7 @@ async def test_a_full_disk_is_told(tmp_path: Path) -> None:
     recorder.start()
     bus.publish(TWIST, b"x")
     with pytest.raises(DimosStreamsError, match="/dev/full can't be written: No space left"):
-        await recorder.tend()
+        await recorder.keep_flushed()
     recorder.stop()
     await bus.close()
 

@@ -293,7 +293,7 @@ async def test_whoever_can_not_speak_is_spoken_for(monkeypatch: pytest.MonkeyPat
     reporter = HangReporter("memq://")
     await reporter.close()
     for _ in range(2):
-        await reporter.tell(["a", "b"], 7, "hung: for 1.2 s")
+        await reporter.report(["a", "b"], 7, "hung: for 1.2 s")
     await asyncio.sleep(0.1)
     reported = [(status.module, status.pid, status.health, status.instance) for status in heard]
     assert reported == [(name, 7, "hung: for 1.2 s", "") for name in "abab"]

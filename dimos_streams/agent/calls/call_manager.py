@@ -34,9 +34,9 @@ async def _nothing_to_do(calls: Sequence[OpenCall]) -> str:
 class CallManager:
     """Knows every open call of one caller and decides what becomes of each event.
 
-    The first update or the close answers a call that is waited for; everything else goes to ``deliver`` as news,
+    The first update or the close answers a call that is waited for; everything else goes to ``deliver`` as an update,
     once. A call of this caller that it did not begin itself (a continuation, or from before a restart) is adopted:
-    all its events are news. What a call begins that was asked to end, or whose missions were ended, is ended.
+    all its events are updates. What a call begins that was asked to end, or whose missions were ended, is ended.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class CallManager:
         self._reconciliation = Reconciliation(gateway, caller, self._memory, self.observe)
         self._key_prefix = key_prefix
         self.on_adopt: Callable[[OpenCall], None] = lambda call: None
-        """Hears of each call that somebody else has begun on this agent's behalf, before its news."""
+        """Hears of each call that somebody else has begun on this agent's behalf, before its updates."""
         self._begun = 0
         self._open: dict[str, OpenCall] = {}
         self._answers: dict[str, int] = {}
@@ -80,7 +80,7 @@ class CallManager:
 
     @property
     def given_up(self) -> tuple[OpenCall, ...]:
-        """Calls that were given up and may still run: nobody has told of their end."""
+        """Calls that were given up and may still run: their end has not been reported."""
         return self._memory.given_up
 
     async def start(
@@ -96,7 +96,7 @@ class CallManager:
     ) -> OpenCall:
         """Begin a call that ``answer`` will be asked about. Raises ``SkillError`` if it is refused.
 
-        ``deliver`` gets its news, None for the agent's queue.
+        ``deliver`` gets its updates, None for the agent's queue.
 
         After ``time_limit_s`` it is cancelled, and given up if that does not help. If starting is cancelled, a call
         that begins nevertheless is ended.
@@ -129,7 +129,7 @@ class CallManager:
             call.timer = asyncio.get_running_loop().call_later(time_limit_s, self._time_out, call, time_limit_s)
 
     async def answer(self, call: OpenCall, timeout_s: float) -> ToolEvent | None:
-        """The first update or the close of a call; None if neither came in time, then both will be news."""
+        """The first update or the close of a call; None if neither came in time: both are delivered later."""
         if call.answer is None:
             return None
         try:
@@ -143,11 +143,11 @@ class CallManager:
         self._answers.pop(call.call_id, None)
 
     def unrecorded_offset(self) -> int | None:
-        """The place of the oldest answer that is not in the record yet."""
+        """The offset of the oldest answer that is not in the record yet."""
         return min(self._answers.values()) if self._answers else None
 
     async def cancel(self, calls: Iterable[OpenCall], reason: str) -> None:
-        """Ask calls to end. One that can't be asked is logged; its end will be told anyhow."""
+        """Ask calls to end. One that can't be asked is logged; its end will be reported anyhow."""
         for call in tuple(calls):
             call.withdraw(reason)
             try:
@@ -204,7 +204,7 @@ class CallManager:
         call.missions, call.last_seq = missions, 0
 
     def remember_closed(self, call_ids: Iterable[str]) -> None:
-        """Calls of which nothing is news any more: their close is in a record."""
+        """Calls of which nothing is delivered any more: their close is in a record."""
         self._memory.remember_recorded(call_ids)
 
     def hand_over(self, call: OpenCall, to: Deliver | None) -> None:
@@ -279,7 +279,7 @@ class CallManager:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _after_gap(self, gap: ToolEvent, offset: int) -> None:
-        """Tell of the gap; calls whose close fell into it close now, by what the broker knows of them."""
+        """Deliver the gap; calls whose close fell into it close now, by what the broker knows of them."""
         await self._deliver(CallUpdate(gap, offset=offset))
         try:
             if await self.close_lost(unknown_too=False):

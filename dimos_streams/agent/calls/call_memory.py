@@ -31,7 +31,7 @@ class CallMemory:
 
     @property
     def given_up(self) -> tuple[OpenCall, ...]:
-        """Calls that were given up and may still run: nobody has told of their end."""
+        """Calls that were given up and may still run: their end has not been reported."""
         return tuple(self._given_up.values())
 
     def closed(self, call_id: str) -> ClosedCall | None:

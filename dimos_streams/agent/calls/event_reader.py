@@ -8,7 +8,7 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 
 
 class Inbox:
-    """Reads one caller's events from a place on. ``offset`` is the newest that was dealt with."""
+    """Reads one caller's events from an offset on. ``offset`` is the newest that was dealt with."""
 
     def __init__(self, gateway: SkillGateway, caller: str, calls: CallManager, *, offset: int) -> None:
         self.offset = offset
@@ -20,7 +20,7 @@ class Inbox:
         """Read until cancelled; returns if the gateway ends the stream. Waits while the agent's queue is full."""
         async with closing(self._gateway.events(after=self.offset, caller=self._caller)) as events:
             async for entry in events:
-                # A gap may lead back to an earlier place: the journal was lost and begins anew.
+                # A gap may lead back to an earlier offset: the journal was lost and begins anew.
                 if entry.offset <= self.offset and entry.event.type != "gap":
                     continue
                 await self._calls.observe(entry.event, entry.offset)

@@ -33,9 +33,9 @@ class OpenCall:
     """What answered it, if that was waited for."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     deliver: Deliver | None = None
-    """Who gets its news now; None for the agent's queue."""
+    """Who gets its updates now; None for the agent's queue."""
     silent: bool = False
-    """Nobody is told of it: whoever began it waits for ``close``."""
+    """Nothing of it is delivered: whoever began it waits for ``close``."""
     withdrawn: str = ""
     """Why it was asked to end; what it begins from then on is ended too. Set by ``withdraw``."""
     ending: asyncio.Event = field(default_factory=asyncio.Event)

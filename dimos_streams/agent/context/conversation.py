@@ -30,7 +30,7 @@ _MAX_SHOWN = 36_000
 SILENT = "(nothing to add)"
 """What a model sees of its answer that said nothing."""
 LEFT_OUT = "What was said before is left out here."
-"""What a model is told, besides its standing orders, of a conversation that was shortened."""
+"""What a model sees, besides its standing orders, of a conversation that was shortened."""
 _ROLES: dict[str, Role] = {
     EventKind.INPUT: "operator",
     EventKind.UPDATE: "event",
@@ -94,8 +94,8 @@ class Entry:
             "outcome": self.event.outcome if self.event else None,
             "is_error": self.is_error,
         }
-        told = {name: value for name, value in fields.items() if value or name in ("number", "text")}
-        shown: dict[str, Any] = within(told, _MAX_SHOWN)
+        given = {name: value for name, value in fields.items() if value or name in ("number", "text")}
+        shown: dict[str, Any] = within(given, _MAX_SHOWN)
         return shown
 
 

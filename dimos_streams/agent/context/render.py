@@ -18,11 +18,11 @@ def answer_text(event: ToolEvent) -> str:
         # What a skill says of its own failure reaches the model word for word.
         known = event.outcome in (Outcome.COMPLETED, Outcome.FAILED)
         return _ending(event) if known else f"{event.outcome}: {_ending(event)}"
-    return f"{_with_data(event)}\n(Call {event.call_id} goes on; what follows will be told.)"
+    return f"{_with_data(event)}\n(Call {event.call_id} goes on; what follows will be reported.)"
 
 
 def update_head(event: ToolEvent) -> str:
-    """What news begin with, for people; a model is told where a text is from by the block around it."""
+    """What updates begin with, for people; to a model the block around a text says where it is from."""
     if event.type == "gap":
         return "[gap] "
     return f"[{event.skill}, call {event.call_id}, {event.outcome or event.type}] "
@@ -36,7 +36,7 @@ def update_body(event: ToolEvent) -> str:
 
 
 def own_text(event: AgentEvent) -> str:
-    """What the model is told of something that the operator has had done; empty for other events of the agent."""
+    """What the model is shown of something that the operator has had done; empty for other events of the agent."""
     data = event.data
     if event.kind == EventKind.UNDO and data["phase"] == "end":
         call = f"{shown(data['skill'], data.get('arguments', {}))} (call {data['call_id']})"

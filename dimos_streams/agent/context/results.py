@@ -145,7 +145,7 @@ class ResultPipeline:
         return tuple(masked)
 
     def _may_go(self, message: ToolResultMessage | UserMessage) -> bool:
-        """Results and news of calls that are long enough; neither errors nor an operator's words."""
+        """Results and updates of calls that are long enough; neither errors nor an operator's input."""
         if len(message.text) <= self._settings.masked_above:
             return False
         if isinstance(message, ToolResultMessage):
@@ -166,7 +166,7 @@ class ResultPipeline:
         return _Masked(replace(message, text=note, images=()), reference)
 
     def _with_images(self, message: ToolResultMessage | UserMessage, room: int) -> ToolResultMessage | UserMessage:
-        """The message with the pictures that its event brings, at most ``room``; it tells of those left out."""
+        """The message with the pictures that its event brings, at most ``room``; it says how many are left out."""
         names = self._pictures.names(message.event) if self._pictures is not None else []
         if self._pictures is None or not names:
             return message

@@ -53,7 +53,7 @@ class Command(Generic[R]):
     done: asyncio.Future[R] = field(default_factory=_future, kw_only=True)
 
     def finish(self, result: R) -> None:
-        """Tell who asked."""
+        """Answer who asked."""
         if not self.done.done():
             self.done.set_result(result)
 
@@ -74,7 +74,7 @@ class Abort(Command[AbortReport]):
     calls: tuple[OpenCall, ...]
     """Those that were open when it was asked for."""
     on_end: list[Callable[[AbortReport], None]] = field(default_factory=list)
-    """Told at its end, before anything else may begin."""
+    """Called at its end, before anything else may begin."""
 
 
 @dataclass(eq=False, slots=True)

@@ -24,7 +24,7 @@ class Dialogue:
         self.heard: list[OperatorInput] = []
 
     def say(self, text: str) -> None:
-        """Tell the operator something."""
+        """Say something to the operator."""
         self._emit("note", self._missions, text=text, foreground=True)
 
     async def listen(self, timeout_s: float | None = None) -> str:
@@ -92,7 +92,7 @@ class Foreground:
 
     @contextlib.asynccontextmanager
     async def dialogue(self, missions: tuple[str, ...] = ()) -> AsyncIterator[Dialogue]:
-        """Hold the foreground; waits while another dialogue has it. ``missions`` are told what it says."""
+        """Hold the foreground; waits while another dialogue has it. ``missions`` hear what it says."""
         async with self._turn:
             dialogue = self._current = Dialogue(self._emit, missions)
             self._emit("foreground", missions, held=True)

@@ -1,4 +1,4 @@
-"""The agent's hold on its robot: told to the velocity gates, and believed only when they have said that they hold."""
+"""The agent's hold on its robot: sent to the velocity gates, and believed only when they have said that they hold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dimos_streams.tool_stream.liveness.module_view import ModuleView
 HOLD_VALID_S = 15.0
 """A hold outlives its agent for so long: a process that died is restarted within it, and holds again."""
 RELEASES = 5
-"""How often the end of a hold is told, every ``HOLD_PERIOD_S``: any datagram may get lost."""
+"""How often the end of a hold is sent, every ``HOLD_PERIOD_S``: any datagram may get lost."""
 _MAX_GATES = 50
 
 
@@ -57,7 +57,7 @@ class RobotHold:
         self._number = 0
         self._instances: dict[str, str] = {}
         """Of the gates: no message that is damaged makes one of them none."""
-        self._told: HoldView | None = None
+        self._reported: HoldView | None = None
         self.shown: HoldView | None = None
         """What the gates say of the present hold; None without one, and while they may still be about to confirm."""
 
@@ -67,7 +67,7 @@ class RobotHold:
         self._look()
 
     async def run(self, publish: Callable[[Hold], None]) -> None:
-        """Tell the gates, at once and again and again, until cancelled."""
+        """Send it to the gates, at once and again and again, until cancelled."""
         releases = 0
         with self._listening():
             while True:
@@ -122,18 +122,18 @@ class RobotHold:
         """Compare what the gates say with what was said of it last."""
         now = clock.monotonic()
         if not self._why():
-            self._began, self._told, shown = None, None, None
+            self._began, self._reported, shown = None, None, None
         else:
             self._began = began = now if self._began is None else self._began
             shown = self._view(began)
-            in_time = self._told is None and now - began < self._bound_s
+            in_time = self._reported is None and now - began < self._bound_s
             if self._directory is None or (in_time and not shown.confirmed):
                 shown = None
         if shown != self.shown:
             self.shown = shown
             self._on_change()
-        if shown is not None and not _says_the_same(shown, self._told):
-            self._told = shown
+        if shown is not None and not _says_the_same(shown, self._reported):
+            self._reported = shown
             self._emit(
                 EventKind.HOLD, (), text=f"the robot is {shown}", **shown.model_dump(mode="json", exclude_none=True)
             )

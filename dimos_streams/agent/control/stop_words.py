@@ -3,7 +3,7 @@
 A text is a stop if it consists of nothing but words of ``_STOPS`` (one at least), of ``_AROUND``, and names of the
 agent and its robots, in any order and of any number. Case, the form of accents, punctuation, numbers and characters
 that nobody sees do not matter. So "Robot1: stop, please!!!1" is one, and "stop at the door and wait" or "don't stop"
-is none; nor is "stop turning", which is about one thing of perhaps many: the model hears it like any other words.
+is none; nor is "stop turning", which is about one thing of perhaps many: the model hears it like any other input.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class StopWordSettings(BaseModel):
 
 
 class StopWords:
-    """Tells a stop from other words."""
+    """Distinguishes a stop from other input."""
 
     def __init__(self, settings: StopWordSettings) -> None:
         self._around = _phrases(word for language in settings.languages for word in _AROUND[language])

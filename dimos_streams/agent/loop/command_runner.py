@@ -79,8 +79,8 @@ class CommandRunner:
             held=hold.held,
             not_held=hold.not_held,
         )
-        told = report.model_dump(mode="json", exclude={"missions"})
-        self._parts.events.emit(EventKind.ABORT, report.missions, phase="end", **told)
+        outcome = report.model_dump(mode="json", exclude={"missions"})
+        self._parts.events.emit(EventKind.ABORT, report.missions, phase="end", **outcome)
         self._close_notices(abort.missions)
         for hear in abort.on_end:
             hear(report)

@@ -36,7 +36,7 @@ class Ending:
 
     @property
     def why_settled(self) -> str:
-        """What the model is told of calls that it asked for and that got no result."""
+        """The result that the model is shown of calls that it asked for and that got none."""
         if self.reason == "aborted" and self.why:
             return f"{_WHY_SETTLED['aborted']}: {self.why}"
         return _WHY_SETTLED.get(self.reason, f"{self.reason}{f' ({self.note})' if self.note else ''}")

@@ -35,7 +35,7 @@ class Intake:
         self._unrecorded: deque[QueueItem] = deque()
 
     def oldest_offset(self) -> int | None:
-        """The place of the oldest message that was taken and is not in the record yet."""
+        """The offset of the oldest message that was taken and is not in the record yet."""
         if not self._unrecorded:
             return None
         offsets = (item.offset for item in self._unrecorded if isinstance(item, CallUpdate))

@@ -104,7 +104,7 @@ class AgentLoop:
         self.wake()
 
     def unrecorded_offset(self) -> int | None:
-        """The place of the oldest event that is dealt with, and not in the record yet."""
+        """The offset of the oldest event that is dealt with, and not in the record yet."""
         parts = self.parts
         offsets = (self._intake.oldest_offset(), parts.queue.oldest_offset(), parts.calls.unrecorded_offset())
         return min((offset for offset in offsets if offset is not None), default=None)

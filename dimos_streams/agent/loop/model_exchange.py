@@ -117,7 +117,7 @@ class ModelExchange:
             estimated=usage.estimated,
         )
         bounded = budget.settings.max_tokens is not None or budget.settings.max_cost is not None
-        if usage.estimated and bounded and not budget.told_of_estimates:
-            budget.told_of_estimates = True
-            text = "The model's server tells no usage: tokens are estimated, four characters each, 1000 for a picture"
+        if usage.estimated and bounded and not budget.estimates_noted:
+            budget.estimates_noted = True
+            text = "The model's server reports no usage: tokens are estimated, four characters each, a picture 1000"
             self._emit(EventKind.NOTE, text=text)

@@ -1,4 +1,4 @@
-"""One answer of the model: received piece by piece, told as it comes."""
+"""One answer of the model: received piece by piece, reported as it comes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CAPPED = "too_long"
 _MAX_REASON, _MAX_WHY = 100, 500
 """Characters of what a model says of the end of its answer."""
 CONTENT_PERIOD_S = 0.1
-"""Pieces of text are told together, at most one event in so long."""
+"""Pieces of text are reported together, at most one event in so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Answering:
         self._words, self._thoughts = TextJoiner(), TextJoiner()
         self._pieces: list[str] = []
         self._untold: list[str] = []
-        self._told_at = -CONTENT_PERIOD_S
+        self._reported_at = -CONTENT_PERIOD_S
         self._reasoning = False
         self._announced = 0
         self._finish: str | None = None
@@ -101,7 +101,7 @@ class Answering:
                     break
         self._hear(self._thoughts.rest(), reasoning=True)
         self._hear(self._words.rest(), reasoning=False)
-        self._tell()
+        self._report_text()
         finish = self._finish
         calls = assembler.finish(
             complete=finish is not None,
@@ -128,7 +128,7 @@ class Answering:
         elif isinstance(delta, ReasoningDelta):
             self._hear(self._thoughts.add(self._capped(delta.text, "reasoning")), reasoning=True)
         elif isinstance(delta, ToolCallDelta):
-            self._tell()
+            self._report_text()
             name = self._capped(delta.name, "arguments")
             assembler.add(replace(delta, name=name, arguments=self._capped(delta.arguments, "arguments")))
             if assembler.full:
@@ -156,20 +156,20 @@ class Answering:
 
     def _hear(self, text: str, *, reasoning: bool) -> None:
         if reasoning is not self._reasoning:
-            self._tell()
+            self._report_text()
             self._reasoning = reasoning
         if not reasoning:
             self._pieces.append(text)
         self._untold.append(text)
-        if clock.monotonic() - self._told_at >= CONTENT_PERIOD_S:
-            self._tell()
+        if clock.monotonic() - self._reported_at >= CONTENT_PERIOD_S:
+            self._report_text()
 
-    def _tell(self) -> None:
+    def _report_text(self) -> None:
         text = "".join(self._untold)
         self._untold.clear()
         if not text:
             return
-        self._told_at = clock.monotonic()
+        self._reported_at = clock.monotonic()
         if self._reasoning:
             self._emit(EventKind.CONTENT, self._missions, text=text, reasoning=True)
         else:
@@ -177,6 +177,6 @@ class Answering:
 
 
 def call_fields(call: ToolCall) -> dict[str, object]:
-    """A call as the event of the answer tells it."""
+    """A call as the event of the answer shows it."""
     fields: dict[str, object] = {"id": call.id, "name": call.name, "arguments": call.arguments}
     return {**fields, "extra": dict(call.extra)} if call.extra else fields

@@ -97,13 +97,13 @@ class Budget:
     """The price of an answer in US dollars, None while it is not known."""
     robot: Callable[[], RobotState] = RobotState
     """What stop conditions see of the robot."""
-    told_of_estimates: bool = False
+    estimates_noted: bool = False
     """Whether people know that tokens are estimated."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LoopParts:
-    """The parts of one loop: the ``model`` reacts with ``calls`` to what comes from ``queue``; ``events`` tell of it.
+    """The parts of one loop: the ``model`` reacts with ``calls`` to what comes from ``queue``; ``events`` report it.
 
     A sub-agent's loop shares with its parent's what it does not have of its own.
     """

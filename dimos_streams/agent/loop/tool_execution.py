@@ -167,7 +167,7 @@ class Execution:
             self._in_motion = call
         text = (
             f"No answer within {self._parts.budget.settings.answer_timeout_s:g} s. "
-            f"Call {call.call_id} is still running; what it says will be told."
+            f"Call {call.call_id} is still running; what it says will be reported."
         )
         return CallResult(text, call=call, note=verdict.note)
 

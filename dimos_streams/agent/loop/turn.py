@@ -81,7 +81,7 @@ class Turn:
     def interrupt(self, reason: str, why: str = "") -> None:
         """End it: the model's stream is closed and no call begins any more. The first reason stays.
 
-        ``why`` is what the operator said to it, which the model is told.
+        ``why`` is what the operator said to it, which the model is shown.
         """
         if self.interruption:
             return

@@ -54,7 +54,7 @@ class TurnWatch:
         return Ending(reason, ends_missions=True) if reason else None
 
     def look_for_repetition(self, answer: Answer) -> Ending | str:
-        """What to tell the model, or an ending."""
+        """A hint for the model, or an ending."""
         view = self._parts.view
         batch = view.meant((call.call.name, call.arguments) for call in answer.calls if call.damage is None)
         exempt = view.polling()

@@ -48,7 +48,7 @@ class LoopSettings(FixedLimits):
     max_iterations: int = 20
     """Answers of the model in one turn."""
     answer_timeout_s: float = 10.0
-    """For a call's first update or close; after it the model is told that the call goes on."""
+    """For a call's first update or close; after it the model is informed that the call goes on."""
     deadline_s: float | None = None
     """A mission that takes longer is ended, its calls with it."""
     max_tokens: int | None = None

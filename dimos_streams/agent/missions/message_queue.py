@@ -1,4 +1,4 @@
-"""The agent's one message queue: operators' words, the news of calls, notices of the agent itself."""
+"""The agent's one message queue: operators' input, updates of calls, notices of the agent itself."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CallUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What the agent itself tells its model: that it was restarted, what a sub-agent has to say."""
+    """A notice of the agent itself to its model: that it was restarted, what a sub-agent has to say."""
 
     text: str
     missions: tuple[Mission, ...] = ()
@@ -146,7 +146,7 @@ class MessageQueue:
         return list(chosen.values())
 
     def oldest_offset(self) -> int | None:
-        """The place of the oldest news that waits."""
+        """The offset of the oldest update that waits."""
         if not self._items:
             return None
         offsets = (item.offset for item in self._items.values() if isinstance(item, CallUpdate))

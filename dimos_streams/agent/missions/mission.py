@@ -1,4 +1,4 @@
-"""A mission: what an operator's words set going, until nothing of it is left to do."""
+"""A mission: what an operator's input sets going, until nothing of it is left to do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ActionGuard(Protocol):
 
 
 class Mission:
-    """Counts the work that an operator's words caused: waiting messages, turns, calls that are open.
+    """Counts the work that an operator's input caused: waiting messages, turns, calls that are open.
 
     It is over when the count comes back to zero. ``text``, ``reason`` and ``why`` are those of its newest turn. A
     sub-mission is work of its ``parent``, which is not over before it, and pays for it.
@@ -56,7 +56,7 @@ class Mission:
         """What the first of its calls that failed has said of that; a call that was cancelled has not failed."""
         self.ended = ""
         """Why it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …): no turn of it
-        alone goes on, and the news of its calls cause none."""
+        alone goes on, and the updates of its calls cause none."""
         self.unfinished: tuple[str, ...] = ()
         """The newest of its calls that were given up, with what holds the robot: for people."""
         self._on_over = on_over

@@ -45,8 +45,8 @@ def chat_deltas(chunk: Mapping[str, Any]) -> Iterator[ModelDelta]:
     if isinstance(delta.get("function_call"), Mapping):  # as it was before there were several calls
         yield _call_delta({"index": 0, "function": delta["function_call"]})
     usage = _mapping(chunk.get("usage"))
-    if (told := _usage(usage)) is not None:
-        yield told
+    if (counted := _usage(usage)) is not None:
+        yield counted
     reason = choice.get("finish_reason")
     if isinstance(reason, str) and reason:
         yield Finish(_FINISHES.get(reason.lower(), reason.lower()))
@@ -105,14 +105,14 @@ def _index(choice: Mapping[str, Any]) -> int:
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage | None:
-    """None where a server tells nothing, or what can't be a number of tokens: then they are estimated."""
+    """None where a server reports nothing, or what can't be a number of tokens: then they are estimated."""
     details = _mapping(usage.get("prompt_tokens_details"))
     cached = _count(details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens"))
     counts = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
     if counts[0] is None or counts[1] is None:
         return None
-    told = Usage(counts[0], counts[1], cached or 0)
-    return told if told != Usage() else None  # servers that don't count say 0
+    counted = Usage(counts[0], counts[1], cached or 0)
+    return counted if counted != Usage() else None  # servers that don't count say 0
 
 
 def _count(value: Any) -> int | None:

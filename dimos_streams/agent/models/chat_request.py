@@ -84,13 +84,13 @@ def chat_messages(messages: Iterable[Message], style: ChatStyle | None = None) -
         if isinstance(message, SystemMessage):
             built.add_system("\n\n".join(part for part in (message.text, RULES) if part))
         elif isinstance(message, UserMessage):
-            told = message if style.images else replace(message, text=_told(message.text, message.images))
-            built.add_user(message.speaker, [_text_part(user_block(told)), *_images(message.images, style)])
+            shown = message if style.images else replace(message, text=_noting_images(message.text, message.images))
+            built.add_user(message.speaker, [_text_part(user_block(shown)), *_images(message.images, style)])
         elif isinstance(message, AssistantMessage):
             built.add_answer(message)
         else:
-            told_result = message if style.images else replace(message, text=_told(message.text, message.images))
-            built.add_result(message.tool_call_id, result_blocks(told_result))
+            result = message if style.images else replace(message, text=_noting_images(message.text, message.images))
+            built.add_result(message.tool_call_id, result_blocks(result))
             if style.images and message.images:
                 pictures += [_text_part(_source_of_pictures(message)), *_images(message.images, style)]
     if pictures:
@@ -213,7 +213,7 @@ def _source_of_pictures(message: ToolResultMessage) -> str:
     return block("data", text, skill=message.name, call=call, event="pictures")
 
 
-def _told(text: str, given: Sequence[ImagePart]) -> str:
+def _noting_images(text: str, given: Sequence[ImagePart]) -> str:
     return f"{text}\n(Images that you can't see: {len(given)}.)" if given else text
 
 

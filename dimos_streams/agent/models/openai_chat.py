@@ -181,10 +181,10 @@ class OpenAIModel:
         """The answer that came at once. Raises ``ModelError`` for one that only says why there is none."""
         if answer.get("choices"):
             return answer
-        told = answer.get("error") or answer.get("detail") or answer.get("message") or answer
-        code = told.get("code") if isinstance(told, Mapping) else None
-        text = told.get("message") if isinstance(told, Mapping) else None
-        raise self._said_no(code, _one_line(text or told))
+        problem = answer.get("error") or answer.get("detail") or answer.get("message") or answer
+        code = problem.get("code") if isinstance(problem, Mapping) else None
+        text = problem.get("message") if isinstance(problem, Mapping) else None
+        raise self._said_no(code, _one_line(text or problem))
 
     def _said_no(self, code: object, said: str) -> ModelError:
         """The failure that came in an answer; some servers put the status there that came too late for HTTP."""

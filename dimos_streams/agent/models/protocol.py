@@ -86,7 +86,7 @@ class UserMessage:
 
     text: str
     event: ToolEvent | None = None
-    """The event that the text tells; None for an operator's words."""
+    """The event that the text renders; None for an operator's input."""
     images: tuple[ImagePart, ...] = ()
     task: bool = False
     """Whether it is no operator who speaks, but the agent that delegates."""
@@ -114,9 +114,9 @@ class ToolResultMessage:
     text: str
     is_error: bool = False
     images: tuple[ImagePart, ...] = ()
-    """Reach only models that can see; others are told that there are some."""
+    """Reach only models that can see; others are informed that there are some."""
     event: ToolEvent | None = None
-    """The event that the text tells, if a skill's."""
+    """The event that the text renders, if a skill's."""
     note: str = ""
     """What the agent itself has to say of the call, before the text."""
     speaker: Speaker = "data"
@@ -168,7 +168,7 @@ class Usage:
     cached_tokens: int = 0
     """Those of ``input_tokens`` that the server had seen before."""
     estimated: bool = False
-    """Whether the server has told none."""
+    """Whether the server has reported none."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(

@@ -82,7 +82,9 @@ class _Lesson:
     is_in: Callable[[Body], bool]
     """Whether a request has it."""
     without: Callable[[Habits], Habits]
-    told: str
+    summary: str
+    """How requests differ from then on, for people; it is also the lesson's key in what was learnt before."""
+    """How requests differ from then on, for people; it is also the lesson's key in what was learnt before."""
     tried: bool = True
     """Whether it is left out on trial where a server does not say what it refuses."""
 
@@ -201,7 +203,7 @@ class Manners:
         *,
         vision: bool | str = "auto",
         learnt: Iterable[str] = (),
-        on_learnt: Callable[[str], None] = lambda told: None,
+        on_learnt: Callable[[str], None] = lambda summary: None,
     ) -> None:
         """``learnt`` is what ``on_learnt`` has heard in an earlier process; what is no lesson of today is ignored."""
         self.habits = Habits(style=ChatStyle(images=vision is not False))
@@ -210,7 +212,7 @@ class Manners:
         self._on_learnt = on_learnt
         known = frozenset(learnt)
         for lesson in self._lessons:
-            if lesson.told in known:
+            if lesson.summary in known:
                 self.habits = lesson.without(self.habits)
 
     def refused(self, status: int, text: str, body: Body) -> str:
@@ -219,8 +221,8 @@ class Manners:
             for lesson in self._lessons:
                 if lesson.about.search(text) and lesson.is_in(body):
                     self.habits = lesson.without(self.habits)
-                    self._on_learnt(lesson.told)
-                    return lesson.told
+                    self._on_learnt(lesson.summary)
+                    return lesson.summary
         return ""
 
     def helped(self, trial: str) -> None:
@@ -234,8 +236,8 @@ class Manners:
             return
         before = self.habits
         for lesson in self._lessons:
-            if lesson.tried and self._vain[lesson.told] < _VAIN_TRIALS and lesson.is_in(body):
+            if lesson.tried and self._vain[lesson.summary] < _VAIN_TRIALS and lesson.is_in(body):
                 self.habits = lesson.without(before)
-                yield lesson.told
-                self._vain[lesson.told] += 1
+                yield lesson.summary
+                self._vain[lesson.summary] += 1
         self.habits = before

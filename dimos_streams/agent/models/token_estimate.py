@@ -1,4 +1,4 @@
-"""Tokens where a server tells none: four characters are a token, and a picture is a thousand of them.
+"""Tokens where a server reports none: four characters are a token, and a picture is a thousand of them.
 
 That is about right for English on most tokenizers, too little for other scripts; it is there to end what would have
 no end otherwise.

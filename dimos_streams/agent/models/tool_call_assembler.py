@@ -14,7 +14,7 @@ from dimos_streams.secrets import redacted, redacted_data
 from dimos_streams.text import parse_json, repaired, well_formed, well_formed_json
 
 SHOWN_CHARACTERS = 200
-"""Of damaged arguments, told to the model."""
+"""How much of damaged arguments the model is shown, characters."""
 
 MAX_CALLS = 1000
 """Of an answer; further ones are not read."""
@@ -36,7 +36,7 @@ class AssembledCall:
     """Empty if the call is damaged."""
     damage: Damage | None = None
     problem: str = ""
-    """What to tell the model about the damage."""
+    """A text for the model about the damage."""
 
 
 class _Extent:

@@ -73,7 +73,7 @@ class ApprovalBook:
 
     Whatever happens is an event (``approval_created``, ``approval_changed``, ``approval_decided``) that carries the
     approval's view. A decision counts from the moment of the creating event on, also if it comes while that is
-    still being told.
+    still being announced.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class ApprovalBook:
             approval.remaining_s = timeout_s
         # All is in place: whoever hears of it may decide at once.
         view = self._view(approval).model_dump(mode="json")
-        self._emit("approval_created", missions, approval=view, text=_told(approval))
+        self._emit("approval_created", missions, approval=view, text=_request_text(approval))
         return approval
 
     def _change(self, approval: _Approval, arguments: Mapping[str, Any]) -> None:
@@ -288,12 +288,12 @@ class ApprovalBook:
 
 
 def denial(skill: str, arguments: Mapping[str, Any], decision: Decision) -> str:
-    """What a model is told of a call that an operator did not approve."""
+    """The result that a model is shown of a call that an operator did not approve."""
     why = f": {decision.reason}" if decision.reason else ""
     return f"Not run: {shown(skill, arguments)} was not approved{why}. Do not repeat it as it is."
 
 
-def _told(approval: _Approval) -> str:
+def _request_text(approval: _Approval) -> str:
     """For whoever follows the conversation and has no console."""
     why = f" ({approval.reason})" if approval.reason else ""
     commands = f"`dimos-streams approve {approval.id}`, or `reject`"

@@ -117,7 +117,7 @@ class PlanBook:
         self._plans[plan.id] = plan
         while len(self._plans) > _MAX_PLANS:
             self._plans.popitem(last=False)
-        self._tell(plan)
+        self._emit_plan(plan)
         return plan
 
     def add_steps(self, id: str, steps: Sequence[Mapping[str, Any]]) -> Plan:
@@ -129,7 +129,7 @@ class PlanBook:
         if len(plan.steps) + len(checked) > _MAX_STEPS:
             raise SkillError(f"a plan can have {_MAX_STEPS} steps")
         plan.steps.extend(checked)
-        self._tell(plan)
+        self._emit_plan(plan)
         return plan
 
     async def submit(self, id: str, missions: tuple[str, ...] = ()) -> Plan:
@@ -143,7 +143,7 @@ class PlanBook:
         if not plan.steps:
             raise SkillError(f"plan {id!r} has no steps")
         plan.state = PlanState.SUBMITTED
-        self._tell(plan)
+        self._emit_plan(plan)
         try:
             asked = {"plan": plan.id, "goal": plan.goal, "steps": [step.to_dict() for step in plan.steps]}
             decision = await self._approvals.ask(
@@ -158,7 +158,7 @@ class PlanBook:
         finally:
             if plan.state is PlanState.SUBMITTED:
                 plan.state = PlanState.DRAFT
-            self._tell(plan)
+            self._emit_plan(plan)
         return plan
 
     def claim_step(self, skill: str, arguments: Mapping[str, Any]) -> PlanStep | None:
@@ -197,5 +197,5 @@ class PlanBook:
             checked.append(PlanStep(skill, dict(given)))
         return checked
 
-    def _tell(self, plan: Plan) -> None:
+    def _emit_plan(self, plan: Plan) -> None:
         self._emit("plan", (), plan=plan.to_dict())

@@ -25,9 +25,9 @@ class RepetitionSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     warn_at: int | None = Field(default=3, ge=2)
-    """Operators are told."""
+    """Operators are informed."""
     hint_at: int | None = Field(default=6, ge=2)
-    """The model is told, too."""
+    """The model is informed, too."""
     stop_at: int | None = Field(default=9, ge=2)
     """The turn ends, before the calls run."""
     mission_stop_at: int | None = Field(default=18, ge=2)

@@ -57,7 +57,7 @@ Listener: TypeAlias = Callable[[AgentEvent], None]
 
 
 class EventLog:
-    """Numbers events, keeps the newest ``capacity`` of them, and tells listeners at once, in order.
+    """Numbers events, keeps the newest ``capacity`` of them, and calls listeners at once, in order.
 
     A listener that fails is logged; it hinders neither the others nor the agent. What could not be written down is
     replaced by what can: every event has a JSON form.
@@ -120,6 +120,6 @@ class EventLog:
 
 
 def tool_event_of(event: AgentEvent) -> ToolEvent | None:
-    """What happened to a call, where an ``update`` or a ``result`` tells of that; None for all other events."""
-    told = event.data.get("event") if event.kind in (EventKind.UPDATE, EventKind.RESULT) else None
-    return ToolEvent.from_dict(told) if told else None
+    """What happened to a call, where an ``update`` or a ``result`` says so; None for all other events."""
+    carried = event.data.get("event") if event.kind in (EventKind.UPDATE, EventKind.RESULT) else None
+    return ToolEvent.from_dict(carried) if carried else None

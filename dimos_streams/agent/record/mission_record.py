@@ -1,7 +1,7 @@
 """The mission record: what happened, a file of JSON lines per mission, from which an agent goes on after its death.
 
-A line is an ``AgentEvent`` with the place in the journal up to which everything is recorded. An event of several
-missions is in the file of each; the file ``general`` has those of none. Lines are written before what they tell has
+A line is an ``AgentEvent`` with the offset of the journal up to which everything is recorded. An event of several
+missions is in the file of each; the file ``general`` has those of none. Lines are written before what they say has
 consequences, and handed to the operating system one by one: what a killed process has done is there, but for the
 tail of its last line.
 """
@@ -71,7 +71,7 @@ class MissionRecord:
     def __init__(
         self, directory: Path | None, agent: str, *, offset: Callable[[], int] = lambda: 0, kept: int = 1000
     ) -> None:
-        """``offset`` says up to which place of the journal everything is recorded; ``kept`` missions stay on disk."""
+        """``offset`` is the offset of the journal up to which all is recorded; ``kept`` missions stay on disk."""
         self._directory = directory
         self._agent = agent
         self._offset = offset
@@ -194,7 +194,7 @@ class MissionRecord:
     def _close(self, mission: str) -> None:
         file = self._files.pop(mission, None)
         if file is not None:
-            with contextlib.suppress(OSError):  # what it could not write was told when it was to be written
+            with contextlib.suppress(OSError):  # what it could not write was reported when it was to be written
                 file.close()
 
 

@@ -46,10 +46,10 @@ class SubAgent(BaseModel):
 class Delegation:
     """Runs sub-missions. ``tool`` makes the model's tool for it.
 
-    A call belongs to who began it, and its news go there; calls may be handed over with the task. What is still open
-    when the sub-mission ends goes to who delegated, as does what was not read yet: each result is told once. The
-    sub-mission is over when none of its calls is open and nothing is left to do, or when it has handed back. Its
-    usage counts for its parent, too.
+    A call belongs to who began it, and its updates go there; calls may be handed over with the task. What is still
+    open when the sub-mission ends goes to who delegated, as does what was not read yet: each result comes once.
+    The sub-mission is over when none of its calls is open and nothing is left to do, or when it has handed back.
+    Its usage counts for its parent, too.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Delegation:
         task = Annotated[
             str, Field(min_length=1, description="All that the agent needs to know; it has not seen this.")
         ]
-        calls = Annotated[list[str], Field(description="Ids of running calls whose news are for it from now on.")]
+        calls = Annotated[list[str], Field(description="Ids of running calls whose updates are for it from now on.")]
         listed = "\n".join(f"- {name}: {agent.description}" for name, agent in self._agents.items())
         fields: dict[str, Any] = {
             "agent": (names, ...),
@@ -210,7 +210,7 @@ def _answer(work: SubMission, agent: str) -> CallResult:
     said = f"{agent}: {text}" if text else f"{agent} has nothing to say"
     lines = [f"{said} (ended: {mission.reason})" if failed else said]
     left = [call for call in work.left if call.close is None]
-    lines += [f"{call.skill} (call {call.call_id}) goes on; what follows will be told." for call in left]
+    lines += [f"{call.skill} (call {call.call_id}) goes on; what follows will be reported." for call in left]
     return CallResult("\n".join(lines), is_error=failed)
 
 

@@ -47,7 +47,7 @@ class ChildLoop(Protocol):
         """End the present turn, for words that can't wait."""
 
     def unrecorded_offset(self) -> int | None:
-        """The place of the oldest event that is dealt with, and not in the record yet."""
+        """The offset of the oldest event that is dealt with, and not in the record yet."""
 
 
 class SubLog(EventLog):
@@ -63,12 +63,12 @@ class SubLog(EventLog):
         return self._log.last_number
 
     def emit(self, kind: str, missions: Iterable[str] = (), **data: Any) -> AgentEvent:
-        sub, told = self._mission.id, dict.fromkeys(missions)
+        sub, concerned = self._mission.id, dict.fromkeys(missions)
         ancestor = self._mission.parent
-        while sub in told and ancestor is not None:  # so that the record of each mission is complete
-            told[ancestor.id] = None
+        while sub in concerned and ancestor is not None:  # so that the record of each mission is complete
+            concerned[ancestor.id] = None
             ancestor = ancestor.parent
-        event = self._log.emit(kind, tuple(told), **{SUB: sub, **data})
+        event = self._log.emit(kind, tuple(concerned), **{SUB: sub, **data})
         if event.data[SUB] == sub:  # a log within this one marks its own
             self._conversation.apply(event)
         return event
@@ -118,7 +118,7 @@ class SubMission:
     closed: bool = False
 
     async def deliver(self, update: CallUpdate) -> None:
-        """The news of its calls; once it is closed they are its parent's."""
+        """The updates of its calls; once it is closed they are its parent's."""
         if self.closed:
             update = replace(update, missions=self._without_this(update.missions))
             await (self.parent.deliver or self.parent.queue.put)(update)
@@ -151,7 +151,7 @@ class SubMission:
                 self.left.append(call)
 
     def close(self) -> None:
-        """What it has not read is its parent's, as is the news of calls that it leaves open."""
+        """What it has not read is its parent's, as are the updates of calls that it leaves open."""
         self.closed = True
         self._leave_unread()
 

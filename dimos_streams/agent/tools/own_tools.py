@@ -51,14 +51,14 @@ def call_tools(calls: Callable[[], Iterable[OpenCall]], cancel: Cancel, *, alway
         if arguments.call_id == ALL_CALLS:
             await cancel([*running.values()], reason)
             named = ", ".join(_named(call) for call in running.values())
-            return f"Asked to end, which will be told: {named}." if named else "No call runs."
+            return f"Asked to end, which will be reported: {named}." if named else "No call runs."
         call = running.get(arguments.call_id)
         if call is None:
             listed = ", ".join(running) or "none"
             near = suggest(arguments.call_id, running)
             raise SkillError(f"no call with the id {arguments.call_id!r} runs{near} (running: {listed})")
         await cancel([call], reason)
-        return f"Call {_named(call)} was asked to end; its end will be told."
+        return f"Call {_named(call)} was asked to end; its end will be reported."
 
     def offered() -> bool:
         return always or any(True for _ in calls())

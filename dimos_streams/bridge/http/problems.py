@@ -46,7 +46,7 @@ class NotJsonError(HTTPException):
 
 
 def problem(status: int, name: str, title: str, detail: str, **more: Any) -> JSONResponse:
-    """A problem response; ``name`` ends its type, which programs tell problems apart by."""
+    """A problem response; ``name`` ends its type, by which programs distinguish problems."""
     content = {
         "type": f"urn:dimos-streams:problem:{name}",
         "title": title,

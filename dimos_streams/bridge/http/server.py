@@ -97,7 +97,7 @@ class HttpServer:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            log_level="warning",  # what it tells otherwise of WebSockets has the token of their URL in it
+            log_level="warning",  # what it logs otherwise of WebSockets has the token of their URL in it
             timeout_graceful_shutdown=1,
             ws_max_size=MAX_BODY,
             ws_max_queue=_COMMANDS_WAITING,

@@ -55,7 +55,7 @@ def call_result(call: CallView, cursor: int) -> dict[str, Any]:
     answer_text = call.answer if call.answer is not None else "not answered yet"
     goes_on = (
         f'The call goes on as {call.call_id}: skill_updates(call_id="{call.call_id}", after={cursor}) reads what it '
-        "tells next, cancel_call ends it."
+        "says next, cancel_call ends it."
     )
     return content(f"{answer_text}\n\n{goes_on}", **fields)
 

@@ -37,7 +37,7 @@ _PING_S = 10.0
 _MAX_REASON = 4000
 _INSTRUCTIONS = """\
 These tools are skills of a robot. Some answer and go on: their result says so, names the call and gives a cursor. \
-Then skill_updates tells what comes of it, get_call how it stands, list_calls which calls there are, and cancel_call \
+Then skill_updates says what comes of it, get_call how it stands, list_calls which calls there are, and cancel_call \
 ends one."""
 
 

@@ -30,7 +30,7 @@ class _Arguments(BaseModel):
 
 
 class SkillUpdates(_Arguments):
-    """Read what calls tell after their first answer, and their ends, behind a cursor. Results give the cursor for the
+    """Read what calls say after their first answer, and their ends, behind a cursor. Results give the cursor for the
     next time; to read with the same one again gives the same again. Without `call_id` it is about all calls that you
     have begun, also before a reconnection.
     """
@@ -45,7 +45,7 @@ class SkillUpdates(_Arguments):
 
 
 class GetCall(_Arguments):
-    """Tell how a call stands: its state, what it said last and, if it is over, its outcome and result."""
+    """Show how a call stands: its state, what it said last and, if it is over, its outcome and result."""
 
     call_id: _CallId
 
@@ -160,7 +160,7 @@ class McpTools:
         view = await self._broker.view(call.call_id)
         if view.state == "closed":
             return content(f"call {view.call_id} is over: {view.outcome}: {view.text}", outcome=view.outcome)
-        return content(f"call {view.call_id} is asked to end; get_call tells whether it has", outcome=None)
+        return content(f"call {view.call_id} is asked to end; get_call says whether it has", outcome=None)
 
     async def _shown(self, call_id: str) -> CallView:
         """A call that clients may know of. Raises ``UnknownCallError``: operators' calls are none of them."""

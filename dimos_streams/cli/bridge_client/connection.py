@@ -93,7 +93,7 @@ async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
     """A gateway to a bridge.
 
     Nothing is asked beforehand, so that a command costs no more than its own requests. When one of them fails, a
-    further one tells whether it is for want of a bridge; then ``BridgeUnreachableError`` is raised instead.
+    further one shows whether it is for want of a bridge; then ``BridgeUnreachableError`` is raised instead.
     """
     from dimos_streams.client.http_gateway import HttpGateway
 

@@ -1,4 +1,4 @@
-"""Follows the events of calls, and tells what becomes of them."""
+"""Follows the events of calls, and reports what becomes of them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class EventWatch:
 async def watching(
     gateway: SkillGateway, show: Show, *, after: int, call_id: str | None = None
 ) -> AsyncIterator[EventWatch]:
-    """A watch that is fed, within, with the events behind a place: of one call, or of all."""
+    """A watch that is fed, within, with the events behind an offset: of one call, or of all."""
     watch = EventWatch(show)
     task = asyncio.ensure_future(_feed(watch, gateway, after, call_id))
     try:

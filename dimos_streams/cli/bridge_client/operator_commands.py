@@ -156,7 +156,7 @@ async def chat_command(gateway: CommandGateway, agent: str, name: str, words: Se
             return (await decide(gateway, id, "approve", changes=changes, agent=agent)).text
         case "reject", [id, *reason]:
             return (await decide(gateway, id, "reject", reason=" ".join(reason), agent=agent)).text
-    raise UserError(f"/{name} is not to be used so; /help tells how")
+    raise UserError(f"/{name} is not to be used so; /help says how")
 
 
 def approval_row(view: ApprovalView) -> tuple[str, str, str, str, str]:

@@ -31,7 +31,7 @@ def list_blueprints(as_json: options.Json = False) -> None:
 
 
 def check(reference: options.Blueprint, settings: options.Settings = None, as_json: options.Json = False) -> None:
-    """Tell everything that is wrong with a blueprint, without starting it. Exits with 2 if it can't be run."""
+    """Report everything that is wrong with a blueprint, without starting it. Exits with 2 if it can't be run."""
     from dimos_streams.blueprint import BlueprintError
     from dimos_streams.blueprint.check import check as problems_of
 

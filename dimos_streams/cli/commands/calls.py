@@ -74,7 +74,7 @@ def call(
     token: options.Token = None,
     as_json: options.JsonLines = False,
 ) -> None:
-    """Call a skill and show what it tells; exits with 0 only if it completed.
+    """Call a skill and show what it says; exits with 0 only if it completed.
 
     With `--wait answer` the call goes on after its first answer, which counts as success. Ctrl-C cancels the call.
     """
@@ -114,7 +114,7 @@ def cancel(
         str, typer.Argument(metavar="CALL", help="The call's id, or its beginning; see `calls`.", show_default=False)
     ],
     reason: Annotated[
-        str, typer.Option("--reason", help="Told to the skill's caller.")
+        str, typer.Option("--reason", help="Passed to the skill's caller.")
     ] = "cancelled by the operator",
     url: options.Url = None,
     port: options.Port = None,
@@ -148,10 +148,10 @@ def say(
 ) -> None:
     """Tell the agent something and show its reply.
 
-    A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other words wait.
+    A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other input waits.
 
-    With `--wait close` it goes on until all that the words began is over, and exits with 0 only if that completed;
-    otherwise the last line, and `data.result.reason` of the last event with `--json`, tells why. Without it, an end
+    With `--wait close` it goes on until all that the input began is over, and exits with 0 only if that completed;
+    otherwise the last line, and `data.result.reason` of the last event with `--json`, says why. Without it, an end
     that comes before the reply counts in the same way.
     """
     from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call

@@ -13,9 +13,9 @@ def chat(
     port: options.Port = None,
     token: options.Token = None,
 ) -> None:
-    """Talk to the agent and watch its calls. /help tells the commands; Ctrl-D ends.
+    """Talk to the agent and watch its calls. /help lists the commands; Ctrl-D ends.
 
-    Words may also come through a pipe, a line at a time: each is said when the one before is answered, and the chat
+    Input may also come through a pipe, a line at a time: each is said when the one before is answered, and the chat
     ends when all that they began is over. Then it exits with 0 only if all of it completed.
     """
     from dimos_streams.cli.bridge_client.connection import find_bridge

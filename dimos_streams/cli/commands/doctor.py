@@ -22,7 +22,7 @@ def doctor(
     ] = 7780,
     as_json: options.Json = False,
 ) -> None:
-    """Look whether this machine can run blueprints, and tell the exact commands that mend it. Changes nothing."""
+    """Look whether this machine can run blueprints, and show the exact commands that mend it. Changes nothing."""
     from dimos_streams.cli.bridge_client.connection import find_bus_url
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.cli.system.machine_checks import examine

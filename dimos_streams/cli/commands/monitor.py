@@ -12,7 +12,7 @@ def monitor(
     token: options.Token = None,
     as_json: options.JsonLines = False,
 ) -> None:
-    """Show what the monitor tells: what agents do, calls, approvals, health. Until Ctrl-C.
+    """Show what the monitor reports: what agents do, calls, approvals, health. Until Ctrl-C.
 
     With `--json` each message is a line, as `WS /monitor` sends it. An agent knows that somebody watches it.
     """

@@ -89,8 +89,8 @@ def cut(
     with opened(files) as logs:
         with progress("copying", sum(log.size for log in logs)) as advance:
             count = copy(logs, output, part, lambda log: advance(_done(logs)))
-        tell_damage(logs)
-    tell_unused(part)
+        note_damage(logs)
+    note_unused(part)
     write(f"{output}: {plural(count, 'event')}, {_scaled(output.stat().st_size)}")
 
 
@@ -125,8 +125,8 @@ def export(
         else:
             assert csv is not None
             _export_csv(logs, csv, output, part, advance)
-        tell_damage(logs)
-    tell_unused(part)
+        note_damage(logs)
+    note_unused(part)
 
 
 @contextmanager
@@ -160,7 +160,7 @@ def part_of(
     return Part(selection=Selection(channels or (), without or ()), from_s=from_s, to_s=to_s, remap=names)
 
 
-def tell_damage(logs: Sequence[LogReader]) -> None:
+def note_damage(logs: Sequence[LogReader]) -> None:
     """One line for each log that is damaged."""
     for log in logs:
         if log.damaged_bytes:
@@ -169,7 +169,7 @@ def tell_damage(logs: Sequence[LogReader]) -> None:
             note(f"{log.path} is damaged, {plural(log.damaged_bytes, 'byte')} were left out: {places}{more}")
 
 
-def tell_unused(part: Part) -> None:
+def note_unused(part: Part) -> None:
     """One line for each name that was given for nothing."""
     for what in part.unused():
         note(what)
@@ -253,7 +253,7 @@ def _write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
         write_table(("TOPIC", "EVENTS", "RATE", "SIZE", "TYPE", "LONGEST GAP"), rows)
     for at, length in summary.gaps[:_SHOWN]:
         write(f"nothing at all was recorded for {length / 1e6:.1f} s after {(at - summary.first) / 1e6:.1f} s")
-    tell_damage(logs)
+    note_damage(logs)
 
 
 def _scaled(size: float) -> str:

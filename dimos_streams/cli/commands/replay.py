@@ -14,10 +14,10 @@ from dimos_streams.cli.commands.recording import (
     Remap,
     To,
     Without,
+    note_damage,
+    note_unused,
     opened,
     part_of,
-    tell_damage,
-    tell_unused,
 )
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json
@@ -120,7 +120,7 @@ def replay(
         raise UserError("modules are tested with one whole log; `recording cut` makes one of a part or of several")
     from dimos_streams.regression.replay import ReplayOptions
 
-    with opened(files) as logs:  # what is no log is told before anything else
+    with opened(files) as logs:  # what is no log is reported before anything else
         given_tolerances = _tolerances(logs[0], tolerances, tolerance or [], time_tolerance, exact=exact)
     names = tuple(name.strip() for name in modules.split(",") if name.strip())
     chosen = ReplayOptions(
@@ -193,7 +193,7 @@ def _play(files: list[Path], part: Part, speed: float, bus: str | None, *, loop:
     with opened(files) as logs:
         player = Player(logs, part, speed=speed)
         run_async(_publish(player, logs, url, loop=loop))
-        tell_damage(logs)
+        note_damage(logs)
         check_found(player.published + sum(player.unpublishable.values()), logs, part)
     if player.unpublishable:
         listed = ", ".join(f"{channel!r} ({count})" for channel, count in player.unpublishable.items())
@@ -201,7 +201,7 @@ def _play(files: list[Path], part: Part, speed: float, bus: str | None, *, loop:
     if player.untyped:
         listed = ", ".join(f"{channel} ({count})" for channel, count in player.untyped.items())
         note(f"published as they are, of types that are not known here: {listed}")
-    tell_unused(part)
+    note_unused(part)
     write(f"published {plural(player.published, 'message')} of {plural(len(player.channels), 'channel')} on {url}")
 
 

@@ -153,7 +153,7 @@ def _print_rate(traffic: Traffic, period: float, *, as_json: bool) -> None:
 
 
 async def _hint(topic: str, url: str, meter: TrafficMeter) -> None:
-    """After a while without a message, tell what there is instead."""
+    """After a while without a message, say what there is instead."""
     from dimos_streams.errors import suggest
 
     await asyncio.sleep(_HINT_AFTER_S)

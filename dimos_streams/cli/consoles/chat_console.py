@@ -122,7 +122,7 @@ class PromptScreen(Screen):
     def _toolbar(self) -> StyleAndTextTuples:
         lines = [f"{line.label}  {' '.join(line.text.split())}" for line in self._progress.values()]
         width = self.session.app.output.get_size().columns
-        return [("", "\n".join(shortened(line, width) for line in lines) or "no progress to show; /help tells more")]
+        return [("", "\n".join(shortened(line, width) for line in lines) or "no progress to show; /help says more")]
 
 
 class _Chat:
@@ -143,23 +143,23 @@ class _Chat:
         def on_signal(number: int) -> bool:
             # The terminal makes a signal of Ctrl-C while lines are printed above the prompt.
             if number == signal.SIGINT:
-                loop.call_soon_threadsafe(self._tell, _HOW_TO_END)
+                loop.call_soon_threadsafe(self._note, _HOW_TO_END)
             return number == signal.SIGINT
 
         with patch_stdout(), signals.handled_by(on_signal):
-            self._tell("/help tells the commands, Ctrl-D ends")
+            self._note("/help lists the commands, Ctrl-D ends")
             while True:
                 try:
                     line = await screen.session.prompt_async(handle_sigint=False)
                 except EOFError:
                     break
                 except KeyboardInterrupt:
-                    self._tell(_HOW_TO_END)
+                    self._note(_HOW_TO_END)
                     continue
                 if not await self._take(line):
                     break
             if self._watch.open:
-                self._tell(f"{plural(len(self._watch.open), 'call')} still open; `dimos-streams calls --open` lists")
+                self._note(f"{plural(len(self._watch.open), 'call')} still open; `dimos-streams calls --open` lists")
 
     async def from_pipe(self) -> int:
         """Each line is said when the one before is answered; at the end all of it is waited for. The exit code."""
@@ -182,7 +182,7 @@ class _Chat:
             elif command:
                 await self._say(line.strip())
         except DimosStreamsError as error:
-            self._tell(f"error: {error}")
+            self._note(f"error: {error}")
             self._code = max(self._code, code_of_error(error))
         return True
 
@@ -192,13 +192,13 @@ class _Chat:
     async def _command(self, command: str, rest: str) -> None:
         match command:
             case "/help":
-                self._tell(_HELP)
+                self._note(_HELP)
             case "/calls":
                 views = await self._gateway.calls(open_only=True)
-                self._tell("\n".join(table_lines([call_row(view) for view in views])) or "no open calls")
+                self._note("\n".join(table_lines([call_row(view) for view in views])) or "no open calls")
             case "/skills":
                 skills = await self._gateway.skills()
-                self._tell("\n".join(f"{skill.name}({signature(skill.parameters)})" for skill in skills))
+                self._note("\n".join(f"{skill.name}({signature(skill.parameters)})" for skill in skills))
             case "/now" if rest:
                 await self._say(rest, now=True)
             case "/now":
@@ -209,11 +209,11 @@ class _Chat:
             case "/cancel":
                 raise UserError("/cancel needs the id of a call; /calls lists them")
             case _ if command[1:] in CHAT_COMMANDS:
-                self._tell(await chat_command(self._gateway, self._skill, command[1:], rest.split()))
+                self._note(await chat_command(self._gateway, self._skill, command[1:], rest.split()))
             case _:
                 raise UserError(f"there is no command {command!r}; /help lists them")
 
-    def _tell(self, text: str) -> None:
+    def _note(self, text: str) -> None:
         self._reporter.note(text)
 
 

@@ -41,7 +41,7 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
 
 
 class Lines:
-    """Tells what is new in each message."""
+    """Shows what is new in each message."""
 
     def __init__(self) -> None:
         self._seen: dict[str, dict[str, str]] = {}

@@ -27,7 +27,7 @@ class _Terminal(io.TextIOWrapper):
 
 
 def detach() -> Callable[[RunRecord], None]:
-    """Fork. The parent waits for the child to become ready or to fail, tells so and exits; only the child returns.
+    """Fork. The parent waits for the child to become ready or to fail, says so and exits; only the child returns.
 
     The child, in a session of its own, calls the result when it is ready. Until then it shows what it does on the
     terminal, from then on in the log ``run.log``. To be called before there are threads, loops and bus objects.

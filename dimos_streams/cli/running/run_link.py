@@ -53,7 +53,7 @@ class RunLink:
         ``skill`` is that of the agent who is meant; without it there must be one agent only. Only for runs with a
         bridge.
         """
-        assert self.gateway is not None, "only a run with a bridge is told to say something"
+        assert self.gateway is not None, "only a run with a bridge can be asked to say something"
         call_id = await self._begin_saying(self.gateway, text, skill)
         return await self.watch.wait(call_id, "close")
 
@@ -64,7 +64,7 @@ class RunLink:
         with contextlib.suppress(TimeoutError, DimosStreamsError):
             async with asyncio.timeout(bound_s):
                 while watch.open:
-                    # Skills before the conversations that led to them: so their closes tell this reason.
+                    # Skills before the conversations that led to them: so their closes have this reason.
                     unasked = [call for call in watch.open.items() if call[0] not in asked]
                     for talk in (False, True):
                         ids = [call_id for call_id, event in unasked if is_conversation(event) is talk]

@@ -158,7 +158,7 @@ class _Session:
 
     def _on_run_event(self, event: RunEvent) -> None:
         self._reporter.module_event(event)
-        asyncio.get_running_loop().call_soon(self._register)  # when what the event tells has come true
+        asyncio.get_running_loop().call_soon(self._register)  # when what the event says has come true
 
     def _register(self) -> None:
         """Make the run, as it stands, known to other commands."""
@@ -186,7 +186,7 @@ class _Session:
             self._renew_later(error)
 
     def _renew_later(self, error: OSError) -> None:
-        """The run goes on without telling other commands how it stands: they see that for themselves."""
+        """The run goes on without recording for other commands how it stands: they see that for themselves."""
         _log.warning("what `status` reads of the run can't be renewed: %s", error)
         if self._renewing is None or self._renewing.when() <= clock.monotonic():
             self._renewing = asyncio.get_running_loop().call_later(_RENEW_S, self._register)
@@ -245,7 +245,7 @@ class _Session:
 
 
 def _with_start(process: ProcessView) -> dict[str, object]:
-    """A process with what tells it from a later one of its number."""
+    """A process with what distinguishes it from a later one of its number."""
     started = None if process.pid is None else registry.process_start(process.pid)
     return {**asdict(process), "pid_started": started}
 

@@ -20,7 +20,7 @@ _LAST_WORD = 100
 
 
 class StalledError(DimosStreamsError):
-    """Calls are open, and none of them has told anything for a long time."""
+    """Calls are open, and none of them has said anything for a long time."""
 
 
 class StallWatch:
@@ -34,14 +34,14 @@ class StallWatch:
         self._at = clock.monotonic()
 
     async def run(self, watch: EventWatch) -> None:
-        """Wait until nothing has happened for long. Raises ``StalledError`` that tells who waits, and where."""
+        """Wait until nothing has happened for long. Raises ``StalledError`` that names who waits, and where."""
         self._at = clock.monotonic()
         while (left := self._at + STALLED_S - clock.monotonic()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(left)
-        raise StalledError(_told(watch))
+        raise StalledError(_report(watch))
 
 
-def _told(watch: EventWatch) -> str:
+def _report(watch: EventWatch) -> str:
     calls = [
         f"\n  {event.skill} [{call_id}]: {shortened(event.text, _LAST_WORD)}" for call_id, event in watch.open.items()
     ]
@@ -51,7 +51,7 @@ def _told(watch: EventWatch) -> str:
         if line.partition(":")[2].startswith(tuple(watch.open))
     ]
     return (
-        f"no call has told anything for {STALLED_S:g} s of virtual time, and the mission is not over;"
+        f"no call has said anything for {STALLED_S:g} s of virtual time, and the mission is not over;"
         " if that is meant, give --duration SECONDS"
         f"\nopen calls:{''.join(calls) or ' none'}\nwho waits:{''.join(waiting) or ' none of them'}"
     )

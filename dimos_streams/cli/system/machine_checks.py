@@ -1,4 +1,4 @@
-"""What ``doctor`` looks at. Each check only looks; commands that would mend things are told, never run."""
+"""What ``doctor`` looks at. Each check only looks; commands that would mend things are shown, never run."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def note(text: str) -> None:
-    """Tell the person something that is no output of the command; it may have several lines."""
+    """Show the person something that is no output of the command; it may have several lines."""
     print(printable_lines(text), file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Tells what happens in a run: modules coming up, the conversation with the agent, tool streams."""
+"""Shows what happens in a run: modules coming up, the conversation with the agent, tool streams."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class TextReporter:
             line = self._line(self._labels.of(event), text, "cyan", event.utime)
             self._screen.progress(event.call_id, line)
         else:
-            text, style = _told(event)
+            text, style = _rendered(event)
             label = self._labels.of(event)
             if event.type == "close":
                 self._screen.forget(event.call_id)
@@ -143,7 +143,7 @@ class TextReporter:
         entry = event.data.get("entry")
         agent = event.module if "/" in event.module else "agent"
         if event.type == "close":
-            text, style = _told(event)
+            text, style = _rendered(event)
             if event.outcome != "completed":
                 self._show(agent, text, style, event.utime)
         elif isinstance(entry, Mapping) and self._is_new(event.module, entry):
@@ -174,14 +174,14 @@ class TextReporter:
 
 
 class CallCounts:
-    """How many calls ended how; the operator's own words do not count."""
+    """How many calls ended how; the operator's own input does not count."""
 
     def __init__(self) -> None:
         self._outcomes: Counter[str] = Counter()
         self._open: dict[str, None] = {}
 
     def take(self, event: ToolEvent) -> None:
-        """Count what an event tells."""
+        """Count what an event reports."""
         if is_conversation(event) or _only_looks(event):
             return
         if event.type == "close":
@@ -224,7 +224,7 @@ class _Labels:
         self._numbers.get(event.skill, {}).pop(event.call_id, None)
 
 
-def _told(event: ToolEvent) -> tuple[str, str]:
+def _rendered(event: ToolEvent) -> tuple[str, str]:
     """Text and style of an event that stays on the screen."""
     if event.type == "open":
         arguments = event.data.get("arguments")

@@ -31,7 +31,7 @@ class Hold(Message):
 
         self.seq = 0
         """
-        Tells messages of one moment apart: grows with each message of this source, and begins anew when it is restarted.
+        Orders messages of one moment: grows with each message of this source, and begins anew when it is restarted.
         LCM Type: int64_t
         """
 

@@ -63,7 +63,7 @@ class ModuleStatus(Message):
 
         self.skills_json = ""
         """
-        The skills' schemas, JSON; empty where only the version is told.
+        The skills' schemas, JSON; empty where only the version is sent.
         LCM Type: string
         """
 

@@ -2,7 +2,7 @@
 
 An agent's operator skill ``report`` is a call that never ends by itself: each ``AgentEvent`` is one of its updates,
 each ``AgentSnapshot`` one of its progresses (``reporting.py`` packs and unpacks them). The monitor in the bridge
-holds such a call open as long as somebody watches, and tells all watchers.
+holds such a call open as long as somebody watches, and informs all watchers.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class ApprovalView(Message):
     arguments: dict[str, Any]
     """As the model asked for them, or as an operator has changed them."""
     reason: str = ""
-    """Why it is asked for (the rule that applies, a plan), and which words of an operator led to it."""
+    """Why it is asked for (the rule that applies, a plan), and which input of an operator led to it."""
     missions: tuple[str, ...] = ()
     state: Literal["pending", "approved", "rejected", "deleted", "timed_out"] = "pending"
     created_utime: int

@@ -18,12 +18,12 @@ class _Command(Message):
 
 
 class Say(_Command):
-    """Tell the agent something. The reply comes when the words have reached it; the mission goes on."""
+    """Tell the agent something. The reply comes when the text has reached it; the mission goes on."""
 
     command: Literal["say"]
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
     now: bool = False
-    """Cut the present answer of the model, and let the words be the next that it hears."""
+    """Cut the present answer of the model, and let the text be the next that it hears."""
 
 
 class Pause(_Command):

@@ -67,7 +67,7 @@ class HogDetector:
         return sorted(boxes, key=lambda pair: -pair[1])
 
     def _judged(self, frame: Frame, rgb: NDArray[np.uint8], box: Box, margin: float) -> Detection | None:
-        """The detection, or None when depth tells that no standing person is there."""
+        """The detection, or None when depth shows that no standing person is there."""
         point = None
         if frame.depth is not None:
             point = box_point(frame.camera, frame.depth, box)

@@ -124,7 +124,7 @@ class VlmDetector:
 
 
 def prompt(wanted: Sequence[str], width: int, height: int, coordinates: str) -> str:
-    """What the model is told besides the image."""
+    """The text that the model gets besides the image."""
     scale = (
         f"in pixels of this image, which is {width} wide and {height} high"
         if coordinates == "pixels"

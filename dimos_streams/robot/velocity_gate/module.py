@@ -69,7 +69,7 @@ class VelocityGate(Module):
         self.logic = GateLogic(
             GateLimits(**self.config.model_dump()), needs_scan=self.scan.wired, name=f"velocity gate {self.name!r}"
         )
-        self._tell(clock.monotonic(), still=True)
+        self._report_state(clock.monotonic(), still=True)
         self.skill_vel.on_message(lambda twist: self._take("skill", twist))
         self.teleop_vel.on_message(lambda twist: self._take("teleop", twist))
         self.scan.on_message(self._take_scan)
@@ -88,7 +88,7 @@ class VelocityGate(Module):
             self._quiet = 0 if busy else min(self._quiet, PARTING_ZEROS) + 1
             if self._quiet <= PARTING_ZEROS:
                 self.cmd_vel.publish(_twist(velocity))
-            self._tell(now, still=velocity == STILL)
+            self._report_state(now, still=velocity == STILL)
             due = max(due + PERIOD_S, now)
             await asyncio.sleep(due - now)
 
@@ -105,7 +105,7 @@ class VelocityGate(Module):
         velocity = Velocity(twist.linear.x, twist.linear.y, twist.angular.z)
         self.logic.command(source, velocity, clock.monotonic())
 
-    def _tell(self, now: float, *, still: bool) -> None:
+    def _report_state(self, now: float, *, still: bool) -> None:
         """Say what operators have to know, once it is done."""
         self.health = self.logic.holds.note(now) or "ok"
         state = GateState(listens=self.hold.wired, holds=self.logic.holds.sources(now), still=still)

@@ -51,7 +51,7 @@ class LossWatch:
                     self._cut_off(running)
             elif self._is_lost(running, before, min(now - before, _LONGEST_LOOK_S)):
                 bound = f"{self._module.context.loss_bound_s:g} s"
-                why = f"nobody has acknowledged this call for {bound}, so it was ended and the robot told to stand"
+                why = f"nobody has acknowledged this call for {bound}, so it was ended and the robot was stopped"
                 running.disown(task, Outcome.LOST, why)
 
     def ended(self, running: RunningCall) -> None:

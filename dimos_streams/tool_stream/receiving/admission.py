@@ -19,7 +19,7 @@ _STRANGERS_EVENTS = (200.0, 2000.0)
 one counts once, and once for each kilobyte. What is too much is not decoded, and asked for again when a heartbeat
 names its call."""
 _READ_REFUSED = 20.0
-"""Events a second in the name of somebody else's call that are read nevertheless, to tell who sends them."""
+"""Events a second in the name of somebody else's call that are read nevertheless, to find out who sends them."""
 NOTED_S = 60.0
 _MAX_SHOWN = 50
 

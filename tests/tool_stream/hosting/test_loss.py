@@ -257,7 +257,7 @@ async def test_a_cut_of_one_way_is_told_by_the_stream() -> None:
         world.bridge.bus.faults = Faults(loss=1.0, affects=lambda channel: channel == REQUESTS)
         view = await world.closed(call_id)
         assert view.outcome is Outcome.LOST
-        assert view.text == "nobody has acknowledged this call for 2 s, so it was ended and the robot told to stand"
+        assert view.text == "nobody has acknowledged this call for 2 s, so it was ended and the robot was stopped"
         assert world.moved_at[-1] - began <= 2.2
         world.bridge.bus.faults = Faults()
         assert await world.agreed(call_id) is Outcome.LOST

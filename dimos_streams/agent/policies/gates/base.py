@@ -29,7 +29,7 @@ from dimos_streams.tool_stream.gateway import OfferedSkill
 
 
 class Emit(Protocol):
-    """How policies tell the agent's event log of what they do."""
+    """How policies write what they do to the agent's event log."""
 
     def __call__(self, kind: str, missions: Sequence[str] = (), **data: Any) -> object:
         """Log an event; ``data`` is JSON."""
@@ -70,7 +70,7 @@ class Allow:
     give_back: Callable[[], None] = nothing
     """To be called if the call does not begin after all."""
     note: str = ""
-    """What the model is to be told before the call's result, say that an operator has changed the arguments."""
+    """What the model is to see before the call's result, say that an operator has changed the arguments."""
     again: Callable[[Mapping[str, Any]], Refuse | None] = no_objection
     """What depends on the world, looked at once more right before the call begins, with the arguments that it then
     has: a refusal if it must not begin after all. It neither waits nor uses anything up, and may be asked often."""
@@ -78,7 +78,7 @@ class Allow:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The call does not begin. ``text`` is what the model is told: why, and what it can do instead."""
+    """The call does not begin. ``text`` is what the model is shown: why, and what it can do instead."""
 
     text: str
     charged: bool = True
@@ -110,14 +110,14 @@ class Reviewer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """The model repeats itself: tell people."""
+    """The model repeats itself: inform people."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """The model repeats itself: tell people, and add the text to what it sees next."""
+    """The model repeats itself: inform people, and add the text to what it sees next."""
 
     text: str
 
@@ -156,7 +156,7 @@ class Results(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """What the model is told about one call that it asked for, of a skill or of a local tool."""
+    """What the model is shown about one call that it asked for, of a skill or of a local tool."""
 
     text: str
     is_error: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Emit, Refuse, Verdict
 
 SKILL_SET = "skill_set"
-"""The kind of the event that tells of a change."""
+"""The kind of the event that reports a change."""
 _MAX_DISABLED = 10_000
 
 

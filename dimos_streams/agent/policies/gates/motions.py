@@ -11,11 +11,11 @@ from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.operator.messages.agent import AgentEvent
 
 FREE_MOTION = "free_motion"
-"""The kind of the event that tells of one, or that one did not begin after all."""
+"""The kind of the event that reports one, or that one did not begin after all."""
 _MISSIONS = 1000
 
 
-def _tell_nobody(kind: str, missions: Sequence[str] = (), **data: Any) -> None:
+def _emit_nothing(kind: str, missions: Sequence[str] = (), **data: Any) -> None:
     """For who keeps no record."""
 
 
@@ -23,7 +23,7 @@ class FreeMotions:
     """Counts by mission; a mission and its sub-missions are one. Each change is an event, so a count outlives its
     process: ``restore`` takes it from the record."""
 
-    def __init__(self, emit: Emit = _tell_nobody) -> None:
+    def __init__(self, emit: Emit = _emit_nothing) -> None:
         self._emit = emit
         self._begun: OrderedDict[str, int] = OrderedDict()
 
@@ -37,7 +37,7 @@ class FreeMotions:
         return lambda: self._change(skill, missions, -1)
 
     def restore(self, event: AgentEvent) -> None:
-        """Count what an event of the record tells."""
+        """Count what an event of the record says."""
         if event.kind == FREE_MOTION:
             self._count(event.missions, event.data["motions"])
 

@@ -43,7 +43,7 @@ class ApprovalRule(_Settings):
     """
     action: Literal["ask", "allow", "deny"] = "ask"
     reason: str = ""
-    """Shown to the operator who is asked, or told to the model that is denied."""
+    """Shown to the operator who is asked, or to the model that is denied."""
 
     def __str__(self) -> str:
         patterns = "".join(f", {name}: {pattern}" for name, pattern in self.arguments.items())

@@ -1,4 +1,4 @@
-"""Restricted zones: whether a call would bring the robot into one, as far as its arguments tell."""
+"""Restricted zones: whether a call would bring the robot into one, as far as its arguments say."""
 
 from __future__ import annotations
 

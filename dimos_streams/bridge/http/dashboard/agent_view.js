@@ -74,7 +74,7 @@ function approvalView(name, approval, live) {
         "aria-label": "Arguments as JSON" }, json),
       h("div", { class: "controls" },
         button("Approve with these", "modify", to), button("Only change", "amend", to))),
-    h("input", { name: "reason", placeholder: "Reason, which the model is told", "aria-label": "Reason",
+    h("input", { name: "reason", placeholder: "Reason, which the model is shown", "aria-label": "Reason",
       maxlength: 4000, autocomplete: "off" }),
     h("div", { class: "controls" }, h("button", { class: "good", ...to }, "Approve"),
       button("Reject", "reject", { ...to, class: "danger" }),

@@ -1,7 +1,7 @@
 /**
- * The operator's page: shows what `WS /monitor` tells and sends commands (docs/monitor.md).
+ * The operator's page: shows what `WS /monitor` reports and sends commands (docs/monitor.md).
  *
- * `Link` keeps the connection, `Run` the state that it tells. The views are functions of these that make a new tree;
+ * `Link` keeps the connection, `Run` the state that it reports. The views are functions of these that make a new tree;
  * `show` brings the page into its form, so that focus, selections and half written texts stay. All that comes from
  * outside becomes text nodes and attribute values, never HTML.
  */
@@ -141,7 +141,7 @@ class Dashboard {
     this.renderSoon();
   }
 
-  /** Whether it was carried out; what came of it is told. */
+  /** Whether it was carried out; what came of it is reported. */
   async #ask(command) {
     const answer = await this.link.ask(command);
     const isGood = answer.type === "reply";

@@ -121,7 +121,7 @@ export class Link {
     return response.status === 401;
   }
 
-  /** What a plain request gets; browsers don't tell pages why a WebSocket was refused. Null if nobody answers. */
+  /** What a plain request gets; browsers don't let pages know why a WebSocket was refused. Null if nobody answers. */
   async #probe() {
     const headers = this.token ? { Authorization: `Bearer ${this.token}` } : {};
     try {

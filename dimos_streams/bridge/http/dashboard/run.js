@@ -1,4 +1,4 @@
-/** What the monitor has told, bounded. */
+/** What the monitor has reported, bounded. */
 
 import { clipped, listed } from "./parts.js";
 
@@ -6,14 +6,14 @@ const MAX_EVENTS = 200;
 const MAX_TRAIL = 400;
 const MAX_DRAFT = 4000;
 
-/** Kinds of agents' events that the conversation and the calls tell as well. They are seen on request, like the
+/** Kinds of agents' events that the conversation and the calls show as well. They are seen on request, like the
  * operators' own calls. */
 const STEPS = new Set([
   "input", "update", "iteration_start", "content", "call_start", "call_complete", "answer", "usage", "call_run",
   "call_open", "call_end", "result",
 ]);
 
-/** What the monitor has told, bounded. */
+/** What the monitor has reported, bounded. */
 export class Run {
   /** The monitor's snapshot. */
   state = null;
@@ -39,7 +39,7 @@ export class Run {
     this.#draft(event);
     const { utime, agent: who, kind, data } = event;
     const bad = kind === "error" || data.is_error === true;
-    this.#log({ utime, who, kind, text: told(data), bad }, STEPS.has(kind));
+    this.#log({ utime, who, kind, text: rendered(data), bad }, STEPS.has(kind));
   }
 
   callEvent(event) {
@@ -90,13 +90,13 @@ export function outcome(answer) {
     const fields = Object.entries(errors ?? {}).map(([field, problem]) => `${field}: ${problem}`).join("; ");
     return text.includes(fields) ? text : `${text}; ${fields}`;
   }
-  if (command === "decide" || command === "amend") return told({ approval: result });
+  if (command === "decide" || command === "amend") return rendered({ approval: result });
   if (command !== "undo") return text;
   return result.map((undone) => `${undone.skill}: ${undone.how}, ${undone.text}`).join("; ") || "there is nothing";
 }
 
 /** What an event's data say, on a line. */
-function told(data) {
+function rendered(data) {
   if (data.approval) return `${data.approval.skill}(${listed(data.approval.arguments)}): ${data.approval.state}`;
   if (data.plan) return `${data.plan.goal}: ${data.plan.state}`;
   return [data.phase, data.reason, data.text].filter(Boolean).join(": ") || listed(data);
