@@ -120,7 +120,7 @@ def test_a_job_with_a_bad_key_fails(machine: Machine, model: ModelServer, more: 
     result = machine(*run, "--say", "use the bad key", *more, OPENAI_API_KEY=KEY)
     assert (result.code, result.err) == (1, "")
     (mission,) = result.json_lines[-1]["missions"]
-    assert (mission["words"], mission["outcome"], mission["reason"]) == ("use the bad key", "failed", "error")
+    assert (mission["input"], mission["outcome"], mission["reason"]) == ("use the bad key", "failed", "error")
     assert "Incorrect API key provided" in mission["text"]
 
 

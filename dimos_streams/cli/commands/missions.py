@@ -41,7 +41,7 @@ def missions(
     elif as_json:
         write_json([_summary(each) for each in found], indent=2)
     elif found:
-        write_table(("MISSION", "AGENT", "BEGAN", "STATE", "TOKENS", "COST", "WORDS"), [_row(each) for each in found])
+        write_table(("MISSION", "AGENT", "BEGAN", "STATE", "TOKENS", "COST", "INPUT"), [_row(each) for each in found])
     else:
         note("no missions were recorded")
 
@@ -66,7 +66,7 @@ def _summary(mission: RecordedMission) -> dict[str, Any]:
     return {
         "id": mission.id,
         "agent": mission.agent,
-        "words": start.data["text"],
+        "input": start.data["text"],
         "began_utime": start.utime,
         "ended_utime": done.utime if done else None,
         "reason": done.data["reason"] if done else None,
@@ -81,7 +81,7 @@ def _summary(mission: RecordedMission) -> dict[str, Any]:
 
 def _row(mission: RecordedMission) -> tuple[str, ...]:
     summary = _summary(mission)
-    cost, words = summary["cost"], " ".join(summary["words"].split())
+    cost, text = summary["cost"], " ".join(summary["input"].split())
     return (
         summary["id"],
         summary["agent"],
@@ -89,7 +89,7 @@ def _row(mission: RecordedMission) -> tuple[str, ...]:
         summary["reason"] or "not over",
         str(summary["input_tokens"] + summary["output_tokens"]),
         "-" if cost is None else f"{cost:.4f}",
-        words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…",
+        text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…",
     )
 
 

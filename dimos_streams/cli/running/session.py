@@ -221,10 +221,10 @@ class _Session:
     def _missions(self) -> list[dict[str, Any]]:
         """How each mission ended, for JSON; nothing is known of one that was open to the last."""
         return [
-            {"words": words, "outcome": None}
+            {"input": text, "outcome": None}
             if (close := self._closes.get(number)) is None
-            else {"words": words, "outcome": close.outcome, "reason": _reason(close), "text": close.text}
-            for number, words in enumerate(self._plan.say)
+            else {"input": text, "outcome": close.outcome, "reason": _reason(close), "text": close.text}
+            for number, text in enumerate(self._plan.say)
         ]
 
     def _measured(self) -> tuple[float, float] | None:
