@@ -149,7 +149,7 @@ async def endurance(count: int, folder: Path) -> dict[int, float]:
 
     async def watch(call: FakeCall) -> str:
         for turn in range(1, count + 1):
-            call.tell("update", f"update {turn}")
+            call.send("update", f"update {turn}")
             await asyncio.sleep(1)
             rig.bridge.forget()  # type: ignore[attr-defined]
             if turn in MARKS or turn == count:

@@ -105,13 +105,13 @@ def test_what_can_be_no_secret_is_not_held_up(key: str) -> None:
     assert stream.rest() == "s"
 
 
-def test_a_short_secret_is_told_and_not_looked_for(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_short_secret_is_noted_and_not_looked_for(caplog: pytest.LogCaptureFixture) -> None:
     know("robot", where="OPENAI_API_KEY")
     assert redacted("the robot moves") == "the robot moves"
     assert caplog.messages == ["OPENAI_API_KEY has fewer than 6 characters: texts that contain it are not redacted"]
 
 
-def test_a_url_tells_neither_user_nor_password() -> None:
+def test_a_url_shows_neither_user_nor_password() -> None:
     text = "rtsp://admin:p@ssw0rd@10.0.0.5/stream, http://tok3n-as-user@host:80/v1?mail=me@here"
     assert redacted(text) == f"rtsp://{REDACTED}@10.0.0.5/stream, http://{REDACTED}@host:80/v1?mail=me@here"
     know_settings({"vlm": {"base_url": "https://eve:s%3Acr3t-word@host/v1"}})

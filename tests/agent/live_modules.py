@@ -62,7 +62,7 @@ class Line(Module):
 
     @skill
     async def watch(self, call: Call, count: int, pause_s: float = 0.05) -> str:
-        """Watch, and tell what happens."""
+        """Watch, and report what happens."""
         for number in range(count):
             await call.update(f"saw <{number}>")
             await asyncio.sleep(pause_s)

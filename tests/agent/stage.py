@@ -108,7 +108,7 @@ class Stage:
     skills: ToySkills
 
     async def say(self, text: str) -> HarnessCall:
-        """An operator's words."""
+        """Send an operator's input."""
         return await self.harness.call("say", caller="operator", text=text)
 
     def entries(self, *roles: str) -> list[Entry]:

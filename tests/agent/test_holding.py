@@ -126,7 +126,7 @@ def test_a_gate_that_does_not_confirm_is_named_with_the_reason(said: object, pro
 
 
 @pytest.mark.feature("B3")
-def test_it_is_held_once_all_have_said_so_since_and_old_words_do_not_count() -> None:
+def test_it_is_held_once_all_have_said_so_since_and_old_reports_do_not_count() -> None:
     async def main() -> None:
         async with gates() as made:
             for gate in ("robot1/gate", "robot1/arm/gate"):
@@ -181,7 +181,7 @@ def test_a_gate_that_stops_confirming_shows_up_and_so_does_its_return() -> None:
                 "the robot is NOT held: robot1/gate: it has been silent for 2 s",
             ]
             await asyncio.sleep(60)
-            assert len(made.events) == 2, "that it lasts is no news"
+            assert len(made.events) == 2, "that it lasts is no event"
             assert len(made.changes) < 15
             made.say("robot1/gate", HOLDING)
             await asyncio.sleep(0.01)
@@ -337,10 +337,10 @@ def test_a_gate_that_is_not_wired_is_no_pause(command: str) -> None:
             console = Console(made.bridge.monitor.watch())
             await made.harness.call("drive")
             await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
-            told = await (await made.harness.call(command)).closed()
-            assert "NOT held: gate: it does not listen to /hold" in told.text.splitlines()[0]
-            assert told.data["result"]["held"] == []
-            assert told.data["result"]["not_held"][0]["gate"] == "gate"
+            ended = await (await made.harness.call(command)).closed()
+            assert "NOT held: gate: it does not listen to /hold" in ended.text.splitlines()[0]
+            assert ended.data["result"]["held"] == []
+            assert ended.data["result"]["not_held"][0]["gate"] == "gate"
             assert made.speed > 0.15, "it drives on, and nobody was told otherwise"
             if command == "pause":
                 await until(lambda: console.agent("agent").get("hold"))

@@ -66,18 +66,18 @@ class World:
         return str(self.close(call_id)["result"]["reason"])
 
     async def do(self, words: str, *answers: Reply) -> list[str]:
-        """A whole mission; the results that the model was told in it."""
+        """A whole mission; the results that the model was shown in it."""
         assert await self.over(await self.say(words, *answers)) == "completed"
         return self.results(words)
 
     def results(self, words: str) -> list[str]:
-        """What the model was told of its calls since those words; nothing while it was not asked about them."""
+        """What the model was shown of its calls since that input; nothing while it was not asked about it."""
         said, since = self._newest_input(self.requests[-1]) if self.requests else ("", [])
         results = [message["content"] for message in since if message["role"] == "tool" and said == words]
         return [one.text for result in results for one in parse_blocks(result)]
 
-    def told(self) -> str:
-        """All that the model was told by people and skills, as it last saw it."""
+    def shown(self) -> str:
+        """All that the model was shown of people and skills, as it last saw it."""
         heard = [m["content"] for m in self.requests[-1].body["messages"] if m["role"] in ("user", "tool")]
         return "\n".join(one.text for content in heard for one in parse_blocks(content))
 
@@ -232,9 +232,9 @@ async def updates_come_after_the_answer(world: World) -> None:
     """E1, E5"""
     (answer,) = await world.do("watch", Reply.calls(call("watch", count=3)))
     assert answer.startswith("saw <0>\n")
-    told = world.told()
-    assert [told.count(f"saw <{number}>") for number in range(3)] == [1, 1, 1]
-    assert told.count("nothing more to see") == 1
+    shown = world.shown()
+    assert [shown.count(f"saw <{number}>") for number in range(3)] == [1, 1, 1]
+    assert shown.count("nothing more to see") == 1
 
 
 async def a_duplicate_replaces_the_first(world: World) -> None:
@@ -275,8 +275,8 @@ async def what_a_skill_begins_passes_the_gates(world: World) -> None:
         ("move", {"by": 1}, "The operator has disabled 'move'"),
         ("set_skill", {"skill": "move", "enabled": True}, "is for operators"),
     ):
-        (told,) = await world.do(f"relay {skill}", Reply.calls(call("relay", skill=skill, arguments=arguments)))
-        assert why in told
+        (shown,) = await world.do(f"relay {skill}", Reply.calls(call("relay", skill=skill, arguments=arguments)))
+        assert why in shown
     await world.operator("set_skill", skill="move", enabled=True)
     assert await world.entries() == []
     said = await world.say("relay jump", Reply.calls(call("relay", skill="jump", arguments={"height_m": 3})))
@@ -326,7 +326,7 @@ def test_a_sample_of_rows_over_processes(bus_url: str, free_port: int, tmp_path:
 
 
 @pytest.mark.feature("B10", "E5")
-def test_a_killed_agent_goes_on_and_tells_nothing_twice(bus_url: str, free_port: int, tmp_path: Path) -> None:
+def test_a_killed_agent_goes_on_and_delivers_nothing_twice(bus_url: str, free_port: int, tmp_path: Path) -> None:
     count = 30
 
     async def main() -> None:
@@ -339,9 +339,9 @@ def test_a_killed_agent_goes_on_and_tells_nothing_twice(bus_url: str, free_port:
             await until(lambda: bool(finished(tmp_path)), 30)
             (done,) = finished(tmp_path)
             assert done.data["reason"] == "completed"
-            told = world.told()
-            assert [told.count(f"saw <{number}>") for number in range(count)] == [1] * count
-            assert told.count("nothing more to see") == 1
+            shown = world.shown()
+            assert [shown.count(f"saw <{number}>") for number in range(count)] == [1] * count
+            assert shown.count("nothing more to see") == 1
             assert await world.entries() == ["move 1"]
 
     asyncio.run(main())

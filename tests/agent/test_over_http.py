@@ -269,7 +269,7 @@ def test_every_event_once_though_the_bridge_is_killed(bus_url: str, free_port: i
             def events() -> list[ToolEvent]:
                 return [entry.event for entry in agent.conversation.entries if entry.event is not None]
 
-            async def told(number: int) -> None:
+            async def delivered(number: int) -> None:
                 while True:
                     changed = agent.conversation.changed
                     if any(event.seq >= number for event in events()):
@@ -287,11 +287,11 @@ def test_every_event_once_though_the_bridge_is_killed(bus_url: str, free_port: i
                 await gateway.call(
                     "chatter", {"count": count, "pause_s": 0.01}, caller="agent", idempotency_key="agent/1"
                 )
-                await told(50)
+                await delivered(50)
             with bridge():
-                await told(150)
+                await delivered(150)
             with bridge():
-                await told(count + 2)
+                await delivered(count + 2)
             assert [event.seq for event in events()] == list(range(2, count + 3))
 
     asyncio.run(main())

@@ -81,7 +81,7 @@ def test_what_a_model_sees() -> None:
     async def main() -> None:
         conversation = Conversation("orders")
         call = ToolCall("t1", "s", "{}")
-        told = event("c", 3, "update", "update")
+        first_update = event("c", 3, "update", "update")
         conversation.add_entry("operator", "go")
         conversation.add_entry("assistant", "", tool_calls=(call,))
         conversation.add_entry("tool", "gone", tool_call_id="t1", skill="s", is_error=True)
@@ -89,13 +89,13 @@ def test_what_a_model_sees() -> None:
         conversation.add_entry("note", "n")
         conversation.add_entry("error", "e")
         conversation.add_entry("assistant", "")
-        conversation.add_entry("event", "update", event=told)
+        conversation.add_entry("event", "update", event=first_update)
         assert conversation.messages()[1:] == (
             UserMessage("go"),
             AssistantMessage("", (call,)),
             ToolResultMessage("t1", "s", "gone", True),
             AssistantMessage(SILENT),
-            UserMessage("update", told),
+            UserMessage("update", first_update),
         )
 
     run_virtual(main())

@@ -160,8 +160,8 @@ def test_a_bridge_that_has_lost_its_journal() -> None:
             events = [entry.event for entry in agent.conversation.entries if entry.event is not None]
             closes = [event.call_id for event in events if event.type == "close"]
             assert sorted(closes) == sorted([living, ending])
-            told = [(event.call_id, event.seq) for event in events if event.type != "gap"]
-            assert len(told) == len(set(told))
+            delivered = [(event.call_id, event.seq) for event in events if event.type != "gap"]
+            assert len(delivered) == len(set(delivered))
 
     run_virtual(main())
 
@@ -199,7 +199,7 @@ def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
                 ("close", "gone", Outcome.LOST),
             ]
             assert calls.open == (living,)
-            # What comes late of a call that was told to be over is not told again.
+            # What comes late of a call that was reported to be over is not delivered.
             late = dataclasses.replace(unknown, seq=5, type="close", data={"outcome": "completed"})
             await calls.observe(late)
             assert len(update) == 2

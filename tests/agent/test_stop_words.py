@@ -147,7 +147,7 @@ def test_a_stop_acts_past_the_queue(answers: list[Answer], calls: int) -> None:
     run_virtual(main())
 
 
-def test_a_stop_tells_how_many_calls_it_has_ended() -> None:
+def test_a_stop_says_how_many_calls_it_has_ended() -> None:
     async def main() -> None:
         brain = Brain([("follow", {"who": "Ann"}), ("follow", {"who": "Bob"})], "both")
         async with robot_stage(brain) as (made, _):
@@ -207,7 +207,7 @@ def test_a_call_that_does_not_end_makes_the_stop_fail_and_the_robot_is_held() ->
 
 
 @pytest.mark.feature("E7")
-def test_words_that_have_to_wait_say_what_for_and_how_not_to() -> None:
+def test_input_that_has_to_wait_is_answered_with_what_for_and_how_not_to() -> None:
     async def main() -> None:
         async with robot_stage(Brain("at once", for_ever)) as (made, _):
             assert (await made.say("hello")).texts("update")[1:] == []
@@ -237,7 +237,7 @@ def test_words_that_have_to_wait_say_what_for_and_how_not_to() -> None:
 
 
 @pytest.mark.feature("E4")
-def test_words_that_cant_wait_are_the_next_turn_and_calls_go_on() -> None:
+def test_input_that_cant_wait_is_the_next_turn_and_calls_go_on() -> None:
     async def main() -> None:
         brain = Brain([("follow", {"who": "Ann"})], for_ever, "left it is", "the rest")
         async with robot_stage(brain) as (made, robot):
@@ -261,7 +261,7 @@ def test_words_that_cant_wait_are_the_next_turn_and_calls_go_on() -> None:
 
 
 @pytest.mark.feature("E7")
-def test_words_that_cant_wait_answer_no_dialogue() -> None:
+def test_input_that_cant_wait_answers_no_dialogue() -> None:
     async def main() -> None:
         brain = Brain([("ask_operator", {"question": "Which room?"})], "I come")
         async with robot_stage(brain) as (made, _):

@@ -29,7 +29,7 @@ def test_they_are_listed_with_their_descriptions() -> None:
     assert described["base-robot"] == "A simulated robot with a velocity gate and a detector of people"
 
 
-def test_an_unknown_name_is_told_the_nearest() -> None:
+def test_an_unknown_name_is_an_error_that_names_the_nearest() -> None:
     with pytest.raises(
         UserError, match=r"no blueprint is called 'base-robt'; did you mean 'base-robot'\? \(stock: .*\)"
     ):
@@ -49,7 +49,7 @@ def test_they_can_be_drawn_and_explained(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_their_header_tells_the_commands(name: str) -> None:
+def test_their_header_shows_the_commands(name: str) -> None:
     target = find_stock(name).target
     assert isinstance(target, Path)
     text = target.read_text(encoding="utf-8")

@@ -97,7 +97,7 @@ class Worker(Module):
 
 @dataclass
 class SimulatedProcess:
-    """A process with modules, as far as the bus can tell; ``faults.partitioned`` kills it without a word."""
+    """A process with modules, as far as the bus can see; ``faults.partitioned`` kills it without a word."""
 
     bus: FaultBus
     host: ModuleHost

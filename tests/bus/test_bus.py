@@ -191,7 +191,7 @@ def test_what_waits_is_bounded_in_bytes_and_what_was_handled_does_not_count() ->
     with_bus("memq://", scenario)
 
 
-def test_a_machine_without_a_route_is_told_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_route_is_an_error_that_says_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     check_route("udpm://239.255.76.67:7667")
     monkeypatch.setattr(UdpmUrl, "route_problem", lambda self: "Network is unreachable")
     check_route("memq://")
@@ -368,7 +368,7 @@ def test_a_bus_that_was_closed_can_be_opened_again_and_opening_twice_is_fine(url
     with_bus(url, scenario)
 
 
-def test_a_process_with_too_many_files_is_told(bus_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_with_too_many_files_is_an_error(bus_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """LCM's library would crash."""
     pytest.importorskip("lcm")
     monkeypatch.setattr("dimos_streams.bus.lcm_bus._SELECT_LIMIT", 3)
@@ -403,7 +403,7 @@ def test_a_process_that_can_not_be_guarded_says_so(
         assert f"can end this process: {why}" in caplog.text
 
 
-def test_a_machine_that_can_not_send_to_the_group_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_can_not_send_to_the_group_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(101, "Network is unreachable")
 

@@ -44,7 +44,7 @@ def test_graph(machine: Machine) -> None:
     }
 
 
-def test_config_tells_where_values_are_from(machine: Machine) -> None:
+def test_config_says_where_values_are_from(machine: Machine) -> None:
     result = machine("config", ROVER, "--set", "rover.speed_m_s=3", "--json", DIMOS_STREAMS__BRIDGE__PING_S="4")
     rows = {f"{row['module']}.{row['field']}": (row["value"], row["source"]) for row in result.json}
     assert rows["rover.speed_m_s"] == (3, "command line")

@@ -56,7 +56,7 @@ def talking(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Ite
     assert (stopped.code, stopped.json["stopped"]) == (0, True)
 
 
-def test_the_documented_codes_are_those_that_the_help_tells() -> None:
+def test_the_documented_codes_are_those_of_the_help() -> None:
     rows = re.findall(r"^\| ([\d+N]+) \| (.*) \|$", DOC.read_text(), re.MULTILINE)
     assert dict(rows) == MEANINGS
 

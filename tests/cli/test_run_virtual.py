@@ -42,7 +42,7 @@ def test_texts_go_to_the_agent_that_they_begin_with() -> None:
     assert RunPlan(blueprint=resolve("robot-only"), mode="virtual").listener("stop") is None
 
 
-def test_several_agents_are_told_several_things(machine: Machine) -> None:
+def test_several_agents_get_several_inputs(machine: Machine) -> None:
     result = machine(
         *("run", "tests.cli.blueprints:two_rovers", "--virtual-time", "--exit-when-done"),
         *("--say", "one: move 4 m", "--say", "two: move 8 m"),
@@ -54,7 +54,7 @@ def test_several_agents_are_told_several_things(machine: Machine) -> None:
     assert result.out.endswith("2 calls: 2 completed\n")
 
 
-def test_a_mission_that_never_ends_is_an_error_that_tells_who_waits(machine: Machine) -> None:
+def test_a_mission_that_never_ends_is_an_error_that_names_who_waits(machine: Machine) -> None:
     result = machine("run", ROVER, "--virtual-time", "--say", "move 100000 m", "--exit-when-done")
     assert result.code == 1
     assert "no call has said anything for 600 s of virtual time" in result.err

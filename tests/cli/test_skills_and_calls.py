@@ -190,7 +190,7 @@ def test_operators_commands_speak_json(rover: Machine) -> None:
     assert rover("forget", "--json").json["text"]
 
 
-def test_what_an_abort_did_is_told_in_lines(rover: Machine) -> None:
+def test_what_an_abort_did_is_shown_in_lines(rover: Machine) -> None:
     rover("pause")
     first, second = rover("abort").out.splitlines()
     assert first.startswith("aborted: 0 missions, 0 calls; the robot was ")

@@ -92,7 +92,7 @@ def test_a_task_that_cannot_be_cancelled_does_not_hide_the_deadlock() -> None:
     gc.collect()  # asyncio complains of the task that never ended when it is collected: here, not at some other time
 
 
-def test_a_run_that_may_not_go_on_for_ever_ends_and_tells_who_waits() -> None:
+def test_a_run_that_may_not_go_on_for_ever_ends_and_names_who_waits() -> None:
     async def tick() -> None:
         while True:  # noqa: ASYNC110
             await asyncio.sleep(1.0)

@@ -166,7 +166,7 @@ def test_arguments_from_outside(text: str, caplog: pytest.LogCaptureFixture) -> 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("call_id", ["", "..", "../../etc", "a/b", "a\0", "a b", "é", "x" * 201])
 async def test_an_id_that_no_url_can_hold_is_none(call_id: str) -> None:
-    """Nobody could ask for its call over HTTP, or end it: no call begins, no event or heartbeat tells of one."""
+    """Nobody could ask for its call over HTTP, or end it: no call begins, no event or heartbeat names one."""
     bus = create_bus("memq://")
     await bus.open()
     events: list[ToolStreamEvent] = []
@@ -238,19 +238,19 @@ async def test_somebody_elses_word_about_a_module() -> None:
     directory = ModuleDirectory(bus)
     directory.start()
 
-    def tell(**fields: object) -> None:
+    def report(**fields: object) -> None:
         bus.publish(STATUS, encode(ModuleStatus(module="m", **fields)))  # type: ignore[arg-type]
 
-    tell(health="hung: nobody knows it")
-    tell(instance="1", health="ok")
+    report(health="hung: nobody knows it")
+    report(instance="1", health="ok")
     await asyncio.sleep(1.2)
-    tell(health="hung: for 1.2 s" + "." * 1000)
+    report(health="hung: for 1.2 s" + "." * 1000)
     await asyncio.sleep(0.4)
     (view,) = directory.modules()
     assert (view.alive, view.health[:15], len(view.health) <= 200) == (False, "hung: for 1.2 s", True)
     await asyncio.sleep(1.4)
     assert directory.modules()[0].health == "gone: silent for 3.0 s"
-    tell(instance="1", health="ok")
+    report(instance="1", health="ok")
     await asyncio.sleep(0)
     await until(lambda: directory.modules()[0].health == "ok")
     directory.stop()

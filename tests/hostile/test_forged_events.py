@@ -70,7 +70,7 @@ async def test_nobody_else_writes_on_in_a_call(seq: int, data: str) -> None:
 
 
 @pytest.mark.virtual_time
-async def test_who_writes_on_in_somebodys_call_is_told_of_in_the_bridges_health_for_a_while() -> None:
+async def test_who_writes_on_in_somebodys_call_is_named_in_the_bridges_health_for_a_while() -> None:
     async with scene() as world:
         broker = world.broker
         call_id = await broker.call("patrol", {}, caller="test")
@@ -152,7 +152,7 @@ async def test_a_call_whose_events_come_lives_whoever_else_beats() -> None:
 
 @pytest.mark.virtual_time
 @pytest.mark.feature("F5")
-async def test_beside_forged_instances_a_real_restart_is_told_in_time() -> None:
+async def test_beside_forged_instances_a_real_restart_is_reported_in_time() -> None:
     async with two_walkers() as (broker, walker, _):
         call_id = await broker.call("walk", {"seconds": 60.0}, caller="test")
         await broker.wait(call_id, "answer", 5.0)
@@ -284,7 +284,7 @@ async def test_what_cant_be_its_calls_own_is_not_even_read() -> None:
             broker.bus.publish(EVENTS, damaged)
             await asyncio.sleep(0)
         assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
-        assert broker.malformed()["events"] <= 40, "a few are read, to tell who sends them"
+        assert broker.malformed()["events"] <= 40, "a few are read, to find out who sends them"
         assert broker.contradictions() >= 260
 
 

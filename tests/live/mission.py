@@ -68,7 +68,7 @@ class Mission:
         return str(next(view["health"] for view in answer.json() if view["name"] == module))
 
     async def follow(self) -> str:
-        """Tell the agent to look out and follow; the id of the follow call, once the robot drives."""
+        """Ask the agent to look out and follow; the id of the follow call, once the robot drives."""
         await self.until_offered("say", "look_out_for", "follow_person")
         await self.gateway.call("say", {"text": INPUT}, caller="operator")
         await until(lambda: any(e.skill == "follow_person" and e.type == "update" for e in self.events))

@@ -42,7 +42,7 @@ def check_journal(events: Sequence[ToolEvent]) -> None:
 
 
 def check_reader(read: Sequence[ToolEvent], journal: Sequence[ToolEvent]) -> None:
-    """A reader got what must not be thinned out once and in order, and of progress nothing twice."""
+    """A reader got what must not be coalesced once and in order, and of progress nothing twice."""
     assert [event for event in read if event.type != "progress"] == [e for e in journal if e.type != "progress"]
     for call_id, of_call in by_call(read).items():
         seqs = [event.seq for event in of_call]
@@ -50,7 +50,7 @@ def check_reader(read: Sequence[ToolEvent], journal: Sequence[ToolEvent]) -> Non
 
 
 def check_conversation(journal: Sequence[ToolEvent], agent: str = "agent") -> int:
-    """The agent's conversation, as its ``say`` calls tell it, has every event of their calls that is not progress
+    """The agent's conversation, as its ``say`` calls report it, has every event of their calls that is not progress
     once and in order. Of a ``say`` that did not complete it has no more than that. How many calls were looked at."""
     calls = by_call(journal)
     checked = 0

@@ -167,7 +167,7 @@ def try_out(mutant: Mutant, covering: CoveringTests, copy: Copy, most_tests: int
     return Verdict.KILLED if noticed else Verdict.SURVIVED, time.monotonic() - began
 
 
-class _TellBegun:
+class _ReportBegun:
     """A plugin for pytest that sends the node id of each test that begins."""
 
     def __init__(self, begun: Connection) -> None:
@@ -191,4 +191,4 @@ def _run_tests(folder: Path, tests: list[str], begun: Connection) -> None:
     import pytest
 
     arguments = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--timeout=30", *_IGNORED, *tests]
-    os._exit(pytest.main(arguments, plugins=[_TellBegun(begun)]))
+    os._exit(pytest.main(arguments, plugins=[_ReportBegun(begun)]))

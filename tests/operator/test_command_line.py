@@ -239,7 +239,7 @@ def test_monitor_shows_messages_until_the_bridge_ends(console: Console) -> None:
     assert 'approval a1: agent asks for follow(description="ann")  approval: ask' in lines
 
 
-def test_lines_tell_only_what_is_new() -> None:
+def test_lines_show_only_what_is_new() -> None:
     lines = Lines()
     modules = {"type": "change", "change": {"modules": [{"name": "gate", "health": "ok"}]}}
     assert list(lines.of(modules)) == ["module gate: ok"]

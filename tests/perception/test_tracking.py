@@ -70,7 +70,7 @@ def test_someone_else_who_comes_out_instead_is_someone_else() -> None:
     assert walk.frame(seen_at(3.0, 0.1, GREEN)) == {GREEN: "2"}
 
 
-def test_alike_people_are_told_apart_by_where_they_walk() -> None:
+def test_alike_people_are_distinguished_by_where_they_walk() -> None:
     tracker = Tracker()
     for step in range(40):
         y = 1.0 - 0.05 * step

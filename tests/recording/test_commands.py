@@ -30,7 +30,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Any:
     return run
 
 
-def test_run_records_and_info_tells(tmp_path: Path, command: Any) -> None:
+def test_run_records_and_info_shows_it(tmp_path: Path, command: Any) -> None:
     path = tmp_path / "a.lcmlog"
     arguments = ("run", "base-robot", "--virtual-time", "--duration", "2", "--seed", "3", "--record", path)
     chosen = ("--record-without", "*#sensor_msgs.Image", "--record-split", "0.06")
@@ -52,7 +52,7 @@ def test_run_records_and_info_tells(tmp_path: Path, command: Any) -> None:
     assert sorted(tmp_path.iterdir()) == [path]
 
 
-def test_info_tells_gaps_and_damage(tmp_path: Path, command: Any) -> None:
+def test_info_shows_gaps_and_damage(tmp_path: Path, command: Any) -> None:
     times = [0, 100_000, 200_000, 300_000, 6_300_000, 6_400_000]
     path = write_log(tmp_path / "a.lcmlog", [(START + time, "/x#std_msgs.Bool", b"12345678") for time in times])
     path.write_bytes(path.read_bytes() + b"garbage")
@@ -213,7 +213,7 @@ def test_mistakes_are_one_line(
     assert message in err
 
 
-def test_names_that_fit_nothing_are_told(mission_log: Path, tmp_path: Path, command: Any) -> None:
+def test_names_that_fit_nothing_are_reported(mission_log: Path, tmp_path: Path, command: Any) -> None:
     part = ("--channels", "/odom", "--channels", "/sacn", "--remap", "/odom=/pose", "--remap", "/scn=/a")
     reported = ["no event is of '/sacn'", "no topic is called '/scn'"]
     for arguments in (

@@ -80,7 +80,7 @@ def test_values_differ_by_more_than_is_allowed(recorded: Any, replayed: Any, pat
     assert [difference.field for difference in found] == paths
 
 
-def test_an_output_that_comes_at_another_time_is_told_with_both_times() -> None:
+def test_an_output_that_comes_at_another_time_is_reported_with_both_times() -> None:
     comparison = Comparison(Tolerances())
     comparison.recorded("/x", b"data", START, optional=False)
     comparison.replayed("/x", b"data", START + 2_000_000, optional=False)

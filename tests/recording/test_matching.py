@@ -36,7 +36,7 @@ def matcher(left: list[str] | None = None, *, in_order: bool = False) -> Matcher
 
 
 def matched(recorded: Side, replayed: Side, left: list[str] | None = None, *, in_order: bool = False) -> StreamResult:
-    """As a replay tells it: what was recorded is known when its time has come."""
+    """As a replay reports it: what was recorded is known when its time has come."""
     made = matcher(left, in_order=in_order)
     for output in outputs(recorded):
         made.recorded(output)
@@ -125,7 +125,7 @@ def test_nothing_is_counted_twice_or_forgotten(one: Side, two: Side) -> None:
     assert len(replayed) - sum(text == "?" for _, text in replayed) <= result.replayed <= len(replayed)
 
 
-def test_who_else_may_have_sent_it_is_told_of_it() -> None:
+def test_who_else_may_have_sent_it_is_reported() -> None:
     left: list[str] = []
     result = matched([(0, "?a"), (1000, "b"), (2000, "?c")], [(1000, "b"), (2000, "c")], left)
     assert (left, result.by_others, counts(result)) == (["a"], 1, (2, 0, 0, 0))

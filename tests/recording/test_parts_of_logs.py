@@ -129,7 +129,7 @@ def test_a_summary_counts_channels_gaps_and_what_goes_back(tmp_path: Path) -> No
     assert (a.gap_s, summary.metadata) == (None, None), "slow all the time is no gap"
 
 
-def test_one_message_has_no_rate_and_its_type_is_told_by_its_bytes(tmp_path: Path) -> None:
+def test_one_message_has_no_rate_and_its_type_is_known_by_its_bytes(tmp_path: Path) -> None:
     path = log_of(tmp_path, (1.0, CHANNEL, b"of somebody else"), (2.0, "PLAIN", encode(Bool(data=True))))
     with LogReader(path) as log:
         summary, metadata = summarize([log]), first_metadata(log)

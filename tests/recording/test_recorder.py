@@ -88,7 +88,7 @@ def test_what_is_not_recorded_is_not_made(tmp_path: Path) -> None:
     assert not run_virtual(pictures(Selection(include=["/odom"])))
 
 
-def test_patterns_that_fit_nothing_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_patterns_that_fit_nothing_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         bus = create_bus("memq://")
         await bus.open()
@@ -104,7 +104,7 @@ def test_patterns_that_fit_nothing_are_told(tmp_path: Path, caplog: pytest.LogCa
 
 
 @pytest.mark.virtual_time
-async def test_a_full_disk_is_told(tmp_path: Path) -> None:
+async def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     bus = create_bus("memq://")
     await bus.open()
     recorder = Recorder(bus, RecordingOptions(path=Path("/dev/full")))

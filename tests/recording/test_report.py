@@ -1,4 +1,4 @@
-"""What a replay tells of itself: to people, as JSON, and as a picture."""
+"""The report of a replay: for people, as JSON, and as a picture."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_run_with_a_problem_has_not_passed_whatever_agrees() -> None:
         (difference(0.25, CALL, text="Twist()"), [":", "    f0: recorded 1, replayed 2"]),
     ],
 )
-def test_the_first_difference_is_told_in_full(first: Difference, shown: list[str]) -> None:
+def test_the_first_difference_is_shown_in_full(first: Difference, shown: list[str]) -> None:
     lines = list(report(result(CALL, first)).lines())
     shown[0] = f"  first difference after 0.250 s, in {CALL}{shown[0]}"
     assert lines[1 : 1 + len(shown)] == shown
@@ -106,7 +106,7 @@ def test_the_three_worst_fields_are_shown_the_worst_first() -> None:
     assert lines[-1].endswith(", at most b by 2, d by 1, a by 0.5")
 
 
-def test_the_first_difference_is_the_earliest_of_what_has_failed_and_rather_what_a_call_told() -> None:
+def test_the_first_difference_is_the_earliest_of_what_has_failed_and_rather_what_a_call_reported() -> None:
     within = result("/often", difference(1, "/often"), matched=50)
     streams = [within, result(VEL, difference(3, VEL)), result(CALL, difference(3, CALL), strict=True)]
     reported = report(*streams, result("/later", difference(4, "/later")), unmatched=0.05)

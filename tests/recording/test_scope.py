@@ -79,7 +79,7 @@ def test_what_the_modules_say_to_each_other_is_no_input() -> None:
     assert not alone.may_be_output("/odom#nav_msgs.Odometry")
 
 
-def test_what_was_not_recorded_is_told() -> None:
+def test_what_was_not_recorded_is_reported() -> None:
     made = scope_of(resolve("robot-only"), ["follow"], lambda channel: channel != VEL)
     assert (set(made.outputs), set(made.left_out)) == ({WANTED}, {VEL})
 
@@ -116,7 +116,7 @@ def test_who_has_no_skills_may_send_at_any_time() -> None:
     assert made.may_be_of_others(VEL, START)
 
 
-def test_a_call_is_made_up_of_what_its_first_event_tells() -> None:
+def test_a_call_is_made_up_of_what_its_first_event_says() -> None:
     opened = said("drive", data={"arguments": {"angle_deg": 90}, "parent": "p"})
     call = decode(SkillCall, call_of(opened), CALLS)
     reported = (call.utime, call.call_id, call.module, call.skill, call.caller, call.parent)

@@ -54,7 +54,7 @@ def test_what_the_command_line_says_comes_on_top() -> None:
 
 
 @pytest.mark.parametrize("setting", ["", "x", "x=", "x=wide", "=1", "-1", "x=-0.1", "nan", "x=nan"])
-def test_a_setting_that_is_no_tolerance_is_told(setting: str) -> None:
+def test_a_setting_that_is_no_tolerance_is_an_error(setting: str) -> None:
     with pytest.raises(UserError, match="expected a number, or FIELD=NUMBER") as error:
         with_settings(EXACT, [setting])
     assert repr(setting) in str(error.value)

@@ -228,7 +228,7 @@ def test_a_recorder_goes_on_when_there_is_room(small_disk: Path) -> None:
 
 
 @pytest.mark.virtual_time
-async def test_observe_tells_what_it_sees_without_a_picture(small_disk: Path) -> None:
+async def test_observe_describes_what_it_sees_without_a_picture(small_disk: Path) -> None:
     import numpy as np
 
     fill(small_disk)

@@ -63,11 +63,11 @@ async def test_all_on_one_loop_start_in_order_and_end_in_reverse_with_what_is_at
 
     heard: list[str] = []
 
-    def tell(event: RunEvent) -> None:
+    def note(event: RunEvent) -> None:
         happened.append(f"{event.kind} {event.module}".strip())
         assert event.process == "main"
 
-    run = InProcessRun(pair(), RunOptions(bus_url="memq://"), tell, attach=[recorder])
+    run = InProcessRun(pair(), RunOptions(bus_url="memq://"), note, attach=[recorder])
     assert [(view.state, view.modules) for view in run.processes()] == [("stopped", ())]
     await run.stop()
     assert happened == [], "what has not begun has nothing to end"
@@ -252,7 +252,7 @@ async def test_a_loop_that_runs_beats_four_times_a_second() -> None:
         await beating
 
 
-def test_a_loop_that_does_not_run_is_told_of_once_with_what_it_does(
+def test_a_loop_that_does_not_run_is_reported_once_with_what_it_does(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness, "HUNG_AFTER_S", 0.1)

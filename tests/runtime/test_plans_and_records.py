@@ -49,7 +49,7 @@ def test_modules_of_one_label_share_a_process_with_the_most_persistent_policy(
         assert plan.restart == max((spec.restart for spec in own), key=POLICIES.index)
 
 
-def test_modules_are_told_what_the_run_was(tmp_path: Path) -> None:
+def test_modules_learn_what_the_run_was(tmp_path: Path) -> None:
     services = Services()
     options = RunOptions(
         bus_url="memq://", port=7001, seed=5, token="a-token-of-a-run", run_dir=tmp_path, loss_bound_s=9.0
@@ -238,7 +238,7 @@ from dimos_streams.runtime.output import LossyFile, tolerate_full_disk
 tolerate_full_disk()
 kinds = [isinstance(getattr(stream.buffer, "raw", stream.buffer), LossyFile) for stream in (sys.stdout, sys.stderr)]
 print(*kinds)
-print("told", file=sys.stderr)
+print("said", file=sys.stderr)
 """
 
 
@@ -250,4 +250,4 @@ def test_only_output_that_goes_to_a_file_may_lose_lines(tmp_path: Path) -> None:
         outputs = {"stdout": done.stdout, "stderr": done.stderr, name: (tmp_path / name).read_bytes()}
         kinds = outputs["stdout"].decode().split()
         assert kinds == [str(name == "stdout"), str(name == "stderr")]
-        assert outputs["stderr"] == b"told\n"
+        assert outputs["stderr"] == b"said\n"

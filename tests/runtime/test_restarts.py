@@ -22,7 +22,7 @@ from tests.helpers import until
 
 
 class Process:
-    """A process that does what the test says, as far as a supervisor can tell."""
+    """A process that does what the test says, as far as a supervisor can see."""
 
     made: list[Process]
     """All of a test's, in the order of their start."""
@@ -91,7 +91,7 @@ def two(restart: Restart = "on-failure", **talker: Any) -> Blueprint:
 
 
 class Run:
-    """A supervisor and what it tells."""
+    """A supervisor and the events that it reports."""
 
     def __init__(self, blueprint: Blueprint, run_dir: Path | None = None, **options: Any) -> None:
         self.events: list[tuple[float, RunEvent]] = []
@@ -207,7 +207,7 @@ async def test_what_becomes_of_a_process_that_ends_is_its_policy_s(policy: Resta
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("user", [True, False])
-async def test_a_failure_is_told_as_it_was_reported_with_the_log_for_who_looks_into_it(
+async def test_a_failure_is_shown_as_it_was_reported_with_the_log_for_who_looks_into_it(
     user: bool, tmp_path: Path
 ) -> None:
     Process.unready = {"talker"}
@@ -259,7 +259,7 @@ async def test_what_comes_back_and_is_never_ready_is_killed_and_tried_again() ->
 
 
 @pytest.mark.virtual_time
-async def test_what_hangs_is_told_killed_and_comes_back_or_ends_quickly() -> None:
+async def test_what_hangs_is_reported_killed_and_comes_back_or_ends_quickly() -> None:
     run = Run(two(), hang_bound_s=4.0)
     await run.supervisor.start()
     began = clock.monotonic()

@@ -16,7 +16,7 @@ from dimos_streams.runtime.supervisor import Supervisor
 
 
 class Process:
-    """As far as a supervisor that watches it can tell."""
+    """A process as far as a supervisor that watches it can see."""
 
     pid = 4711
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.live
 TALKER = ModuleSpec(name="talker", type="tests.runtime.modules:Talker")
 
 
-def test_a_worker_whose_reports_nobody_reads_goes_on_and_ends_when_told(bus_url: str, tmp_path: Path) -> None:
+def test_a_worker_whose_reports_nobody_reads_goes_on_and_ends_when_asked(bus_url: str, tmp_path: Path) -> None:
     (plan,) = plan_processes(plan_modules(Blueprint(name="talk", modules={"talker": TALKER})))
     task = WorkerTask(plan, RunOptions(bus_url=bus_url, run_dir=tmp_path), tmp_path / "log")
     context = multiprocessing.get_context("forkserver")

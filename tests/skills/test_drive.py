@@ -113,7 +113,7 @@ async def test_a_small_move_is_made_and_measured(distance: float) -> None:
 
 
 @pytest.mark.virtual_time
-async def test_what_does_not_turn_is_not_told_as_turned() -> None:
+async def test_what_does_not_turn_is_not_reported_as_turned() -> None:
     """A robot that stands, whatever is commanded."""
     async with ModuleHarness(Drive, {"blocked_after_s": 1.0}) as harness:
         harness.module.spawn(_stand(harness), name="stand")

@@ -103,7 +103,7 @@ async def test_progress_comes_twice_a_second() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_tells_detectors_what_is_wanted_while_it_runs() -> None:
+async def test_detectors_learn_what_is_wanted_while_it_runs() -> None:
     async with following(Seen()) as (harness, _):
         call = await harness.call("follow_person", description="person in red", timeout_s=5.0)
         await call.closed()

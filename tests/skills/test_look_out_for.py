@@ -26,7 +26,7 @@ FOLLOW = {"skill": "follow_person", "arguments": {"description": "$label"}}
 
 
 class Clerk(Module):
-    """Has a skill that takes all that a lookout can tell."""
+    """Has a skill that takes all that a lookout can report."""
 
     config: ModuleConfig
 
@@ -198,7 +198,7 @@ async def test_a_then_that_could_not_be_called_is_refused_at_once(then: dict[str
 
 @pytest.mark.virtual_time
 @pytest.mark.feature("A9")
-async def test_the_match_is_told_even_if_then_can_not_start() -> None:
+async def test_the_match_is_reported_even_if_then_can_not_start() -> None:
     """Nobody routes the call here: there is no bridge."""
     async with looking(Seen(), others=(FollowPerson,)) as (harness, _):
         call = await harness.call("look_out_for", descriptions=["man in red"], then=FOLLOW)

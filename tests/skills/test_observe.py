@@ -20,7 +20,7 @@ from tests.skills.detections import GREEN, RED, Camera, Seen, frame, odometry
 
 
 @pytest.mark.virtual_time
-async def test_tells_in_words_and_as_a_list() -> None:
+async def test_describes_as_text_and_as_a_list() -> None:
     async with ModuleHarness(Observe) as harness:
         view = [Seen(label=GREEN, at=None, id="2", column=300.0), Seen(at=(2.0, 0.5), id="1")]
         task = asyncio.create_task(Camera(harness, view).run())

@@ -125,7 +125,7 @@ async def test_stop_patrol_ends_it_and_the_robot_stands() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_frozen_camera_is_told_and_the_round_goes_on() -> None:
+async def test_a_frozen_camera_is_reported_and_the_round_goes_on() -> None:
     events = [{"at_s": 1.0, "freeze_camera": True}, {"at_s": 8.0, "freeze_camera": False}]
     async with room_with(Patrol, CONFIG, people=[], events=events) as room:
         call = await room.harness.call("patrol")

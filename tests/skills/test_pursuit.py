@@ -152,7 +152,7 @@ def test_a_filter_believes_nobody_to_be_faster_than_people_are_and_ignores_what_
     assert target.expected(0.0) == target.point, "not back in time"
 
 
-def test_a_lens_is_the_camera_s_where_it_tells_one_and_the_stock_robot_s_else() -> None:
+def test_a_lens_is_the_camera_s_where_it_gives_one_and_the_stock_robot_s_else() -> None:
     reported = CameraInfo(K=[100.0, 0.0, 50.0, 0.0, 90.0, 40.0, 0.0, 0.0, 1.0])
     assert Lens.of(reported) == Lens(100.0, 50.0)
     assert Lens.of(reported).bearing(50.0) == 0.0

@@ -202,7 +202,7 @@ def test_a_settled_instance_that_is_heard_again_speaks_again() -> None:
     assert not seen.heard(status("real"), 13.2)
 
 
-def test_who_contradicts_is_told_once_and_not_for_a_heartbeat_that_was_overtaken() -> None:
+def test_who_contradicts_is_reported_once_and_not_for_a_heartbeat_that_was_overtaken() -> None:
     seen = Instances()
     seen.heard(status("a"), 0.0)
     seen.heard(status("b"), 0.1)

@@ -143,7 +143,7 @@ async def test_history_used_up_is_an_explicit_gap() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_what_nobody_can_repair_becomes_a_gap_within_a_bound() -> None:
+async def test_what_nobody_can_send_again_becomes_a_gap_within_a_bound() -> None:
     async with await bus_and_ends(Faults(), 1) as ends:
         event = ToolEvent(
             utime=1, call_id="orphan", seq=3, type="update", module="m", skill="s", caller="c", text="third"

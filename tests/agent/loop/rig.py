@@ -48,7 +48,7 @@ class FakeCall:
     reason: str = ""
     ended_at: float = math.inf
 
-    def tell(self, type: Any, text: str, **data: Any) -> None:
+    def send(self, type: Any, text: str, **data: Any) -> None:
         self.seq += 1
         event = ToolEvent(
             utime=clock.utime(),
@@ -112,7 +112,7 @@ class FakeBridge:
             raise CallRejectedError(f"{skill} is busy")
         call = FakeCall(f"c{next(self._numbers)}", skill, dict(arguments), caller, clock.monotonic(), self)
         self.calls_[call.id] = call
-        call.tell("open", skill, arguments=dict(arguments), parent="")
+        call.send("open", skill, arguments=dict(arguments), parent="")
         call.task = asyncio.get_running_loop().create_task(self._run(call))
         call.task.add_done_callback(lambda task: self._close(call, Outcome.CANCELLED, call.reason))
         return call.id
@@ -131,7 +131,7 @@ class FakeBridge:
         """Once; also for a task that was cancelled before its first step."""
         if call.outcome is None:
             call.outcome, call.ended_at = outcome, clock.monotonic()
-            call.tell("close", text, outcome=outcome.value, result=result)
+            call.send("close", text, outcome=outcome.value, result=result)
 
     async def cancel(self, call_id: str, reason: str) -> None:
         call = self.calls_[call_id]

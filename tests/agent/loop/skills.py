@@ -66,7 +66,7 @@ class World:
         return f"seen from {seen:g}"
 
     async def follow(self, call: FakeCall) -> str:
-        call.tell("update", "following")
+        call.send("update", "following")
         try:
             await self.released.wait()
         finally:
@@ -87,7 +87,7 @@ class World:
 
     async def deaf(self, call: FakeCall) -> str:
         """Does not end when it is cancelled."""
-        call.tell("update", "working")
+        call.send("update", "working")
         while True:
             try:
                 await asyncio.sleep(10_000)

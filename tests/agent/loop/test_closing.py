@@ -149,7 +149,7 @@ def test_an_end_that_could_not_be_written_is_written_later(tmp_path: Path) -> No
 
 
 @pytest.mark.feature("B10")
-def test_events_that_have_no_json_form_are_told_as_well_as_they_can_be(
+def test_events_that_have_no_json_form_are_rendered_as_well_as_they_can_be(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:

@@ -39,7 +39,7 @@ class Robot:
         return "a wall"
 
     async def follow(self, call: FakeCall) -> str:
-        call.tell("update", "following")
+        call.send("update", "following")
         await self.lost.wait()
         raise SkillError("lost them")
 

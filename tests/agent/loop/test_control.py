@@ -137,8 +137,8 @@ def test_an_abort_ends_the_calls_and_takes_back_newest_first_past_failures() -> 
             assert report.undone[3].text == "what it did can't be taken back"
             assert mission.over
             assert len(report.cancelled) == 2
-            told = [data for data in rig.data("result") if data["tool_call_id"] == "t5"]
-            assert "the operator has aborted the mission" in told[0]["text"]
+            results = [data for data in rig.data("result") if data["tool_call_id"] == "t5"]
+            assert "the operator has aborted the mission" in results[0]["text"]
 
     run_virtual(main())
 
@@ -250,7 +250,7 @@ def test_an_abort_ends_an_undo() -> None:
     run_virtual(main())
 
 
-def test_whoever_asks_a_loop_that_ends_is_told() -> None:
+def test_whoever_asks_a_loop_that_ends_is_answered() -> None:
     async def main() -> None:
         world = World()
         async with world.rig(asks(("deaf", {})), says("")) as rig:

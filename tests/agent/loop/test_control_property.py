@@ -64,9 +64,9 @@ class Chaos:
         return "seen"
 
     async def follow(self, call: FakeCall) -> str:
-        call.tell("update", "following")
+        call.send("update", "following")
         await asyncio.sleep(self.random.choice((0.2, 1.0)))
-        call.tell("update", "found")
+        call.send("update", "found")
         return "left"
 
     def answer(self, request: ModelRequest) -> Answer:
@@ -151,16 +151,16 @@ class Chaos:
         ends = collections.Counter(id for event in events if event.kind == "done" for id in event.missions)
         assert set(ends.values()) <= {1}
         assert len(ends) == len(self.began)
-        told = collections.Counter(
+        delivered = collections.Counter(
             (event.data["event"]["call_id"], event.data["event"]["seq"])
             for event in events
             if event.kind in ("update", "result") and event.data.get("event") and event.data["event"]["call_id"]
         )
-        told.update((update.event.call_id, update.event.seq) for update in self.handed)
-        assert set(told.values()) <= {1}
+        delivered.update((update.event.call_id, update.event.seq) for update in self.handed)
+        assert set(delivered.values()) <= {1}
         closes = {(p.event.call_id, p.event.seq) for p in self.bridge.journal if p.event.type == "close"}
         silent = {call.id for call in self.bridge.calls_.values() if call.skill == "back"}
-        assert {offset for offset in closes if offset[0] not in silent} <= set(told)
+        assert {offset for offset in closes if offset[0] not in silent} <= set(delivered)
         asked = [c["id"] for event in events if event.kind == "answer" for c in event.data["tool_calls"]]
         assert len(asked) == sum(event.kind == "result" for event in events)
 

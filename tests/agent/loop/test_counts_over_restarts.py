@@ -127,13 +127,13 @@ def test_a_command_that_failed_has_failed_after_a_restart_too(
         ("completed", "she has left", ""),
     ],
 )
-def test_an_update_that_tells_of_a_failure_is_known_after_a_restart(
+def test_an_update_that_reports_a_failure_is_known_after_a_restart(
     outcome: str, text: str, failed_call: str, tmp_path: Path
 ) -> None:
     def update(number: int, type: str, **fields: Any) -> AgentEvent:
         event = {"utime": number, "call_id": "c1", "seq": number, "type": type, "module": "skills", "skill": "follow"}
-        told = {**event, "caller": "agent", "text": "still there", "data": {}, **fields}
-        data = {"text": f"[follow] {told['text']}", "skill": "follow", "call_id": "c1", "event": told}
+        reported = {**event, "caller": "agent", "text": "still there", "data": {}, **fields}
+        data = {"text": f"[follow] {reported['text']}", "skill": "follow", "call_id": "c1", "event": reported}
         return AgentEvent(number=number, utime=number, agent="agent", kind="update", missions=("m1",), data=data)
 
     record = MissionRecord(tmp_path, "agent")

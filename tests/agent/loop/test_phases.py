@@ -1,4 +1,4 @@
-"""The order of events, of calls, and of what is told."""
+"""The order of events, of calls, and of what the model is shown."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_events_of_two_turns() -> None:
 
 
 @pytest.mark.feature("D1")
-def test_a_call_is_told_to_have_ended_while_others_run() -> None:
+def test_a_call_is_reported_to_have_ended_while_others_run() -> None:
     async def main() -> None:
         world = World()
         batch = asks(("look", {"for_s": 3}), ("look", {"for_s": 1}), ("look", {"for_s": 2}))
@@ -66,16 +66,16 @@ def test_a_call_is_told_to_have_ended_while_others_run() -> None:
     run_virtual(main())
 
 
-def test_text_is_told_in_pieces_of_a_tenth_of_a_second() -> None:
+def test_text_is_reported_in_pieces_of_a_tenth_of_a_second() -> None:
     async def main() -> None:
         world = World()
         pieces = [TextDelta(str(n % 10)) for n in range(100)]
         model = FunctionModel(lambda request: [*pieces, *says("")], lambda: 0.01)
         async with world.with_model(model) as rig:
             await rig.over(await rig.say("count"))
-            told = [data["text"] for data in rig.data("content")]
-            assert 10 <= len(told) <= 12
-            assert "".join(told) == "0123456789" * 10 == rig.data("answer")[0]["text"]
+            chunks = [data["text"] for data in rig.data("content")]
+            assert 10 <= len(chunks) <= 12
+            assert "".join(chunks) == "0123456789" * 10 == rig.data("answer")[0]["text"]
 
     run_virtual(main())
 

@@ -121,7 +121,7 @@ class Kill:
 
     async def chat(self, call: FakeCall) -> str:
         for _ in range(12):
-            call.tell("update", "update")
+            call.send("update", "update")
             await asyncio.sleep(0.35)
         return "over"
 
@@ -182,7 +182,7 @@ WITH_A_HELPER = {
 @pytest.mark.parametrize("on_its_way", [False, True])
 @pytest.mark.parametrize("script", [ALONE, WITH_A_HELPER], ids=["alone", "with a helper"])
 @pytest.mark.slow
-def test_killed_at_any_event_the_mission_goes_on_and_nothing_is_told_twice(
+def test_killed_at_any_event_the_mission_goes_on_and_nothing_is_delivered_twice(
     tmp_path: Path, script: dict[str, list[Answer]], on_its_way: bool
 ) -> None:
     async def killed(moment: int) -> int:
@@ -216,9 +216,9 @@ def _check(kill: Kill, rig: Rig) -> None:
     (recorded,) = read_missions(kill.folder / "after")
     assert recorded.done is not None
     assert recorded.done.data["reason"] == "completed"
-    told = [event.data["event"] for event in recorded.events if event.kind in ("update", "result")]
+    recorded_events = [event.data["event"] for event in recorded.events if event.kind in ("update", "result")]
     happened = [entry.event for entry in kill.world.bridge.journal if entry.event.type != "open"]
-    assert sorted((event["call_id"], event["seq"]) for event in told if event is not None) == sorted(
+    assert sorted((event["call_id"], event["seq"]) for event in recorded_events if event is not None) == sorted(
         (event.call_id, event.seq) for event in happened
     )
     assert sum(event.kind == "input" and not of_sub_agent(event) for event in recorded.events) == 1

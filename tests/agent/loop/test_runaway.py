@@ -36,7 +36,7 @@ def pursuing(lasts_s: float) -> tuple[World, list[float]]:
 
     async def follow(call: Any) -> str:
         begun.append(asyncio.get_running_loop().time())
-        call.tell("update", "following")
+        call.send("update", "following")
         await asyncio.sleep(lasts_s)
         return "she has left"
 
@@ -91,7 +91,7 @@ def test_a_patrol_of_hours_lives() -> None:
     run_virtual(main())
 
 
-def test_polling_does_not_count_and_words_begin_anew() -> None:
+def test_polling_does_not_count_and_input_begins_anew() -> None:
     async def main() -> None:
         guard = RunawayGuard(RepetitionSettings(), 3, 3600)
         looks: list[tuple[str, dict[str, Any]]] = [("look", {})]

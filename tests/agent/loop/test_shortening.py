@@ -125,13 +125,13 @@ def test_what_can_not_be_shortened_enough_ends_the_mission_and_not_the_agent() -
 
 
 @pytest.mark.feature("B10")
-def test_operators_words_are_kept_where_updates_fill_the_conversation() -> None:
+def test_operators_input_is_kept_where_updates_fill_the_conversation() -> None:
     async def main() -> None:
         world = World()
 
         async def chat(call: FakeCall) -> str:
             for number in range(200):
-                call.tell("update", f"step {number}")
+                call.send("update", f"step {number}")
                 await asyncio.sleep(1)
             return "end"
 
@@ -144,8 +144,8 @@ def test_operators_words_are_kept_where_updates_fill_the_conversation() -> None:
             assert "tell me at the end what you saw" in [message.text for message in newest]
             assert LEFT_OUT in newest[0].text
             assert len(rig.core.conversation.entries) <= 31
-            told = [data["text"] for data in rig.data("note") if "were dropped" in data["text"]]
-            assert told
+            notes = [data["text"] for data in rig.data("note") if "were dropped" in data["text"]]
+            assert notes
 
     run_virtual(main())
 
@@ -223,7 +223,7 @@ def test_an_answer_without_end_is_cut_off(piece: TextDelta | ReasoningDelta | To
 
 
 @pytest.mark.feature("B9")
-def test_a_finish_with_calls_of_which_none_came_is_told() -> None:
+def test_a_finish_with_calls_of_which_none_came_is_reported() -> None:
     async def main() -> None:
         world = World()
         model = FunctionModel(lambda request: [Finish("tool_calls")])
@@ -236,7 +236,7 @@ def test_a_finish_with_calls_of_which_none_came_is_told() -> None:
 
 
 @pytest.mark.feature("D2", "D8")
-def test_tokens_are_estimated_where_the_server_tells_none() -> None:
+def test_tokens_are_estimated_where_the_server_reports_none() -> None:
     async def main() -> None:
         world = World()
         silent: Answer = [delta for delta in asks(("move", {"by": 1})) if not hasattr(delta, "input_tokens")]

@@ -40,7 +40,7 @@ def test_the_calls_of_a_sub_agent_outlive_the_agent(tmp_path: Path) -> None:
             await until(lambda: bool(world.bridge.calls_))
             (call,) = world.bridge.calls_.values()
             await until(lambda: slow.streams == 1 and len(slow.requests) == 3)
-            call.tell("update", "found her")
+            call.send("update", "found her")
             unread = len(world.bridge.journal)
             await until(lambda: rig.core.inbox is not None and rig.core.inbox.offset >= unread)
             await rig.leave()

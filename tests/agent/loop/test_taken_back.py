@@ -1,4 +1,4 @@
-"""The model is told what the operator has aborted and taken back, and why; also after a restart."""
+"""The model is shown what the operator has aborted and taken back, and why; also after a restart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def data(messages: tuple[Message, ...]) -> list[str]:
 
 
 @pytest.mark.feature("B5")
-def test_the_model_is_told_of_undo_and_rollback_and_keeps_it_over_a_restart(tmp_path: Path) -> None:
+def test_the_model_is_shown_undo_and_rollback_and_keeps_it_over_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
         world = World()
         answers = (asks(("move", {"by": 1}), ("move", {"by": 13}), ("drop", {})), says("Done."), says("Hm."))
@@ -61,9 +61,9 @@ def test_rollback_and_its_reason(tmp_path: Path) -> None:
             await rig.core.loop.abort("mind the cat", rollback=True)
             await rig.over(await rig.say("what was that?"))
             seen = model.requests[-1].messages
-            told = data(seen)
-            assert any("move(by=1) (call c0) is undone" in text for text in told)
-            assert told[-1] == (
+            shown = data(seen)
+            assert any("move(by=1) (call c0) is undone" in text for text in shown)
+            assert shown[-1] == (
                 "The operator has aborted everything: mind the cat. "
                 "Do not take it up again unless you are asked to.\n"
                 "Calls that were ended: c1, c2."

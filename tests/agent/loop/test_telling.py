@@ -1,4 +1,4 @@
-"""What the model is told, when, and how often."""
+"""The model gets each update once, in order, and when it can act on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.helpers import run_virtual, until
 
 
 @pytest.mark.feature("E4")
-def test_what_comes_while_the_operator_types_waits_for_the_words() -> None:
+def test_what_comes_while_the_operator_types_waits_for_the_input() -> None:
     async def main() -> None:
         world = World()
         async with world.rig(asks(("follow", {})), says("I follow"), says("fine"), says("later")) as rig:
@@ -92,14 +92,14 @@ def test_a_turn_of_two_missions_goes_on_when_one_of_them_is_cancelled() -> None:
 
 
 @pytest.mark.feature("E5")
-def test_nothing_is_told_twice_and_an_empty_answer_is_an_answer() -> None:
+def test_nothing_is_delivered_twice_and_an_empty_answer_is_an_answer() -> None:
     async def main() -> None:
         world = World()
         chatty = 20
 
         async def chat(call: FakeCall) -> str:
             for n in range(chatty):
-                call.tell("update", f"step <{n}>")
+                call.send("update", f"step <{n}>")
                 await asyncio.sleep(0.3)
             return "end"
 
@@ -110,9 +110,9 @@ def test_nothing_is_told_twice_and_an_empty_answer_is_an_answer() -> None:
             assert (mission.reason, mission.text) == ("completed", "")
             assert len(model.requests) > 3
             newest = model.requests[-1].messages
-            told = "\n".join(message.text for message in newest)
-            assert [told.count(f"step <{n}>") for n in range(chatty)] == [1] * chatty
-            assert told.count("end") == 1
+            shown = "\n".join(message.text for message in newest)
+            assert [shown.count(f"step <{n}>") for n in range(chatty)] == [1] * chatty
+            assert shown.count("end") == 1
             # An answer that said nothing is an answer, also for the model: what it answers is over.
             answers = [data for data in rig.data("answer") if not data["text"] and not data["tool_calls"]]
             assert len(answers) == len(model.requests) - 1
@@ -120,7 +120,7 @@ def test_nothing_is_told_twice_and_an_empty_answer_is_an_answer() -> None:
                 message.text for message in newest if isinstance(message, AssistantMessage) and not message.tool_calls
             ]
             assert final == [SILENT] * (len(answers) - 1)
-            # What was told before is told again only as it was: each request begins as the one before it ended.
+            # What was shown before is shown again only as it was: each request begins as the one before it ended.
             for before, after in itertools.pairwise(model.requests):
                 assert after.messages[: len(before.messages)] == before.messages
 

@@ -40,7 +40,7 @@ def open_orders(request: ModelRequest) -> list[str]:
     return found
 
 
-async def told(rig: Rig, text: str, *, now: bool = False) -> Mission:
+async def heard(rig: Rig, text: str, *, now: bool = False) -> Mission:
     mission = rig.core.begin(text, text)
     await rig.core.hear(OperatorInput(text, (mission,), now=now))
     return mission
@@ -54,12 +54,12 @@ def test_no_model_sees_an_order_that_was_withdrawn_behind_a_pause(way: str, tmp_
         limits = {"deadline_s": 5} if way == "deadline" else {}
         async with World().with_model(model, record_dir=tmp_path, limits=limits) as rig:
             rig.core.control.pause()
-            order = await told(rig, ORDER, now=way == "now")
+            order = await heard(rig, ORDER, now=way == "now")
             if way == "aborted":
                 await rig.core.loop.abort()
                 rig.core.control.pause()
             elif way == "with others":  # no moment passes between the two
-                other = await told(rig, QUESTION)
+                other = await heard(rig, QUESTION)
                 order.end("cancelled")
                 rig.core.control.resume()
                 await rig.over(other)
@@ -67,11 +67,11 @@ def test_no_model_sees_an_order_that_was_withdrawn_behind_a_pause(way: str, tmp_
                 order.end("cancelled")
             await rig.over(order, 6)
             rig.core.control.resume()
-            await rig.over(await told(rig, "and now?"))
+            await rig.over(await heard(rig, "and now?"))
             assert [request for request in model.requests if ORDER in str(request.messages)] == []
             assert any(ORDER in entry.text for entry in rig.core.conversation.entries)  # people see it
         async with World().with_model(model, record_dir=tmp_path, limits=limits) as successor:
-            await successor.over(await told(successor, "who are you?"))
+            await successor.over(await heard(successor, "who are you?"))
             assert open_orders(model.requests[-1]) == ["who are you?"]
 
     run_virtual(main())
@@ -86,7 +86,7 @@ def test_an_order_that_was_withdrawn_in_a_turn_with_others_is_none_any_more() ->
         model = FunctionModel(answer)
         async with World().with_model(model) as rig:
             rig.core.control.pause()
-            order, other = await told(rig, ORDER), await told(rig, QUESTION)
+            order, other = await heard(rig, ORDER), await heard(rig, QUESTION)
             rig.core.control.resume()
             await asyncio.sleep(0.5)
             order.end("cancelled")
@@ -107,7 +107,7 @@ def test_a_call_that_waits_when_an_order_is_withdrawn_is_asked_for_anew_or_not_a
         model = FunctionModel(answer, lambda: 0.2)
         async with world.with_model(model) as rig:
             rig.core.control.pause()
-            order, other = await told(rig, ORDER), await told(rig, QUESTION)
+            order, other = await heard(rig, ORDER), await heard(rig, QUESTION)
             rig.core.control.resume()
             await asyncio.sleep(0.1)
             rig.core.control.pause()  # the model answers all the same; the call waits
@@ -121,14 +121,14 @@ def test_a_call_that_waits_when_an_order_is_withdrawn_is_asked_for_anew_or_not_a
 
 
 @pytest.mark.feature("B9")
-def test_words_that_were_withdrawn_answer_no_question() -> None:
+def test_input_that_was_withdrawn_answers_no_question() -> None:
     async def main() -> None:
         async with World().rig() as rig, rig.core.foreground.dialogue() as dialogue:
             listening = asyncio.ensure_future(dialogue.listen())
             await asyncio.sleep(0.1)
-            order = await told(rig, ORDER)
+            order = await heard(rig, ORDER)
             order.end("cancelled")
-            await told(rig, "yes")
+            await heard(rig, "yes")
             assert await listening == "yes"
 
     run_virtual(main())
@@ -150,7 +150,7 @@ def test_the_offline_model_goes_on_with_what_is_left_of_a_turn() -> None:
 
 @pytest.mark.feature("B9")
 @pytest.mark.parametrize("now", [False, True])
-def test_nothing_moves_for_words_that_were_cancelled_behind_a_pause(now: bool) -> None:
+def test_nothing_moves_for_input_that_was_cancelled_behind_a_pause(now: bool) -> None:
     async def main() -> None:
         async with stage() as s:
             await s.harness.call("pause", caller="operator")
@@ -166,7 +166,7 @@ def test_nothing_moves_for_words_that_were_cancelled_behind_a_pause(now: bool) -
 
 
 @pytest.mark.feature("B9")
-def test_no_reply_tells_of_the_cancelling_of_others_words() -> None:
+def test_no_reply_reports_the_cancelling_of_others_input() -> None:
     """Whatever the timing: a turn that several missions share goes on for those that are left."""
 
     async def main(seed: int) -> None:
@@ -181,7 +181,7 @@ def test_no_reply_tells_of_the_cancelling_of_others_words() -> None:
             first = await rig.say("first")
             for number in range(4):
                 await asyncio.sleep(chance.choice((0, 0.01, 0.05, 0.3)))
-                other = await told(rig, f"other {number}")
+                other = await heard(rig, f"other {number}")
                 await asyncio.sleep(chance.choice((0, 0.01, 0.05, 0.3)))
                 other.end("cancelled")
             await rig.over(first)

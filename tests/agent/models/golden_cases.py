@@ -43,7 +43,7 @@ def put_together(deltas: Iterable[ModelDelta], offered: Iterable[str] = OFFERED)
     numbers = itertools.count(1)
     calls = assembler.finish(complete=finish is not None, new_id=lambda: f"made_{next(numbers)}")
     assert len({call.call.id for call in calls}) == len(calls)
-    told = [
+    assembled = [
         {
             "id": None if call.call.id.startswith("made_") else call.call.id,
             "name": call.call.name,
@@ -52,4 +52,4 @@ def put_together(deltas: Iterable[ModelDelta], offered: Iterable[str] = OFFERED)
         | ({"damage": call.damage} if call.damage else {})
         for call in calls
     ]
-    return {"text": text, "reasoning": reasoning, "finish": finish, "usage": usage, "calls": told}
+    return {"text": text, "reasoning": reasoning, "finish": finish, "usage": usage, "calls": assembled}

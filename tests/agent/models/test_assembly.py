@@ -150,13 +150,13 @@ def test_a_signature_goes_with_its_call() -> None:
     assert plain.call.extra is None
 
 
-def test_names_are_told_when_arguments_begin() -> None:
+def test_names_are_reported_when_arguments_begin() -> None:
     assembler = ToolCallAssembler(OFFERED)
-    told = []
+    names_begun = []
     for piece in (d(0, "a", "mo"), d(0, None, "ve"), d(1, "b", "stop"), d(1, None, "", "{}"), d(0, None, "", "{}")):
         assembler.add(ToolCallDelta(**piece))
-        told.append(assembler.begun())
-    assert told == [[], [], [], [], ["move", "stop"]]
+        names_begun.append(assembler.begun())
+    assert names_begun == [[], [], [], [], ["move", "stop"]]
 
 
 @pytest.mark.feature("B2")
@@ -238,7 +238,7 @@ def test_what_no_continuation_mends_is_malformed(text: str) -> None:
     assert (call.damage, call.arguments) == ("malformed", {})
 
 
-def test_the_model_is_told_with_the_first_200_characters() -> None:
+def test_the_model_is_shown_the_first_200_characters() -> None:
     text = '{"a": "' + "x" * 500
     (call,) = assemble(d(0, "a", "move", text))
     assert call.problem == (

@@ -11,8 +11,8 @@ from dimos_streams.agent.models.chat_format import chat_deltas
 from dimos_streams.agent.models.protocol import Finish, TextDelta, Usage
 
 
-def usage_of(**told: Any) -> Usage | None:
-    return next((delta for delta in chat_deltas({"usage": told}) if isinstance(delta, Usage)), None)
+def usage_of(**usage: Any) -> Usage | None:
+    return next((delta for delta in chat_deltas({"usage": usage}) if isinstance(delta, Usage)), None)
 
 
 @pytest.mark.feature("D4")

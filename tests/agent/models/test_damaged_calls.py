@@ -1,4 +1,4 @@
-"""Damaged calls in the real loop: what reaches the bus, and what the model is told."""
+"""Damaged calls in the real loop: what reaches the bus, and what the model is shown."""
 
 from __future__ import annotations
 

@@ -137,11 +137,11 @@ def test_what_it_cant_understand_it_says_with_what_it_can(words: str) -> None:
     assert deltas[-1] == Finish("stop" if asked else "not_understood")
 
 
-def test_words_that_come_with_news_are_heard() -> None:
-    told = ToolEvent(
+def test_input_that_comes_with_updates_is_heard() -> None:
+    seen_event = ToolEvent(
         utime=1, call_id="c", seq=2, type="update", module="m", skill="look", caller="agent", text="a cat"
     )
-    deltas = answer(OfflineModel(), UserMessage("a cat", event=told), UserMessage("move 1"))
+    deltas = answer(OfflineModel(), UserMessage("a cat", event=seen_event), UserMessage("move 1"))
     assert [delta.name for delta in deltas if isinstance(delta, ToolCallDelta)] == ["move"]
 
 
@@ -207,10 +207,10 @@ def test_steps_come_one_by_one_and_cleaning_up_always() -> None:
 
 
 def event(type: Any, text: str, **data: Any) -> UserMessage:
-    told = ToolEvent(
+    seen_event = ToolEvent(
         utime=1, call_id="c", seq=2, type=type, module="m", skill="look_out_for", caller="agent", text=text, data=data
     )
-    return UserMessage(f"[look_out_for] {text}", told)
+    return UserMessage(f"[look_out_for] {text}", seen_event)
 
 
 def test_it_comments_on_events() -> None:
@@ -276,8 +276,8 @@ turns:
 
     async def main() -> None:
         begun = clock.monotonic()
-        told = [(clock.monotonic() - begun, delta) async for delta in model.stream(ModelRequest(()))]
-        assert told == [
+        seen_event = [(clock.monotonic() - begun, delta) async for delta in model.stream(ModelRequest(()))]
+        assert seen_event == [
             (2.0, ReasoningDelta("hm")),
             (2.5, TextDelta("a")),
             (3.0, TextDelta("b")),

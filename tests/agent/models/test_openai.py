@@ -190,7 +190,7 @@ def test_images_reach_models_that_can_see() -> None:
     assert request.body["messages"][1]["content"] == [question, JPEG_URL]
 
 
-def test_others_are_told_that_there_are_some() -> None:
+def test_others_are_informed_that_there_are_some() -> None:
     _, (request,) = served([Reply.say("A room.")], LOOKED, vision=False)
     room = block("data", "a room\n(Images that you can't see: 1.)", skill="observe", event="result")
     assert [message["content"] for message in request.body["messages"][3:]] == [room, NOT_RUN]
@@ -402,7 +402,7 @@ def test_a_key_that_comes_back_is_redacted_though_it_comes_in_pieces(
     assert "sk-pl" not in str(error)
 
 
-def test_calls_tell_no_key_however_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_show_no_key_however_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-pl4nted")
     written = ('{"to": "sk-pl4nted"}', '{"to": "\\u0073k-pl4nted"}', '{"to": "sk-pl4nted')
     for arguments in written:

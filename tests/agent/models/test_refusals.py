@@ -177,7 +177,7 @@ LENGTHS = {
 
 @pytest.mark.feature("D7")
 @pytest.mark.parametrize("server", LENGTHS)
-def test_a_conversation_that_is_too_long_is_told_apart(server: str) -> None:
+def test_a_conversation_that_is_too_long_is_recognised(server: str) -> None:
     status, text = LENGTHS[server]
     in_stream: tuple[dict[str, Any], ...] = ({"message": text, "code": status}, {"message": text})
     for reply in (Reply.error(status, text), *(Reply.raw({"error": error}) for error in in_stream)):

@@ -115,7 +115,7 @@ def test_the_server_says_when() -> None:
 
 
 @pytest.mark.feature("D7")
-def test_nothing_that_was_told_is_told_again() -> None:
+def test_nothing_that_was_reported_is_reported_again() -> None:
     got, retries, _ = ask(scripted({"text": "hel", **failing()}, {"text": "hello"}))
     assert got == [TextDelta("hel"), Cut("scripted: overloaded")]
     assert retries == []

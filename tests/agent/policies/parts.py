@@ -42,7 +42,7 @@ def request(skill: OfferedSkill, missions: tuple[str, ...] = ("m1",), **argument
 
 
 class Events:
-    """An event log that tells at once who listens."""
+    """An event log that calls its listeners at once."""
 
     def __init__(self) -> None:
         self.all: list[tuple[str, dict[str, Any]]] = []
@@ -139,7 +139,7 @@ class Robot(Module):
         raise SkillError("x" * 9000)
 
     @skill
-    async def tell(self, characters: int) -> str:
+    async def talk(self, characters: int) -> str:
         """Say much."""
         return "".join(f"{number:07d} " for number in range(characters // 8))
 

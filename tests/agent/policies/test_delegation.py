@@ -24,7 +24,7 @@ def delegating(agent: str, task: str, **more: Any) -> list[tuple[str, dict[str, 
     return [("delegate", {"agent": agent, "task": task, **more})]
 
 
-def told(brain: Brain, prompt: str, words: str) -> int:
+def times_shown(brain: Brain, prompt: str, words: str) -> int:
     """How many messages of the newest request with a prompt have the words."""
     for request in reversed(brain.requests):
         if request.messages[0].text.startswith(prompt):
@@ -42,7 +42,7 @@ def test_a_task_with_its_own_conversation_and_skills_and_usage_that_sums_up() ->
         brain = Brain(
             delegating("helper", "walk a bit"),
             "all done",
-            helper=[[("walk", {"distance_m": 2}), ("tell", {"characters": 8})], "walked"],
+            helper=[[("walk", {"distance_m": 2}), ("talk", {"characters": 8})], "walked"],
         )
         async with robot_stage(brain, agents=AGENTS) as (made, robot):
             said = await made.say("go")
@@ -50,10 +50,14 @@ def test_a_task_with_its_own_conversation_and_skills_and_usage_that_sums_up() ->
             assert robot.log_ == ["walk 2"]
             assert [entry.text for entry in made.entries("tool")] == ["helper: walked"]
             parent, child, second, _ = brain.requests
-            assert {"delegate", "walk", "tell", "list_calls"} & brain.offered(0) == {"delegate", "walk", "tell"}
-            assert {"hand_back", "walk", "look", "tell"} & brain.offered(1) == {"hand_back", "walk", "look"}
+            assert {"delegate", "walk", "talk", "list_calls"} & brain.offered(0) == {
+                "delegate",
+                "walk",
+                "talk",
+            }
+            assert {"hand_back", "walk", "look", "talk"} & brain.offered(1) == {"hand_back", "walk", "look"}
             assert [message.text for message in child.messages] == ["helper", "walk a bit"]
-            assert second.messages[-1].text == "Not run: 'tell' is none of your skills."
+            assert second.messages[-1].text == "Not run: 'talk' is none of your skills."
             assert parent.messages[-1].text == "go"
             events = made.agent.core.events.after(0)
             (done,) = [event for event in events if event.kind == "done"]
@@ -85,7 +89,7 @@ def test_too_deep_is_an_error_before_any_model_is_asked() -> None:
 
 
 @pytest.mark.feature("E6")
-def test_a_call_that_is_handed_over_is_told_to_its_new_owner_once() -> None:
+def test_a_call_that_is_handed_over_is_delivered_to_its_new_owner_once() -> None:
     async def main() -> None:
         def hand_over(request: ModelRequest) -> Any:
             return delegating("helper", "wait for Ann", calls=[first_call(made)])
@@ -99,14 +103,14 @@ def test_a_call_that_is_handed_over_is_told_to_its_new_owner_once() -> None:
             robot.done.set()
             assert (await said.result())["text"] == "fine"
             assert made.entries("tool")[-1].text == "helper: she has left"
-            assert told(brain, "helper", "Ann is gone") == 1
-            assert told(brain, "You", "Ann is gone") == 0
+            assert times_shown(brain, "helper", "Ann is gone") == 1
+            assert times_shown(brain, "You", "Ann is gone") == 0
 
     run_virtual(main())
 
 
 @pytest.mark.feature("E6")
-def test_a_call_that_is_handed_back_unread_is_told_to_the_first_owner() -> None:
+def test_a_call_that_is_handed_back_unread_is_delivered_to_the_first_owner() -> None:
     async def main() -> None:
         def hand_over(request: ModelRequest) -> Any:
             return delegating("helper", "wait for Ann", calls=[first_call(made)])
@@ -119,8 +123,8 @@ def test_a_call_that_is_handed_back_unread_is_told_to_the_first_owner() -> None:
         brain = Brain([("follow", {"who": "Ann"})], hand_over, "fine", "she has left", helper=[hand_back])
         async with robot_stage(brain, agents=AGENTS) as (made, robot):
             assert (await (await made.say("go")).result())["text"] == "she has left"
-            assert told(brain, "You", "Ann is gone") == 1
-            assert told(brain, "helper", "Ann is gone") == 0
+            assert times_shown(brain, "You", "Ann is gone") == 1
+            assert times_shown(brain, "helper", "Ann is gone") == 0
 
     run_virtual(main())
 
@@ -148,9 +152,9 @@ def test_results_in_mid_hand_over_reach_their_owner_once() -> None:
         async with robot_stage(brain, agents=AGENTS) as (made, robot):
             await (await made.say("go")).result()
             everything = [message.text for request in brain.requests for message in request.messages]
-            assert told(brain, "helper", "Ann is gone") + told(brain, "You", "Ann is gone") == 1
-            assert told(brain, "helper", "Bob is gone") == 0
-            assert told(brain, "You", "Bob is gone") == 1
+            assert times_shown(brain, "helper", "Ann is gone") + times_shown(brain, "You", "Ann is gone") == 1
+            assert times_shown(brain, "helper", "Bob is gone") == 0
+            assert times_shown(brain, "You", "Bob is gone") == 1
             assert everything
 
     run_virtual(main())
@@ -189,8 +193,8 @@ def test_what_a_sub_agent_has_begun_ends_its_task_or_is_handed_back() -> None:
             assert answer.text.startswith("helper: Bob is being followed\nfollow (call ")
             robot.done.set()
             assert (await second.result())["text"] == "Bob is away"
-            assert told(brain, "You", "Bob is gone") == 1
-            assert told(brain, "helper", "Bob is gone") == 0
+            assert times_shown(brain, "You", "Bob is gone") == 1
+            assert times_shown(brain, "helper", "Bob is gone") == 0
 
     run_virtual(main())
 
@@ -231,7 +235,7 @@ def test_a_task_that_the_agents_end_cuts_off_is_cancelled() -> None:
     run_virtual(main())
 
 
-def test_the_operators_words_go_to_who_works() -> None:
+def test_the_operators_input_goes_to_who_works() -> None:
     async def main() -> None:
         brain = Brain(
             delegating("helper", "follow Ann"),
@@ -250,7 +254,7 @@ def test_the_operators_words_go_to_who_works() -> None:
     run_virtual(main())
 
 
-def test_words_for_who_works_that_were_withdrawn_are_noted_and_not_heard() -> None:
+def test_input_for_who_works_that_was_withdrawn_is_noted_and_not_heard() -> None:
     async def main() -> None:
         brain = Brain(
             delegating("helper", "follow Ann"), "over", helper=[[("follow", {"who": "Ann"})], "waiting", "end"]
@@ -267,7 +271,7 @@ def test_words_for_who_works_that_were_withdrawn_are_noted_and_not_heard() -> No
             assert (await first.result())["text"] == "over"
             notes = [event.data["text"] for event in made.agent.core.events.after(0) if event.kind == "note"]
             assert notes == ["not heard any more (cancelled): hurry"]
-            assert told(brain, "helper", "hurry") == 0
+            assert times_shown(brain, "helper", "hurry") == 0
 
     run_virtual(main())
 
@@ -337,7 +341,7 @@ def test_a_model_that_fails_and_names_that_are_wrong() -> None:
 
 @pytest.mark.feature("E6")
 @pytest.mark.parametrize("seed", range(15))
-def test_whatever_the_timing_each_result_is_told_once(seed: int) -> None:
+def test_whatever_the_timing_each_result_is_delivered_once(seed: int) -> None:
     """Calls are begun, handed over, back, and end at random moments; some are cancelled, sometimes all is paused."""
 
     async def main() -> None:
@@ -385,9 +389,9 @@ def test_whatever_the_timing_each_result_is_told_once(seed: int) -> None:
             closes: list[str] = []
             for event in events:
                 if event.kind in ("update", "result") and event.data.get("event"):
-                    told_event = event.data["event"]
-                    if told_event["type"] == "close" and told_event["call_id"]:
-                        closes.append(told_event["call_id"])
+                    closing = event.data["event"]
+                    if closing["type"] == "close" and closing["call_id"]:
+                        closes.append(closing["call_id"])
             assert len(closes) == len(set(closes))
             assert set(closes) == set(opened)
             assert made.agent.core.loop.state == "idle"

@@ -49,7 +49,7 @@ def test_updates_wait_while_the_foreground_is_held_and_then_come_together() -> N
 
 
 @pytest.mark.feature("E7")
-def test_the_model_asks_and_the_next_words_answer() -> None:
+def test_the_model_asks_and_the_next_input_answers() -> None:
     async def main() -> None:
         brain = Brain(
             [("follow", {"who": "Ann"})],
@@ -72,7 +72,7 @@ def test_the_model_asks_and_the_next_words_answer() -> None:
     run_virtual(main())
 
 
-def test_nobody_answers_and_words_that_nobody_heard_go_to_the_agent() -> None:
+def test_nobody_answers_and_input_that_nobody_heard_goes_to_the_agent() -> None:
     async def main() -> None:
         brain = Brain([("ask_operator", {"question": "Well?", "timeout_s": 5})], "then not", "hello")
         async with robot_stage(brain) as (made, _):

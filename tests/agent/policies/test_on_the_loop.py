@@ -24,7 +24,7 @@ def last(request: ModelRequest) -> Message:
 
 
 @pytest.mark.feature("B8")
-def test_a_blocked_motion_is_told_the_way_out_and_takes_it() -> None:
+def test_a_blocked_motion_is_shown_the_way_out_and_takes_it() -> None:
     async def main() -> None:
         walks = [("walk", {"distance_m": n}) for n in (1, 2, 3)]
         steps = [{"skill": name, "arguments": arguments} for name, arguments in (walks[2], walks[0])]
@@ -44,12 +44,19 @@ def test_a_blocked_motion_is_told_the_way_out_and_takes_it() -> None:
             assert pending["arguments"]["steps"] == steps
             assert (await said.result())["reason"] == "completed"
             assert robot.log_ == ["walk 1", "walk 2", "walk 3", "walk 1"]
-            told = results(made)
-            assert told[2].startswith("Not run: walk(distance_m=3) needs an approved plan")
-            assert "create_plan" in told[2]
-            assert "submit_plan" in told[2]
-            assert [text.startswith("Not run") for text in told[5:11]] == [True, False, False, True, True, False]
-            assert "1. walk(distance_m=3) - begun\n2. walk(distance_m=1) - begun" in told[-1]
+            replies = results(made)
+            assert replies[2].startswith("Not run: walk(distance_m=3) needs an approved plan")
+            assert "create_plan" in replies[2]
+            assert "submit_plan" in replies[2]
+            assert [text.startswith("Not run") for text in replies[5:11]] == [
+                True,
+                False,
+                False,
+                True,
+                True,
+                False,
+            ]
+            assert "1. walk(distance_m=3) - begun\n2. walk(distance_m=1) - begun" in replies[-1]
             plans = await made.harness.call("plans", caller="operator")
             assert [step["used"] for step in (await plans.result())[0]["steps"]] == [True, True]
 
@@ -86,10 +93,10 @@ def test_a_rejected_plan_opens_nothing() -> None:
             said = await made.say("walk")
             await decide(made, "reject", reason="the floor is wet")
             await said.result()
-            told = results(made)
-            assert "did you mean 'walk'" in told[0]
-            assert "rejected: the floor is wet" in told[2]
-            assert told[3].startswith("Not run")
+            replies = results(made)
+            assert "did you mean 'walk'" in replies[0]
+            assert "rejected: the floor is wet" in replies[2]
+            assert replies[3].startswith("Not run")
             assert robot.log_ == []
 
     run_virtual(main())
@@ -114,14 +121,14 @@ def test_approve_deny_and_modify() -> None:
             assert far["reason"] == "far; for 'go'"
             await decide(made, "approve", arguments={"distance_m": 2})
             await said.result()
-            told = results(made)
-            assert told[0] == "dropped a"
-            assert 'drop(what="b") was not approved: it is fragile' in told[1]
-            assert told[2].endswith("walked 1 m")
+            replies = results(made)
+            assert replies[0] == "dropped a"
+            assert 'drop(what="b") was not approved: it is fragile' in replies[1]
+            assert replies[2].endswith("walked 1 m")
             assert "changed the arguments: walk(distance_m=1" in made.entries("tool")[2].note
-            assert told[3].endswith("walked 2 m")
-            assert told[4] == "dropped a"  # the same call was approved before
-            assert "it is fragile" in told[5]
+            assert replies[3].endswith("walked 2 m")
+            assert replies[4] == "dropped a"  # the same call was approved before
+            assert "it is fragile" in replies[5]
             assert robot.log_ == ["drop a", "walk 1", "walk 2", "drop a"]
 
     run_virtual(main())
@@ -165,9 +172,9 @@ def test_deleting_and_timing_out_wake_the_waiter_as_a_denial() -> None:
             said = await made.say("go")
             await decide(made, "delete")
             await said.result(60)
-            told = results(made)
-            assert "was not approved: the operator has dropped it" in told[0]
-            assert "was not approved: nobody decided in time" in told[1]
+            replies = results(made)
+            assert "was not approved: the operator has dropped it" in replies[0]
+            assert "was not approved: nobody decided in time" in replies[1]
             assert robot.log_ == []
 
     run_virtual(main())
@@ -208,7 +215,7 @@ def test_withdrawing_a_mission_withdraws_its_question() -> None:
 @pytest.mark.feature("D4")
 def test_repetition_is_warned_of_hinted_at_and_stopped() -> None:
     async def main() -> None:
-        brain = Brain(*[[("tell", {"characters": 8})], [("tell", {"characters": 16})]] * 20)
+        brain = Brain(*[[("talk", {"characters": 8})], [("talk", {"characters": 16})]] * 20)
         async with robot_stage(brain, max_iterations=40) as (made, _):
             closed = await (await made.say("go")).closed()
             assert closed.data["result"]["reason"] == "repetition"
@@ -230,8 +237,8 @@ def test_repetition_is_warned_of_hinted_at_and_stopped() -> None:
 def test_polling_and_changed_arguments_are_no_repetition() -> None:
     async def main() -> None:
         looks: list[Answer] = [[("look", {})]] * 15
-        tells: list[Answer] = [[("tell", {"characters": 8 * n})] for n in range(1, 15)]
-        brain = Brain(*looks, *tells, "done")
+        talks: list[Answer] = [[("talk", {"characters": 8 * n})] for n in range(1, 15)]
+        brain = Brain(*looks, *talks, "done")
         async with robot_stage(brain, max_iterations=40) as (made, _):
             assert (await (await made.say("go")).result())["text"] == "done"
             assert made.entries("note") == []
@@ -243,7 +250,7 @@ def test_polling_and_changed_arguments_are_no_repetition() -> None:
 def test_large_results_are_shortened_readable_and_masked_later_and_errors_stay_whole() -> None:
     async def main() -> None:
         brain = Brain(
-            [("tell", {"characters": 40_000}), ("fail", {})],
+            [("talk", {"characters": 40_000}), ("fail", {})],
             [("read_result", {"reference": "result-1", "offset": 20_000, "length": 800})],
             [("read_result", {"reference": "result-1", "search": "0004321"})],
             "a",
@@ -260,7 +267,7 @@ def test_large_results_are_shortened_readable_and_masked_later_and_errors_stay_w
             assert part.endswith("".join(f"{number:07d} " for number in range(2500, 2600)))
             assert "0004321 " in found
             shown = [message for message in brain.requests[-1].messages if isinstance(message, ToolResultMessage)]
-            assert "old result of tell, 40000 characters" in shown[0].text
+            assert "old result of talk, 40000 characters" in shown[0].text
             assert shown[1].text == error
 
     run_virtual(main())

@@ -22,7 +22,7 @@ STEPS = [{"skill": "walk", "arguments": {"distance_m": 5.0}}, {"skill": "go_to",
 PLAN: tuple[str, dict[str, Any]] = ("create_plan", {"goal": "away", "steps": STEPS})
 
 
-def told(made: Stage) -> list[str]:
+def shown(made: Stage) -> list[str]:
     return [entry.text for entry in made.entries("tool")]
 
 
@@ -43,7 +43,7 @@ def test_a_rejected_plan_binds_its_calls_for_the_rest_of_the_mission() -> None:
             said = await made.say("go")
             await decide(made, "reject", reason="the street is wet")
             assert (await said.result())["text"] == "ok"
-            assert all("has rejected" in text and "the street is wet" in text for text in told(made)[2:7])
+            assert all("has rejected" in text and "the street is wet" in text for text in shown(made)[2:7])
             assert robot.log_ == ["walk 4"]
             assert (await (await made.say("you may walk 5 m now")).result())["text"] == "gone"
             assert robot.log_ == ["walk 4", "walk 5"]
@@ -64,7 +64,7 @@ def test_what_is_approved_after_all_may_be_made() -> None:
             await decide(made, "approve")
             await said.result()
             assert robot.log_ == ["walk 5"]
-            assert "has rejected go_to(x=1, y=2) in this mission." in told(made)[-1]
+            assert "has rejected go_to(x=1, y=2) in this mission." in shown(made)[-1]
 
     run_virtual(main())
 

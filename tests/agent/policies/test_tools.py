@@ -40,9 +40,9 @@ def test_arguments_are_checked_and_errors_are_answers(caplog: pytest.LogCaptureF
     assert run(tools, count=14) == CallResult("internal error count-t1 (RuntimeError)", is_error=True)
     assert "secret" in caplog.text
     for wrong, field in (({}, "count"), ({"count": 0}, "count"), ({"count": 1, "more": 2}, "more")):
-        told = run(tools, **wrong)
-        assert told.is_error
-        assert f"{field}: " in told.text
+        refused = run(tools, **wrong)
+        assert refused.is_error
+        assert f"{field}: " in refused.text
     (schema,) = tools.schemas()
     assert schema.parameters == {
         "type": "object",

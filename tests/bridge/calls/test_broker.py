@@ -380,7 +380,7 @@ def test_closed_calls_with_large_results_are_remembered_by_the_journal_alone() -
     run_virtual(check())
 
 
-def test_a_skill_that_asks_again_is_told_again_and_begins_nothing_twice() -> None:
+def test_a_skill_that_asks_again_is_answered_again_and_begins_nothing_twice() -> None:
     async def check() -> None:
         async with scene() as world:
             parent = await world.broker.call("follow", {"description": "ann"}, caller="you")
@@ -392,8 +392,8 @@ def test_a_skill_that_asks_again_is_told_again_and_begins_nothing_twice() -> Non
                 if channel == CALLS and (message := decode(SkillCall, data, channel=channel)).module:
                     sent.append(("call", message.call_id))
                 elif channel == EVENTS:
-                    told = unpack_event(data, channel)
-                    sent.append((told.type, told.call_id))
+                    unpacked = unpack_event(data, channel)
+                    sent.append((unpacked.type, unpacked.call_id))
 
             async def again() -> list[tuple[str, str]]:
                 sent.clear()

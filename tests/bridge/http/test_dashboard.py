@@ -112,7 +112,7 @@ def test_text_never_becomes_html() -> None:
 
 
 def kinds(union: str, field: str) -> dict[str, dict[str, Any]]:
-    """The members of a union of the schema, by the value that tells them apart."""
+    """The members of a union of the schema, by the value that distinguishes them."""
     members = [DEFS[part["$ref"].rpartition("/")[2]] for part in DEFS[union]["oneOf"]]
     return {member["properties"][field]["const"]: member for member in members}
 
@@ -158,7 +158,7 @@ def test_the_page_reads_only_fields_that_are_there() -> None:
     assert shown == set(DEFS["MonitorSnapshot"]["properties"]), "all of the state, and nothing else"
 
 
-def test_the_page_knows_the_words_of_agents() -> None:
+def test_the_page_knows_the_kinds_of_agents_events() -> None:
     steps = re.search(r"const STEPS = new Set\(\[(.*?)\]\)", SCRIPTS, re.DOTALL)
     assert steps
     assert set(re.findall(r'"(\w+)"', steps[1])) < {kind.value for kind in EventKind}

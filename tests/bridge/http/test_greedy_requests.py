@@ -99,13 +99,13 @@ def test_bodies_in_tiny_chunks_take_a_bounded_share_of_the_loop(
         assert parsed.all <= CONNECTIONS * (MAX_PIECES * 1.2 + 100)
 
 
-def test_a_body_in_too_many_pieces_is_told_so() -> None:
+def test_a_body_in_too_many_pieces_is_refused_with_the_reason() -> None:
     with served() as bridge:
         chunks = b"1\r\nx\r\n" * (MAX_PIECES + 1)
         with connect(bridge, head(bridge, "POST /calls", "Transfer-Encoding: chunked") + chunks) as connection:
-            told = answer(connection)
-        assert told.startswith(b"HTTP/1.1 413 ")
-        assert b"more than 4096 pieces" in told
+            refusal = answer(connection)
+        assert refusal.startswith(b"HTTP/1.1 413 ")
+        assert b"more than 4096 pieces" in refusal
 
 
 def test_a_body_may_come_in_chunks_as_small_as_encoders_make_them() -> None:

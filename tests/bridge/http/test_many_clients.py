@@ -1,4 +1,4 @@
-"""Many clients at once, some of which stall, and a bridge that is told to end while they read."""
+"""Many clients at once, some of which stall, and a bridge that is asked to end while they read."""
 
 from __future__ import annotations
 
@@ -113,10 +113,10 @@ def test_sigterm_with_50_open_streams_ends_a_bridge_within_a_second(
             await until(lambda: all(len(ids) > 20 for ids in found))
             pid = next(view.pid for view in supervisor.processes() if view.label == "bridge")
             assert pid is not None
-            told = clock.monotonic()
+            asked_at = clock.monotonic()
             os.kill(pid, signal.SIGTERM)
             await until(lambda: not Path(f"/proc/{pid}").exists())
-            assert clock.monotonic() - told <= 1.0
+            assert clock.monotonic() - asked_at <= 1.0
             await asyncio.gather(*reading)
             for _, writer in streams:
                 writer.close()

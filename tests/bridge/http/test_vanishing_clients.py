@@ -66,12 +66,12 @@ def test_watchers(caplog: pytest.LogCaptureFixture) -> None:
         connections = [connected(bridge, *UPGRADE) for _ in range(CLIENTS)]
         until(lambda: monitor.statistics().watchers == CLIENTS)
 
-        def tell() -> None:
+        def report() -> None:
             for watcher in monitor._watchers:
                 for _ in range(MESSAGES):
                     watcher.offer(message("event", text="x"))
 
-        vanish(bridge, connections, tell)
+        vanish(bridge, connections, report)
         until(lambda: monitor.statistics().watchers == 0)
     assert complaints(caplog) == []
 

@@ -72,8 +72,8 @@ def test_a_client_lists_calls_follows_and_cancels(mode: Any) -> None:
             while "is over" not in str(lines[-1:]):
                 update = await client.call_tool("skill_updates", {"call_id": call_id, "after": cursor, "wait_s": 5})
                 cursor, lines = structured(update)["cursor"], [*lines, *text(update).splitlines()]
-            told = [line.partition(") ")[2] for line in lines if line.startswith("follow (call")]
-            assert told == ["says: saw ann", "completed: followed ann"]
+            reports = [line.partition(") ")[2] for line in lines if line.startswith("follow (call")]
+            assert reports == ["says: saw ann", "completed: followed ann"]
 
             patrol = await made.broker.call("follow", {"description": "bob"}, caller="somebody")
             ended = await client.call_tool("cancel_call", {"call_id": patrol, "reason": "enough"})
@@ -88,10 +88,10 @@ def test_a_client_lists_calls_follows_and_cancels(mode: Any) -> None:
 def test_a_token_changes_nothing_but_progress_until_the_answer_and_giving_up_cancels() -> None:
     async def scenario() -> None:
         async with connected() as (made, client):
-            told: list[tuple[float, str | None]] = []
+            reports: list[tuple[float, str | None]] = []
 
             async def hear(progress: float, total: float | None, message: str | None) -> None:
-                told.append((progress, message))
+                reports.append((progress, message))
 
             token = await client.call_tool("follow", {"description": "ann"}, progress_callback=hear)
             await client.call_tool("cancel_call", {"call_id": structured(token)["call_id"]})
@@ -100,12 +100,12 @@ def test_a_token_changes_nothing_but_progress_until_the_answer_and_giving_up_can
                 assert text(answered).startswith("following ann\n\nThe call goes on as")
                 assert structured(answered)["state"] == "open"
             await client.call_tool("cancel_call", {"call_id": structured(plain)["call_id"]})
-            assert told == []
+            assert reports == []
 
-            told.clear()
+            reports.clear()
             following = asyncio.create_task(client.call_tool("search", progress_callback=hear))
-            await until(lambda: len(told) > 2)
-            assert told[:3] == [(1, "room 0"), (2, "room 1"), (3, "room 2")]
+            await until(lambda: len(reports) > 2)
+            assert reports[:3] == [(1, "room 0"), (2, "room 1"), (3, "room 2")]
             (call,) = made.broker.ledger.calls.open
             following.cancel()
             await asyncio.wait([following])

@@ -125,7 +125,7 @@ def test_pages_are_bounded_and_whole_together() -> None:
         assert (await read_page(hub, after=None, wait_s=0, call_id="nobody")).cursor == 131
         gone = await read_page(hub, after=500, wait_s=0, call_id="c1")
         assert gone.entries[0].type == "gap"
-        # Waits for news, and only for those that it was asked for.
+        # Waits for updates, and only for those that it was asked for.
         waiting = asyncio.create_task(read_page(hub, after=131, wait_s=30, caller="somebody"))
         await asyncio.sleep(1)
         hub.publish(journal.append([event(1, "update", call_id="c2"), event(1, "progress", caller="somebody")]))

@@ -42,7 +42,7 @@ class Held(HoldView):
 
 
 class ToyAgent(Module):
-    """An agent as far as operators can tell; the test decides what happens in it."""
+    """An agent as far as operators can see; the test decides what happens in it."""
 
     config: ToyConfig
 
@@ -59,10 +59,10 @@ class ToyAgent(Module):
 
     def emit(self, kind: str, **data: Any) -> None:
         self.number += 1
-        self._tell(AgentEvent(number=self.number, utime=clock.utime(), agent=self.name, kind=kind, data=data))
+        self._publish(AgentEvent(number=self.number, utime=clock.utime(), agent=self.name, kind=kind, data=data))
 
     def show(self) -> None:
-        self._tell(self.snapshot())
+        self._publish(self.snapshot())
 
     def snapshot(self) -> AgentSnapshot:
         return AgentSnapshot(
@@ -80,9 +80,9 @@ class ToyAgent(Module):
             watched=bool(self.reports),
         )
 
-    def _tell(self, told: AgentEvent | AgentSnapshot) -> None:
+    def _publish(self, message: AgentEvent | AgentSnapshot) -> None:
         for queue in self.reports.values():
-            queue.put_nowait(told)
+            queue.put_nowait(message)
 
     @skill(audience="operator")
     async def report(self, call: Call) -> None:
@@ -91,11 +91,11 @@ class ToyAgent(Module):
         try:
             call.progress("", **snapshot_data(self.snapshot()))
             while True:
-                told = await queue.get()
-                if isinstance(told, AgentEvent):
-                    await call.update(told.kind, **event_data(told))
+                message = await queue.get()
+                if isinstance(message, AgentEvent):
+                    await call.update(message.kind, **event_data(message))
                 else:
-                    call.progress("", **snapshot_data(told))
+                    call.progress("", **snapshot_data(message))
         finally:
             del self.reports[call.id]
 
@@ -203,24 +203,24 @@ class Client:
         self.numbers: dict[str, int] = {}
 
     def take(self, text: str | bytes) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(text)
-        assert told["seq"] == len(self.messages) + 1
-        assert told["type"] == "snapshot" or self.messages, "a snapshot comes first"
+        message: dict[str, Any] = json.loads(text)
+        assert message["seq"] == len(self.messages) + 1
+        assert message["type"] == "snapshot" or self.messages, "a snapshot comes first"
         before = self.state
-        if told["type"] == "snapshot":
-            self.state = told["snapshot"]
-        elif told["type"] == "change":
-            assert told["change"], "something has changed"
-            self.state = before | told["change"]
+        if message["type"] == "snapshot":
+            self.state = message["snapshot"]
+        elif message["type"] == "change":
+            assert message["change"], "something has changed"
+            self.state = before | message["change"]
             assert self.state != before, "no state comes twice"
-        elif told["type"] == "event":
-            event = told["event"]
+        elif message["type"] == "event":
+            event = message["event"]
             self.numbers[event["agent"]] = event["number"]
-        self.messages.append(told)
-        return told
+        self.messages.append(message)
+        return message
 
     def of(self, type: str) -> list[dict[str, Any]]:
-        return [told for told in self.messages if told["type"] == type]
+        return [message for message in self.messages if message["type"] == type]
 
     def agent(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self.state.get("agents", {}).get(name, {})
@@ -236,8 +236,8 @@ class Console(Client):
         self.task = asyncio.get_running_loop().create_task(self._read())
 
     async def _read(self) -> None:
-        while (told := await self.watcher.next()) is not None:
-            self.take(numbered(len(self.messages) + 1, told))
+        while (message := await self.watcher.next()) is not None:
+            self.take(numbered(len(self.messages) + 1, message))
 
     async def close(self) -> None:
         self.watcher.close()

@@ -1,4 +1,4 @@
-"""What watchers are told, in virtual time on a real bridge."""
+"""The monitor's watchers, in virtual time on a real bridge."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ def test_two_agents_and_three_watchers() -> None:
             for console in (all_, one, two):
                 await console.close()
 
-            def told(console: Console) -> list[str]:
-                return [told["event"]["data"]["text"] for told in console.of("event")]
+            def message(console: Console) -> list[str]:
+                return [message["event"]["data"]["text"] for message in console.of("event")]
 
-            assert sorted(told(all_)) == sorted(told(one) + told(two))
-            assert told(one) == ["one 0", "one 1", "one 2"]
-            assert told(two) == ["two 0", "two 1", "two 2"]
+            assert sorted(message(all_)) == sorted(message(one) + message(two))
+            assert message(one) == ["one 0", "one 1", "one 2"]
+            assert message(two) == ["two 0", "two 1", "two 2"]
             assert list(one.state["agents"]) == ["robot1/agent"]
             assert set(all_.state["agents"]) == set(made)
-            calls = [told["event"]["type"] for told in one.of("call")]
+            calls = [message["event"]["type"] for message in one.of("call")]
             assert calls == ["open", "update", "update", "close"]
-            assert [told["event"]["call_id"] for told in all_.of("call")] == [call_id] * 4
+            assert [message["event"]["call_id"] for message in all_.of("call")] == [call_id] * 4
             assert two.of("call") == []
 
     run_virtual(scenario())
 
 
 @pytest.mark.feature("C2")
-def test_a_stalled_watcher_costs_a_bounded_queue_and_is_told_the_state() -> None:
+def test_a_stalled_watcher_costs_a_bounded_queue_and_gets_the_state() -> None:
     async def scenario() -> None:
         async with agents("agent") as (scene, made):
             agent = made["agent"]
@@ -105,35 +105,35 @@ class Checked(Console):
         super().__init__(scene.bridge.monitor.watch(agent))
 
     async def _read(self) -> None:
-        while (told := await self.watcher.next()) is not None:
-            self.check(self.take(numbered(len(self.messages) + 1, told)))
+        while (message := await self.watcher.next()) is not None:
+            self.check(self.take(numbered(len(self.messages) + 1, message)))
             if self.slowness and self.rng.random() < 0.5:
                 await asyncio.sleep(self.rng.uniform(0, self.slowness))
 
-    def check(self, told: dict[str, Any]) -> None:
-        if told["type"] in ("gap", "snapshot"):
-            # Events that were lost, or were before, are not told, though the agent may have shown no state since.
+    def check(self, message: dict[str, Any]) -> None:
+        if message["type"] in ("gap", "snapshot"):
+            # Events that were lost, or were before, are not sent, though the agent may have shown no state since.
             self.numbers = {name: agent.number for name, agent in self.made.items()}
             self.began = {call["call_id"]: call["state"] for call in self.state.get("calls", ())}
             self.reporting = set(self.state.get("agents", ()))
             return
-        if told["type"] == "call":
-            self.began[told["event"]["call_id"]] = told["event"]["type"]
-        if told["type"] != "change":
+        if message["type"] == "call":
+            self.began[message["event"]["call_id"]] = message["event"]["type"]
+        if message["type"] != "change":
             return
         self.times.append(clock.monotonic())
-        for name, agent in told["change"].get("agents", {}).items():
+        for name, agent in message["change"].get("agents", {}).items():
             if name not in self.reporting:  # what happened before it reported is in its first state
                 self.numbers[name] = max(self.numbers[name], agent["number"])
             assert agent["number"] <= self.numbers[name], "an event that it contains comes later"
         self.reporting = set(self.state["agents"])
-        for call in told["change"].get("calls", ()):
+        for call in message["change"].get("calls", ()):
             if call["state"] == "open":
-                assert self.began.get(call["call_id"]) in ("open", "update"), "its open was told before"
-        if "calls" in told["change"]:
-            here = {call["call_id"] for call in told["change"]["calls"]}
+                assert self.began.get(call["call_id"]) in ("open", "update"), "its open was sent before"
+        if "calls" in message["change"]:
+            here = {call["call_id"] for call in message["change"]["calls"]}
             for call_id, type in self.began.items():
-                assert type in ("close", "requested") or call_id in here, "a close is told before its call is gone"
+                assert type in ("close", "requested") or call_id in here, "a close is sent before its call is gone"
 
 
 @pytest.mark.feature("C3")
@@ -199,14 +199,15 @@ def test_steady_traffic_starves_no_state() -> None:
             pauses = [later - sooner for sooner, later in itertools.pairwise(times)]
             assert max(pauses) < 2 * STATE_EVERY_S
             assert len(times) >= 22
-            steady = [told["change"]["agents"] for told in console.of("change") if "agents" in told["change"]]
+            changes = [message["change"] for message in console.of("change")]
+            steady = [change["agents"] for change in changes if "agents" in change]
             texts = [json.dumps(state) for state in steady]
             assert len(set(texts)) == len(texts)
 
     run_virtual(scenario())
 
 
-def test_nothing_is_told_while_nothing_changes() -> None:
+def test_nothing_is_sent_while_nothing_changes() -> None:
     async def scenario() -> None:
         async with agents("agent") as (scene, _):
             console = Console(scene.bridge.monitor.watch())

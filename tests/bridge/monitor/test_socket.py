@@ -57,7 +57,7 @@ class Socket(Client):
         while not found:
             assert not self.task.done(), "the connection was closed"
             await asyncio.sleep(0.002)
-            found = [told for told in self.messages if told.get("id", 0) == id]
+            found = [message for message in self.messages if message.get("id", 0) == id]
         return found[-1]
 
     async def close(self) -> None:
@@ -112,7 +112,7 @@ def test_the_snapshot_shows_everything_and_fits_the_schema() -> None:
                 assert {module["name"]: module["health"] for module in state["modules"]}["worker"] == "ok"
                 assert console.agent(agent.name)["approvals"][0]["arguments"] == {"description": "ann"}
                 assert console.agent(agent.name)["usage"]["cost"] == 0.25
-                await until(lambda: [told["event"]["type"] for told in console.of("call")] == ["open", "update"])
+                await until(lambda: [call["event"]["type"] for call in console.of("call")] == ["open", "update"])
 
     asyncio.run(scenario())
 
@@ -163,7 +163,7 @@ def test_each_command() -> None:
             assert cancelled["call_id"] == said["call_id"]
 
             def closed() -> list[tuple[str, str]]:
-                events = (told["event"] for told in console.of("call"))
+                events = (message["event"] for message in console.of("call"))
                 of_said = (event for event in events if event["call_id"] == said["call_id"])
                 return [(event["text"], event["data"]["outcome"]) for event in of_said if event["type"] == "close"]
 
@@ -252,7 +252,7 @@ def test_where_there_are_several_agents_one_must_be_named() -> None:
     asyncio.run(scenario())
 
 
-def test_whoever_asks_for_the_events_of_a_report_is_told_where_they_are() -> None:
+def test_whoever_asks_for_the_events_of_a_report_learns_where_they_are() -> None:
     """They are kept nowhere: a stream of them would be silent for ever."""
 
     async def scenario() -> None:
@@ -293,7 +293,7 @@ def test_a_client_that_stalls_gets_a_gap_and_then_the_state() -> None:
                 while client.agent("agent").get("number") != 10_000:
                     client.take(await _frame(reading))
             assert len(client.of("gap")) >= 1
-            lost = sum(told["lost"] for told in client.of("gap"))
+            lost = sum(message["lost"] for message in client.of("gap"))
             assert lost + len(client.of("event")) >= 10_000
             writing.close()
 

@@ -65,9 +65,9 @@ def test_a_mission_under_an_operators_control(tmp_path: Path) -> None:
                 aborted = await console.ask(command="abort", reason="enough")
                 assert aborted["type"] == "reply", aborted["text"]
                 await until(lambda: not console.state["calls"] and not console.agent("agent")["missions"])
-                kinds = [told["event"]["kind"] for told in console.of("event")]
+                kinds = [message["event"]["kind"] for message in console.of("event")]
                 assert {"iteration_start", "call_run", "pause", "resume", "abort"} <= set(kinds)
-                numbers = [told["event"]["number"] for told in console.of("event")]
+                numbers = [message["event"]["number"] for message in console.of("event")]
                 assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
                 await console.close()
 

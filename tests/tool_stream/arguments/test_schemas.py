@@ -64,7 +64,7 @@ def test_each_field_that_does_not_fit_is_named(arguments: dict[str, Any], expect
     assert problems(arguments) == expected
 
 
-def test_what_is_told_of_arguments_is_bounded() -> None:
+def test_what_is_said_of_arguments_is_bounded() -> None:
     nothing = {"type": "object", "properties": {}, "additionalProperties": False}
     assert problems({"a": 1}, nothing) == {"a": "is not an argument of this skill (valid: none)"}
     many = problems({f"a{number}": 1 for number in range(50)}, nothing)
@@ -164,7 +164,7 @@ def test_a_default_that_does_not_fit_its_own_schema_is_none() -> None:
         {"anyOf": 3},
     ],
 )
-def test_what_can_not_be_told_is_not_filled_in(schema: dict[str, Any]) -> None:
+def test_what_can_not_be_known_is_not_filled_in(schema: dict[str, Any]) -> None:
     assert with_defaults(schema, {"x": [1, {"y": 2}]}) == {"x": [1, {"y": 2}]}
 
 

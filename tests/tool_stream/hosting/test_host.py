@@ -208,7 +208,7 @@ async def test_a_call_that_comes_twice_runs_once() -> None:
 
 @pytest.mark.virtual_time
 @pytest.mark.feature("C4")
-async def test_what_a_module_says_of_its_state_is_told_at_once_and_with_each_heartbeat() -> None:
+async def test_what_a_module_says_of_its_state_is_sent_at_once_and_with_each_heartbeat() -> None:
     async with ModuleHarness(Counter, name="counter") as harness:
         directory = ModuleDirectory(harness.bus)
         directory.start()
@@ -350,7 +350,7 @@ class Truck(Module):
 @pytest.mark.parametrize(
     ("load", "reported"), [({"parcels": 2}, {"parcels": 2}), (None, None), ("x" * 1_000_000, None)]
 )
-async def test_a_failed_call_tells_what_there_is_of_a_result(load: Any, reported: Any) -> None:
+async def test_a_failed_call_has_what_there_is_of_a_result(load: Any, reported: Any) -> None:
     truck = Truck(name="truck")
     truck.load = load
     async with ModuleHarness(truck) as harness:

@@ -160,7 +160,7 @@ class SplitRobot:
         await asyncio.sleep(0.6)
         view = await self.view(call_id)
         assert self.host.outcome(call_id) is view.outcome
-        assert not self.host.publisher.live("walker"), "nothing is left to tell"
+        assert not self.host.publisher.live("walker"), "nothing is left to report"
         return view.outcome
 
 
@@ -249,7 +249,7 @@ async def test_a_cut_that_only_the_bridge_minds() -> None:
 
 @pytest.mark.virtual_time
 @pytest.mark.feature("F5")
-async def test_a_cut_of_one_way_is_told_by_the_stream() -> None:
+async def test_a_cut_of_one_direction_is_reported_in_the_stream() -> None:
     """The bridge hears the robot, and the robot does not hear that it does."""
     async with split_robot() as world:
         call_id = await world.begin("drive")
@@ -301,7 +301,7 @@ async def test_what_the_bridge_gives_up_unheard_ends(skill_name: str) -> None:
 
 
 @pytest.mark.virtual_time
-async def test_that_a_call_is_lost_is_told_again_but_not_for_ever() -> None:
+async def test_that_a_call_is_lost_is_sent_again_but_not_for_ever() -> None:
     async with split_robot() as world:
         reported: list[float] = []
         world.bus.subscribe(CANCELS, lambda channel, data: reported.append(clock.monotonic()))

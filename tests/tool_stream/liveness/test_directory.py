@@ -1,4 +1,4 @@
-"""Who is alive and offers what, as heartbeats tell it."""
+"""Who is alive and offers what, as heartbeats report it."""
 
 from __future__ import annotations
 
