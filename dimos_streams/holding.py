@@ -27,8 +27,9 @@ LISTEN_S: Final = 2.5 * HOLD_PERIOD_S
 """After listening for so long a reader knows who holds, even if one message got lost."""
 MAX_VALID_S: Final = 60.0
 """No hold counts for longer without being repeated: nobody could let go of it after a crash."""
-_MEANT_S: Final = 86_400.0
-"""A hold for longer is damage: nobody means it, and junk must not hold a robot."""
+_MEANT_S: Final = 3_600.0
+"""A hold for longer is damage: nobody means it, and one flipped bit in a usual one (65,536 s instead of 1 s) must not
+hold a robot."""
 MAX_SOURCES: Final = 8
 """Sources that are known at a time: with all their names, what a gate says of itself is still small."""
 REMEMBERED_S: Final = 10.0
@@ -60,7 +61,7 @@ class HoldTable:
     the reader's own, so no clock of another machine matters.
 
     A hold that wants to count for longer than ``MAX_VALID_S`` counts for so long. One that is damaged is skipped:
-    its source is no name, or ``valid_s`` is not finite, not more than 0 or more than a day; a release may say 0. Both
+    its source is no name, or ``valid_s`` is not finite, not more than 0 or more than an hour; a release may say 0. Both
     show in a limited line in the log and in ``note``. A message is skipped silently if a newer one of its source came
     before.
     """

@@ -25,6 +25,11 @@ _TOGETHER = frozenset({"docs", "packaging", "recording"})
 _GIVES_WAY = 3
 
 
+def pytest_configure() -> None:
+    """Of the hundreds of processes that tests start only the first of a kind compiles what it imports."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With several workers, robots run in one of them and commands in another: more at once would be late."""

@@ -83,16 +83,25 @@ class Mission:
 
     async def call(self, skill: str, /, **arguments: object) -> CallView:
         """Call a skill and wait for its close; while its module is on its way back, try again."""
-        async with asyncio.timeout(20):
-            while True:
-                try:
-                    call_id = await self.gateway.call(skill, arguments, caller="operator")
-                    break
-                except SkillError:
-                    await asyncio.sleep(0.1)
-            while (view := await self.view(call_id)).state != "closed":  # noqa: ASYNC110 - over HTTP
-                await asyncio.sleep(0.02)
-            return view
+        seen: CallView | str = "not called"
+        try:
+            async with asyncio.timeout(20):
+                while isinstance(seen, str):
+                    try:
+                        seen = await self.view(await self.gateway.call(skill, arguments, caller="operator"))
+                    except SkillError as error:
+                        seen = str(error)
+                        await asyncio.sleep(0.1)
+                while seen.state != "closed":
+                    await asyncio.sleep(0.02)
+                    seen = await self.view(seen.call_id)
+                return seen
+        except TimeoutError:
+            raise AssertionError(f"{skill} was not done after 20 s: {seen}; {await self.modules()}") from None
+
+    async def modules(self) -> str:
+        """The modules as ``GET /modules`` shows them."""
+        return (await asyncio.to_thread(requests.get, f"{self.gateway.url}/modules", timeout=10)).text
 
     async def view(self, call_id: str) -> CallView:
         """One call as the bridge shows it."""
