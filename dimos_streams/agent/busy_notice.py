@@ -15,9 +15,9 @@ _WORK = {LoopState.SETTLING: "an abort", LoopState.UNDOING: "an undo"}
 
 
 def waits_behind(core: AgentCore, *, now: bool = False) -> str:
-    """What new words have to wait for, and how not to; empty if they are heard at once.
+    """What new input has to wait for, and how not to; empty if it is heard at once.
 
-    ``now`` is for words that go before all that waits: not before the end of a pause, of an abort or of an undo.
+    ``now`` is for input that goes before all that waits: not before the end of a pause, of an abort or of an undo.
     """
     turn = core.loop.turn is not None
     work = "" if now and turn else _work(core)
@@ -42,8 +42,8 @@ def _work(core: AgentCore) -> str:
     turn = core.loop.turn
     if turn is None:
         return _WORK.get(core.loop.state, "")
-    words = next((mission.words for mission in reversed(turn.missions) if mission.words), "")
-    shown = f"{words[:_SHOWN]}…" if len(words) > _SHOWN else words
+    input = next((mission.input for mission in reversed(turn.missions) if mission.input), "")
+    shown = f"{input[:_SHOWN]}…" if len(input) > _SHOWN else input
     return f"the turn on {shown!r}" if shown else "a turn on what calls have to say"
 
 

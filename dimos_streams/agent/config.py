@@ -108,7 +108,7 @@ class AgentConfig(GateSettings, ModuleConfig):
     missions_kept: int = Field(default=1000, ge=1)
     """Missions whose files are kept."""
     stop_words: StopWordSettings = StopWordSettings()
-    """Operators' words that end everything at once; no model is asked about them."""
+    """Operators' input that ends everything at once; no model is asked about them."""
     typing_bound_s: float = Field(default=10.0, gt=0)
     """So long the agent waits at most for an operator who is in the middle of a sentence."""
 

@@ -49,7 +49,7 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 _logger = logging.getLogger(__name__)
-_SHOWN_WORDS = 100
+_SHOWN_INPUT = 100
 
 
 class AgentCore:
@@ -89,7 +89,7 @@ class AgentCore:
         self.control = Control(self.events.emit, self._on_control)
         self.free_motions = FreeMotions(self.events.emit)
         self.enabled = EnabledGate(self.events.emit, config.disabled_skills)
-        self.approvals = ApprovalBook(config.approval, self.events.emit, agent=name, words=self._words)
+        self.approvals = ApprovalBook(config.approval, self.events.emit, agent=name, input=self._input_of)
         self.queue = MessageQueue(config.queue_capacity, self._wake)
         # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
         self.calls = CallManager(
@@ -141,30 +141,30 @@ class AgentCore:
         """Whether the robot has to be still."""
         return bool(self._why_held())
 
-    def begin(self, id: str, words: str, *, on_over: Callable[[], None] = lambda: None) -> Mission:
+    def begin(self, id: str, input: str, *, on_over: Callable[[], None] = lambda: None) -> Mission:
         """A new mission; it lasts until nothing of it is left to do."""
-        mission = self._missions.open(id, words, on_over)
-        self.events.emit(EventKind.MISSION_START, (id,), id=id, text=words)
+        mission = self._missions.open(id, input, on_over)
+        self.events.emit(EventKind.MISSION_START, (id,), id=id, text=input)
         return mission
 
-    def resume(self, id: str, words: str) -> Mission:
+    def resume(self, id: str, input: str) -> Mission:
         """A mission of the record, with what it has used so far."""
-        return self._missions.open(id, words)
+        return self._missions.open(id, input)
 
-    async def hear(self, words: OperatorInput) -> None:
-        """Give the operator's words to whom they are for: a dialogue, a sub-agent at work, or the agent's queue.
+    async def hear(self, input: OperatorInput) -> None:
+        """Give the operator's input to whom it is for: a dialogue, a sub-agent at work, or the agent's queue.
 
-        Words that can't wait answer no dialogue: they cut the turn that holds it.
+        Input that can't wait answers no dialogue: it cuts the turn that holds it.
         """
-        if words.now:
-            if not self.delegation.hear(words):
+        if input.now:
+            if not self.delegation.hear(input):
                 self.loop.cut()
-                self.queue.put_nowait(words)
-        elif not self.foreground.take_input(words) and not self.delegation.hear(words):
-            await self.queue.put(words)
+                self.queue.put_nowait(input)
+        elif not self.foreground.take_input(input) and not self.delegation.hear(input):
+            await self.queue.put(input)
 
     def is_stop(self, text: str) -> bool:
-        """Whether an operator's words end everything at once."""
+        """Whether an operator's input ends everything at once."""
         own = self.name.split("/")
         return self.stop_words.match(text, ["robot", *own, *robots_of(self.offers.offered)])
 
@@ -222,10 +222,10 @@ class AgentCore:
     def _make_loop(self, parts: LoopParts, name: str) -> AgentLoop:
         return AgentLoop(parts, self.journal, name=f"{self.name}/{name}")
 
-    def _words(self, missions: Sequence[str]) -> str:
+    def _input_of(self, missions: Sequence[str]) -> str:
         """What the operator has said to begin missions, or what these are part of; shortened."""
         known = [self.loop.missions[root] for root in roots(missions) if root in self.loop.missions]
-        return "; ".join(mission.words for mission in known)[:_SHOWN_WORDS]
+        return "; ".join(mission.input for mission in known)[:_SHOWN_INPUT]
 
     def _on_event(self, event: AgentEvent) -> None:
         self._apply(event)

@@ -54,7 +54,7 @@ class Said(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str
-    """The model's last words; if they are too long for an event, their beginning, and how much is missing."""
+    """The model's last text; if it is too long for an event, its beginning, and how much is missing."""
     reason: str
     """Why its last turn ended: ``completed``, ``max_iterations``, ``error``, …"""
     unfinished: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ class Agent(OperatorSkills):
 
         Args:
             text: What to tell the agent, for instance "follow the person in red". A stop acts at once.
-            now: Cut the present answer of the model, and let the words be the next that it hears; calls go on.
+            now: Cut the present answer of the model, and let the text be the next that it hears; calls go on.
         """
         core = self._core()
         if core.is_stop(text):
@@ -208,9 +208,9 @@ class Agent(OperatorSkills):
         """
         await self._core().reviews.review(call, AskedCall(call_id, parent, skill, arguments))
 
-    async def _stop_all(self, call: Call, words: str) -> Said:
-        stopping = asyncio.ensure_future(stop_all(self._core(), call.id, words))
-        await call.update(words[:_LINE], entry={"role": "operator", "text": words[:_LINE]})
+    async def _stop_all(self, call: Call, input: str) -> Said:
+        stopping = asyncio.ensure_future(stop_all(self._core(), call.id, input))
+        await call.update(input[:_LINE], entry={"role": "operator", "text": input[:_LINE]})
         text = await asyncio.shield(stopping)  # who no longer waits for it does not take it back
         text = cut_to(text, _SAID_BYTES)
         await call.update(text[:_LINE], entry={"role": "assistant", "text": text[:_LINE]})

@@ -19,14 +19,14 @@ class OpenMissions:
         self._delegation = delegation
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
 
-    def open(self, id: str, words: str, on_over: Callable[[], None] = lambda: None) -> Mission:
+    def open(self, id: str, input: str, on_over: Callable[[], None] = lambda: None) -> Mission:
         """A mission that the loop works on; it is over when nothing of it is left to do."""
 
         def over() -> None:
             self._on_over(mission)
             on_over()
 
-        mission = Mission(id, over, words=words, on_end=self._on_end)
+        mission = Mission(id, over, input=input, on_end=self._on_end)
         self._loop.add_mission(mission)
         deadline_s = self._loop.parts.budget.settings.deadline_s
         if deadline_s is not None:

@@ -80,7 +80,7 @@ def _missions(core: AgentCore) -> dict[str, Mission]:
     """Those that were not over, begun again."""
     found = {}
     for unfinished in core.resumption.missions if core.resumption else ():
-        mission = found[unfinished.id] = core.resume(unfinished.id, unfinished.words)
+        mission = found[unfinished.id] = core.resume(unfinished.id, unfinished.input)
         mission.spent = unfinished.spent
         mission.reason, mission.why, mission.text = unfinished.reason, unfinished.why, unfinished.text
         mission.failed_call = unfinished.failed_call
@@ -148,7 +148,7 @@ def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]
             continue
         core.events.emit(EventKind.NOTE, (mission.id,), text="the agent was restarted and goes on with this mission")
         if not unfinished.heard:
-            core.queue.put_nowait(OperatorInput(unfinished.words, (mission,)))
+            core.queue.put_nowait(OperatorInput(unfinished.input, (mission,)))
         elif unfinished.in_turn:
             core.queue.put_nowait(Notice("", (mission,)))
         else:

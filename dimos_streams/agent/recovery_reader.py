@@ -53,9 +53,9 @@ class UnfinishedMission:
     """A mission that was not over."""
 
     id: str
-    words: str
+    input: str
     heard: bool = False
-    """Whether the words had reached the conversation."""
+    """Whether the input had reached the conversation."""
     ended: str = ""
     """Why it was ended early: all that is left to do of it is to end its calls."""
     in_turn: bool = False
@@ -68,7 +68,7 @@ class UnfinishedMission:
     failed_call: str = ""
     """What the first of its calls that failed has said."""
     asked: list[AskedBatch] = field(default_factory=list)
-    """The newest answers that asked for calls since the operator's last words, those of sub-missions too."""
+    """The newest answers that asked for calls since the operator's last input, those of sub-missions too."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,7 +137,7 @@ def _in_order(missions: Iterable[RecordedMission], general: Iterable[RecordLine]
 
 def _unfinished(mission: RecordedMission) -> UnfinishedMission:
     """Sub-missions died with the process: what they said and heard is not of this mission, what they used is."""
-    found = UnfinishedMission(id=mission.id, words="")
+    found = UnfinishedMission(id=mission.id, input="")
     heard = False  # in the turn that goes on
     for event in mission.events:
         if event.kind == EventKind.USAGE:
@@ -154,7 +154,7 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
         elif event.kind == EventKind.ENDED:
             found.ended = event.data["reason"]
         elif event.kind == EventKind.MISSION_START:
-            found.words = event.data["text"]
+            found.input = event.data["text"]
         elif event.kind in (EventKind.INPUT, EventKind.UPDATE, EventKind.ITERATION_START):
             if event.kind == EventKind.UPDATE:
                 found.failed_call = found.failed_call or _failed_call(event, mission.id)

@@ -38,7 +38,7 @@ def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
 
 
 def _mission(mission: Mission) -> MissionView:
-    return MissionView(id=mission.id, text=mission.words[:_TEXT], utime=mission.began_utime)
+    return MissionView(id=mission.id, text=mission.input[:_TEXT], utime=mission.began_utime)
 
 
 def _entry(entry: Entry) -> ConversationEntry:

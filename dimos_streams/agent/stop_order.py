@@ -21,7 +21,7 @@ _SHOWN = 200
 _logger = logging.getLogger(__name__)
 
 
-async def stop_all(core: AgentCore, id: str, words: str) -> str:
+async def stop_all(core: AgentCore, id: str, input: str) -> str:
     """End all that the agent does, and the calls of others that move its robot or are of skills that it is offered;
     hold the robot meanwhile. What was done. ``id`` is the call of ``say`` that asks for it.
 
@@ -29,9 +29,9 @@ async def stop_all(core: AgentCore, id: str, words: str) -> str:
     which may still run; the agent is paused then. So it does unless each velocity gate
     has said that it held the robot, as for an abort.
     """
-    reason = f"the operator said {words[:_SHOWN]!r}"
+    reason = f"the operator said {input[:_SHOWN]!r}"
     abort = core.loop.begin_abort(reason)
-    abort.on_end.append(lambda report: _record(core, id, words, _text(report, [])))
+    abort.on_end.append(lambda report: _record(core, id, input, _text(report, [])))
     core.stops += 1
     core.robot_hold.changed()
     try:
@@ -72,11 +72,11 @@ async def _end_others(core: AgentCore, reason: str) -> tuple[list[CallView], lis
         return list(ended.values()), []
 
 
-def _record(core: AgentCore, id: str, words: str, text: str) -> None:
+def _record(core: AgentCore, id: str, input: str, text: str) -> None:
     """As a mission that is over: a stop is not to be taken up again by a successor."""
-    mission = core.begin(id, words)
+    mission = core.begin(id, input)
     mission.hold()
-    core.events.emit(EventKind.INPUT, (id,), text=words)
+    core.events.emit(EventKind.INPUT, (id,), text=input)
     core.events.emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
     mission.text, mission.reason = text, "completed"
     mission.release()

@@ -53,7 +53,7 @@ class RunOwner(BaseModel):
 
 
 def keep_private() -> None:
-    """Let what this process writes from now on be read by its user only: runs have pictures, words and tokens."""
+    """Let what this process writes from now on be read by its user only: runs have pictures and tokens."""
     os.umask(0o077)
 
 

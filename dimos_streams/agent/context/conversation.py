@@ -71,11 +71,11 @@ class Entry:
     note: str = ""
     """What the agent itself says of the call that a ``tool`` entry answers, before the text."""
     speaker: Speaker = "data"
-    """``operator`` where a ``tool`` entry is an operator's answer; ``task`` where words are no operator's."""
+    """``operator`` where a ``tool`` entry is an operator's answer; ``task`` where the text is no operator's."""
     missions: frozenset[str] = frozenset()
     """The missions that it is part of; none for what concerns all."""
     begins: str = ""
-    """The mission that an ``operator`` entry's words have begun."""
+    """The mission that an ``operator`` entry has begun."""
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as operators get it, cut to what fits into one event. Of a close it has ``outcome``."""
@@ -173,7 +173,7 @@ class Conversation:
         )
 
     def withdraw(self, mission: str) -> None:
-        """Of a mission's words that were not answered yet the model sees only that they were withdrawn."""
+        """The model sees of a mission's input that was not answered yet only that it was withdrawn."""
         for index in range(len(self._messages) - 1, -1, -1):
             if is_final(self._messages[index]):
                 return

@@ -1,8 +1,8 @@
 """What of a conversation goes first when it has to become shorter.
 
 The oldest goes first, an answer of the model only with the results of the calls that it asked for. What stays is the
-newest of all, the operator's words since the last answer that asked for nothing more, and, where there are none, the
-newest words with the answer that closed them. Where nothing else is left, the middles of long texts go.
+newest of all, the operator's input since the last answer that asked for nothing more, and, where there are none, the
+newest input with the answer that closed it. Where nothing else is left, the middles of long texts go.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ def _kept(messages: Messages, units: Sequence[range]) -> set[int]:
 
 
 def _newest_input(messages: Messages, units: Sequence[range]) -> Iterator[int]:
-    """The operator's newest words, and the answer that closed them."""
+    """The operator's newest input, and the answer that closed it."""
     numbers = range(len(units))
-    words = max((number for number in numbers if is_input(messages[units[number].start])), default=None)
-    if words is None:
+    newest_input = max((number for number in numbers if is_input(messages[units[number].start])), default=None)
+    if newest_input is None:
         return
-    yield words
-    yield from itertools.islice((n for n in numbers[words:] if is_final(messages[units[n].start])), 1)
+    yield newest_input
+    yield from itertools.islice((n for n in numbers[newest_input:] if is_final(messages[units[n].start])), 1)
 
 
 def _is_result(message: Message) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.policies.gates.base import Emit
 
-_MAX_WORDS = 100
+_MAX_INPUTS = 100
 
 
 class Dialogue:
@@ -19,7 +19,7 @@ class Dialogue:
     def __init__(self, emit: Emit, missions: tuple[str, ...]) -> None:
         self._emit = emit
         self._missions = missions
-        self._words: deque[OperatorInput] = deque()
+        self._inputs: deque[OperatorInput] = deque()
         self._arrived = asyncio.Event()
         self.heard: list[OperatorInput] = []
 
@@ -28,43 +28,43 @@ class Dialogue:
         self._emit("note", self._missions, text=text, foreground=True)
 
     async def listen(self, timeout_s: float | None = None) -> str:
-        """The operator's next words. Raises ``TimeoutError``."""
+        """The operator's next input. Raises ``TimeoutError``."""
         async with asyncio.timeout(timeout_s):
             while True:
-                while not self._words:
+                while not self._inputs:
                     self._arrived.clear()
                     await self._arrived.wait()
-                words = self._words.popleft()
-                self.heard.append(words)
-                if not words.withdrawn:
-                    return words.text
+                input = self._inputs.popleft()
+                self.heard.append(input)
+                if not input.withdrawn:
+                    return input.text
 
     async def ask(self, question: str, timeout_s: float | None = None) -> str:
-        """Ask the operator, and wait for the next words. What was said before the question does not answer it."""
-        self.heard.extend(self._words)
-        self._words.clear()
+        """Ask the operator, and wait for the next input. What was said before the question does not answer it."""
+        self.heard.extend(self._inputs)
+        self._inputs.clear()
         self.say(question)
         return await self.listen(timeout_s)
 
-    def take(self, words: OperatorInput) -> bool:
-        """Hear words; for ``Foreground``. False if too many wait."""
-        if len(self._words) >= _MAX_WORDS:
+    def take(self, input: OperatorInput) -> bool:
+        """Hear input; for ``Foreground``. False if too much waits."""
+        if len(self._inputs) >= _MAX_INPUTS:
             return False
-        for mission in words.missions:
+        for mission in input.missions:
             mission.hold()
-        self._words.append(words)
+        self._inputs.append(input)
         self._arrived.set()
         return True
 
     def unheard(self) -> list[OperatorInput]:
         """What nobody has listened to."""
-        return list(self._words)
+        return list(self._inputs)
 
 
 class Foreground:
     """Gives the operator to one dialogue after the other.
 
-    While one is held, the operator's words go to it and not to the agent's queue, and the agent's loop begins no
+    While one is held, the operator's input goes to it and not to the agent's queue, and the agent's loop begins no
     turn: updates and results of calls wait, and come together when it is over. Calls that run go on.
     """
 
@@ -74,7 +74,7 @@ class Foreground:
         put_back: Callable[[OperatorInput], None],
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        """``put_back`` gets words that a dialogue left; ``on_change`` hears when one begins or ends."""
+        """``put_back`` gets input that a dialogue left; ``on_change`` hears when one begins or ends."""
         self._emit = emit
         self._put_back = put_back
         self._on_change = on_change
@@ -86,9 +86,9 @@ class Foreground:
         """Whether a dialogue is held."""
         return self._current is not None
 
-    def take_input(self, words: OperatorInput) -> bool:
-        """Give the operator's words to the dialogue that is held; False if there is none."""
-        return self._current is not None and self._current.take(words)
+    def take_input(self, input: OperatorInput) -> bool:
+        """Give the operator's input to the dialogue that is held; False if there is none."""
+        return self._current is not None and self._current.take(input)
 
     @contextlib.asynccontextmanager
     async def dialogue(self, missions: tuple[str, ...] = ()) -> AsyncIterator[Dialogue]:
@@ -106,10 +106,10 @@ class Foreground:
                 self._on_change()
 
     def _close(self, dialogue: Dialogue) -> None:
-        for words in dialogue.unheard():
-            self._put_back(words)
-        for words in (*dialogue.unheard(), *dialogue.heard):
-            for mission in words.missions:
-                if words in dialogue.heard and not mission.reason:
+        for input in dialogue.unheard():
+            self._put_back(input)
+        for input in (*dialogue.unheard(), *dialogue.heard):
+            for mission in input.missions:
+                if input in dialogue.heard and not mission.reason:
                     mission.reason = "answered"
                 mission.release()

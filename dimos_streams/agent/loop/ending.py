@@ -9,7 +9,7 @@ from dimos_streams.agent.missions.end_reasons import of_last_answer
 
 LOOPING = "repetition"
 INTERRUPTED = "interrupted"
-"""The operator had words that could not wait."""
+"""The operator had input that could not wait."""
 _WHY_SETTLED = {
     "cancelled": "the operator has withdrawn this",
     "aborted": "the operator has aborted the mission",

@@ -59,10 +59,10 @@ class Intake:
                 self._record_update(item)
             self._unrecorded.popleft()
 
-    def _note_withdrawn(self, words: OperatorInput) -> None:
+    def _note_withdrawn(self, input: OperatorInput) -> None:
         """For people only: a model would carry out what it finds unanswered, whoever speaks to it next."""
-        text = f"not heard any more ({words.missions[0].ended}): {words.text}"
-        self._parts.events.emit(EventKind.NOTE, ids(words.missions), text=text)
+        text = f"not heard any more ({input.missions[0].ended}): {input.text}"
+        self._parts.events.emit(EventKind.NOTE, ids(input.missions), text=text)
 
     def _record_notice(self, item: Notice) -> None:
         if not item.text:

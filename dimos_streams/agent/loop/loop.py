@@ -98,7 +98,7 @@ class AgentLoop:
             self._end_soon(calls, _why_ended(mission.ended))
 
     def withdraw(self, mission: Mission) -> None:
-        """Nothing is begun any more that the model has asked for while it still saw an ended mission's words."""
+        """Nothing is begun any more that the model has asked for while it still saw an ended mission's input."""
         if self._turn is not None and mission in self._turn.missions:
             self._turn.stale = True
         self.wake()
@@ -157,7 +157,7 @@ class AgentLoop:
         return abort
 
     def cut(self) -> None:
-        """End the present turn, for words that can't wait: the model's stream is cut; calls that run go on."""
+        """End the present turn, for input that can't wait: the model's stream is cut; calls that run go on."""
         if self._turn is not None:
             self._turn.interrupt(INTERRUPTED)
 
@@ -249,7 +249,7 @@ class AgentLoop:
 
 
 def _is_new(item: QueueItem) -> bool:
-    """Whether an item has somebody's words that the model will hear."""
+    """Whether an item has input that the model will hear."""
     return isinstance(item, OperatorInput) and bool(item.missions) and not item.withdrawn
 
 

@@ -67,7 +67,7 @@ class Answering:
         self._request: ModelRequest | None = None
         self._missions = missions
         self._call_numbers = call_numbers
-        self._words, self._thoughts = TextJoiner(), TextJoiner()
+        self._answer, self._thoughts = TextJoiner(), TextJoiner()
         self._pieces: list[str] = []
         self._untold: list[str] = []
         self._reported_at = -CONTENT_PERIOD_S
@@ -100,7 +100,7 @@ class Answering:
                 if self._finish == CAPPED:
                     break
         self._hear(self._thoughts.rest(), reasoning=True)
-        self._hear(self._words.rest(), reasoning=False)
+        self._hear(self._answer.rest(), reasoning=False)
         self._report_text()
         finish = self._finish
         calls = assembler.finish(
@@ -124,7 +124,7 @@ class Answering:
 
     def _take_delta(self, delta: ModelDelta, assembler: ToolCallAssembler) -> None:
         if isinstance(delta, TextDelta):
-            self._hear(self._words.add(self._capped(delta.text, "text")), reasoning=False)
+            self._hear(self._answer.add(self._capped(delta.text, "text")), reasoning=False)
         elif isinstance(delta, ReasoningDelta):
             self._hear(self._thoughts.add(self._capped(delta.text, "reasoning")), reasoning=True)
         elif isinstance(delta, ToolCallDelta):

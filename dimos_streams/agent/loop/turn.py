@@ -38,7 +38,7 @@ class Turn:
         numbers: itertools.count[int],
         heard: Collection[Mission] = (),
     ) -> None:
-        """``heard`` are the missions whose words are new to the model."""
+        """``heard`` are the missions whose input is new to the model."""
         self._heard = heard
         self.id = id
         self.parts = parts
@@ -48,9 +48,9 @@ class Turn:
         self.why_interrupted = ""
         self.interrupted = asyncio.Event()
         self.text = ""
-        """The newest words of the model."""
+        """The newest text of the model."""
         self.stale = False
-        """Whether words were withdrawn since the model was asked."""
+        """Whether input was withdrawn since the model was asked."""
         self._machine = machine
         self._task: asyncio.Task[Ending] | None = None
         self._exchange = ModelExchange(parts, missions, numbers)
@@ -59,7 +59,7 @@ class Turn:
 
     @property
     def failing(self) -> Collection[Mission]:
-        """Whose calls fail here: those of the missions whose words were heard in this turn, if any were."""
+        """Whose calls fail here: those of the missions whose input was heard in this turn, if any was."""
         return self._heard or self.missions
 
     @property

@@ -8,17 +8,17 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import CALL_FAILED, NOT_UNDERSTOOD
 
 _COMPLETED = frozenset({"completed", "answered", "goal_reached"})
-"""The model asked for nothing more; the words were the answer to a question; the robot is where it was to go."""
+"""The model asked for nothing more; the input was the answer to a question; the robot is where it was to go."""
 _MEANINGS = {
     "": "no turn of it has ended",
     CALL_FAILED: "a call that it led to has failed",
-    NOT_UNDERSTOOD: "the words are no command that the model knows",
+    NOT_UNDERSTOOD: "the input is no command that the model knows",
     "aborted": "an operator has aborted it",
-    "cancelled": "the operator has withdrawn the words",
+    "cancelled": "the operator has withdrawn the input",
     "content_filter": "the model's server has held its answer back",
     "cut": "the model's answer broke off",
     "deadline": "it took longer than it may",
-    "interrupted": "the operator had words that could not wait",
+    "interrupted": "the operator had input that could not wait",
     "length": "the model's answer was cut off, for it was longer than it may be",
     "no_calls": "the model ended its answer as if it had asked for calls, but none came",
     "too_long": "the model's answer was longer than it may be, and was cut off",
@@ -48,7 +48,7 @@ def of_last_answer(finish: str) -> tuple[str, str]:
 
 
 def settle(mission: Settled, reason: str, why: str, *, heard: bool) -> None:
-    """Give a mission the reason for which a turn of it has ended; ``heard`` if its words were heard in that turn.
+    """Give a mission the reason for which a turn of it has ended; ``heard`` if its input was heard in that turn.
 
     A command that failed, or was not understood, stays so, and is nothing of the other missions of the turn.
     """

@@ -124,7 +124,7 @@ class MessageQueue:
         return self.take_nowait()
 
     def take_nowait(self) -> list[QueueItem]:
-        """All that waits, in order; perhaps nothing. Words that can't wait come alone."""
+        """All that waits, in order; perhaps nothing. Input that can't wait comes alone."""
         if urgent := self.take_where(lambda item: isinstance(item, OperatorInput) and item.now):
             return urgent
         items = list(self._items.values())

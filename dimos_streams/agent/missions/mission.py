@@ -36,13 +36,13 @@ class Mission:
         id: str,
         on_over: Callable[[], None] = lambda: None,
         *,
-        words: str = "",
+        input: str = "",
         parent: Mission | None = None,
         on_end: Callable[[Mission], None] = lambda mission: None,
     ) -> None:
         """``on_end`` hears when it is ended early."""
         self.id = id
-        self.words = words
+        self.input = input
         self.parent = parent
         self.depth: int = parent.depth + 1 if parent else 0
         """How many missions it is part of."""
@@ -50,7 +50,7 @@ class Mission:
         self.text = ""
         self.reason = ""
         self.why = ""
-        """The reason in words, for people, where it does not speak for itself."""
+        """The reason as a text for people, where it does not speak for itself."""
         self.spent = Usage()
         self.failed_call = ""
         """What the first of its calls that failed has said of that; a call that was cancelled has not failed."""

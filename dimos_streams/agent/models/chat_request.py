@@ -45,7 +45,7 @@ class ChatStyle:
     parallel_calls: bool = True
     """Otherwise each call of an answer is an answer of its own, with its result behind it."""
     null_content: bool = True
-    """Otherwise an answer without words has an empty text."""
+    """Otherwise an answer without text has an empty text."""
     signatures: bool = True
     """Whether calls have the further fields that came with them."""
 
@@ -114,7 +114,7 @@ class _Built:
         self.messages.append({"role": role, "content": [_text_part(text)]})
 
     def add_user(self, speaker: Speaker, parts: list[dict[str, Any]]) -> None:
-        """Words of operators are joined with nobody else's, nor with other words, but where a server insists."""
+        """Operators' input is joined with nobody else's, nor with other input, but where a server insists."""
         last = self.messages[-1]["role"] if self.messages else ""
         joins = speaker == self._speaker and speaker != "operator"
         if last == "user" and (joins or self._style.alternate):

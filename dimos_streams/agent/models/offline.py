@@ -92,7 +92,7 @@ def _turn(messages: Sequence[Message]) -> tuple[list[UserMessage], list[_Done]]:
 
 
 def _finish(heard: Sequence[UserMessage], done: Sequence[_Done], understood: bool) -> str:
-    """Words are commands here, so that what became of them is known."""
+    """Input is a command here, so that what became of it is known."""
     if not understood:
         return NOT_UNDERSTOOD
     events = (message.event for message in heard)
@@ -111,8 +111,8 @@ def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[Co
             continue
         for item in parse(message.text, robots):
             if isinstance(item, Misunderstood):
-                remarks.append(_help(item.words, offered))
-                understood = understood and _asks_for_help(item.words)
+                remarks.append(_help(item.input, offered))
+                understood = understood and _asks_for_help(item.input)
                 continue
             try:
                 found = _offered_steps(item, offered)
@@ -144,7 +144,7 @@ def _offered_steps(step: CommandStep, offered: Sequence[str]) -> list[CommandSte
 
 
 def _remaining(plan: Sequence[CommandStep], done: Sequence[_Done]) -> list[CommandStep]:
-    """The steps still to take. After one that failed only cleaning up is left. Calls of words that were withdrawn
+    """The steps still to take. After one that failed only cleaning up is left. Calls of input that was withdrawn
     meanwhile are of no step."""
     steps, left = list(plan), iter(done)
     while steps:
@@ -169,14 +169,14 @@ def _comment(event: ToolEvent) -> str:
     return f"{event.skill} has ended ({event.outcome.value.replace('_', ' ')}): {_clip(event.text)}"
 
 
-def _help(words: str, offered: Sequence[str]) -> str:
+def _help(input: str, offered: Sequence[str]) -> str:
     examples = [example for skill, example in COMMANDS if any(n == skill or n.endswith(f"_{skill}") for n in offered)]
     can = "; ".join(examples) if examples else "nothing at the moment: no skill that I know is offered"
-    return f"I understand: {can}." if _asks_for_help(words) else f"I don't understand {words!r}. I understand: {can}."
+    return f"I understand: {can}." if _asks_for_help(input) else f"I don't understand {input!r}. I understand: {can}."
 
 
-def _asks_for_help(words: str) -> bool:
-    return words.lower() in ("", "help", "what can you do")
+def _asks_for_help(input: str) -> bool:
+    return input.lower() in ("", "help", "what can you do")
 
 
 def _clip(text: str) -> str:

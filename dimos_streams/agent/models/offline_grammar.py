@@ -1,4 +1,4 @@
-"""The offline model's grammar: an operator's words into calls of the skills that are offered."""
+"""The offline model's grammar: an operator's input into calls of the skills that are offered."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class CommandStep:
 
 @dataclass(frozen=True, slots=True)
 class Misunderstood:
-    """Words that are no command."""
+    """An input that is no command."""
 
-    words: str
+    input: str
 
 
 class Ambiguous(Exception):
@@ -73,14 +73,14 @@ Builder = Callable[[re.Match[str]], tuple[CommandStep, ...]]
 
 
 def parse(text: str, robots: Iterable[str] = ()) -> list[CommandStep | Misunderstood]:
-    """The steps that the words ask for, in order. ``robots`` are names that may come first: "robot1: stop"."""
-    words = " ".join(text.split()).strip(" .!?")
+    """The steps that the input asks for, in order. ``robots`` are names that may come first: "robot1: stop"."""
+    input = " ".join(text.split()).strip(" .!?")
     robot = ""
-    addressed = _ADDRESS.match(words)
+    addressed = _ADDRESS.match(input)
     if addressed and addressed["robot"].lower() in {name.lower() for name in robots}:
-        robot, words = addressed["robot"].lower(), addressed["rest"]
+        robot, input = addressed["robot"].lower(), addressed["rest"]
     steps: list[CommandStep | Misunderstood] = []
-    for part in _SPLIT.split(words):
+    for part in _SPLIT.split(input):
         found = _one(part)
         steps += (
             [CommandStep(s.skill, s.arguments, robot, s.cleanup) for s in found] if found else [Misunderstood(part)]
@@ -106,10 +106,10 @@ def robots_of(offered: Iterable[str]) -> set[str]:
     return {name[: -len(end)] for name in offered for end in skills if name.endswith(end)}
 
 
-def _one(words: str) -> tuple[CommandStep, ...]:
-    words = re.sub(r"^(?:please|now)\s+", "", words, flags=re.I).strip()
+def _one(input: str) -> tuple[CommandStep, ...]:
+    input = re.sub(r"^(?:please|now)\s+", "", input, flags=re.I).strip()
     for pattern, build in _GRAMMAR:
-        match = pattern.fullmatch(words)
+        match = pattern.fullmatch(input)
         if match:
             return build(match)
     return ()

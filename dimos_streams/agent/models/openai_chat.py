@@ -73,7 +73,7 @@ class OpenAIModel:
         if clock.is_virtual():
             raise ModelError(f"{self._name} can't be asked in virtual time, which doesn't wait for servers")
         finish: Finish | None = None
-        words, thoughts = RedactedPieces(), RedactedPieces()
+        answers, thoughts = RedactedPieces(), RedactedPieces()
         async with closing(self._chunks(request)) as chunks:
             while True:
                 try:
@@ -89,7 +89,7 @@ class OpenAIModel:
                     if isinstance(delta, Finish):
                         finish = finish or delta
                     elif isinstance(delta, TextDelta):
-                        if shown := words.add(delta.text):
+                        if shown := answers.add(delta.text):
                             yield TextDelta(shown)
                     elif isinstance(delta, ReasoningDelta):
                         if shown := thoughts.add(delta.text):
@@ -98,7 +98,7 @@ class OpenAIModel:
                         yield delta
         if rest := thoughts.rest():
             yield ReasoningDelta(rest)
-        if rest := words.rest():
+        if rest := answers.rest():
             yield TextDelta(rest)
         if finish is not None:
             yield finish
@@ -265,7 +265,7 @@ def _checked(name: str, chunk: object) -> Mapping[str, Any]:
 
 
 def _said(error: APIError) -> str:
-    """The server's own words."""
+    """The server's own text."""
     body = error.body
     message = body.get("message") if isinstance(body, Mapping) else None
     return _one_line(message or body or error.message)

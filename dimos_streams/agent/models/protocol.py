@@ -82,7 +82,7 @@ class SystemMessage:
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """Something that reaches the agent from outside: an operator's words, or an event of a call that goes on."""
+    """Something that reaches the agent from outside: an operator's input, or an event of a call that goes on."""
 
     text: str
     event: ToolEvent | None = None
@@ -93,7 +93,7 @@ class UserMessage:
 
     @property
     def speaker(self) -> Speaker:
-        """Whose words they are."""
+        """Who said it."""
         return "data" if self.event is not None else "task" if self.task else "operator"
 
 
@@ -196,8 +196,8 @@ class Cut:
     reason: str
 
 
-STALE = "not run: words of the operator were withdrawn meanwhile; ask again for what is still wanted"
-"""The result of a call that was asked for when those words were still seen."""
+STALE = "not run: input of the operator was withdrawn meanwhile; ask again for what is still wanted"
+"""The result of a call that was asked for when that input was still seen."""
 
 ModelDelta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | Usage | Finish | Cut
 

@@ -167,7 +167,7 @@ _LESSONS = (
         re.compile(r"content\b.*\b(null|none|string|required|missing)|\b(null|none)\b.*content", re.IGNORECASE),
         lambda body: any(message["content"] is None for message in _messages(body, "assistant")),
         _styled(null_content=False),
-        "an answer without words has an empty text",
+        "an answer without text has an empty text",
     ),
     _Lesson(
         re.compile(r"extra_content|extra (inputs|fields)|extra_forbidden|additional propert|unknown field", re.I),

@@ -82,11 +82,11 @@ class ApprovalBook:
         emit: Emit,
         *,
         agent: str = "agent",
-        words: Callable[[tuple[str, ...]], str] = lambda missions: "",
+        input: Callable[[tuple[str, ...]], str] = lambda missions: "",
     ) -> None:
-        """``words`` are those of the operator that led to a call of these missions."""
+        """``input`` gives the operator's input that led to a call of these missions."""
         self._settings = settings
-        self._words = words
+        self._input = input
         self._emit = emit
         self._agent = agent
         # The moment is in the ids so that those of a restarted agent are new.
@@ -203,8 +203,8 @@ class ApprovalBook:
         check: Check,
     ) -> _Approval:
         now, timeout_s = clock.utime(), self._settings.timeout_s
-        words = self._words(missions)
-        reason = "; ".join(filter(None, [reason, f"for {words!r}" if words else ""]))
+        input = self._input(missions)
+        reason = "; ".join(filter(None, [reason, f"for {input!r}" if input else ""]))
         approval = _Approval(
             id=f"{self._prefix}-{next(self._numbers)}",
             skill=skill,

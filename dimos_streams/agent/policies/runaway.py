@@ -17,7 +17,7 @@ class RunawayGuard:
     """Watches one mission over all its turns. Answers that ask for nothing but polling do not count.
 
     ``actions`` answers that ask for calls may come at once; ``per_hour`` of them grow back, so a mission whose pace
-    is that of the world lives for ever. Repetition counts if it comes quickly. Operators' words begin anew.
+    is that of the world lives for ever. Repetition counts if it comes quickly. Operators' input begins anew.
     """
 
     def __init__(self, settings: RepetitionSettings, actions: int | None, per_hour: float) -> None:

@@ -68,14 +68,14 @@ class Delegation:
         self._numbers = itertools.count(1)
         self._working: list[SubMission] = []
 
-    def hear(self, words: OperatorInput) -> bool:
-        """Give the operator's words to the innermost sub-agent at work; False if there is none."""
+    def hear(self, input: OperatorInput) -> bool:
+        """Give the operator's input to the innermost sub-agent at work; False if there is none."""
         if self._working:
-            self._working[-1].hear(words)
+            self._working[-1].hear(input)
         return bool(self._working)
 
     def withdraw(self, mission: Mission) -> None:
-        """Words of a mission that was ended are no order for the sub-agents that were given them."""
+        """The input of a mission that was ended is no order for the sub-agents that were given it."""
         for work in self._working:
             work.parts.view.conversation.withdraw(mission.id)
             if work.loop is not None:
@@ -157,7 +157,7 @@ class Delegation:
         over, parent = asyncio.Event(), missions[0] if missions else None
         number = next(self._numbers)
         mission = Mission(
-            f"{parent.id if parent else 'agent'}/{number}", over.set, words=task, parent=parent, on_end=self._ended
+            f"{parent.id if parent else 'agent'}/{number}", over.set, input=task, parent=parent, on_end=self._ended
         )
         described = self._agents[agent]
         conversation = Conversation(described.prompt)

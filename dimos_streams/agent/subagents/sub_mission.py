@@ -38,13 +38,13 @@ class ChildLoop(Protocol):
         """A mission of it was ended early."""
 
     def withdraw(self, mission: Mission) -> None:
-        """Words of a mission that was ended are no order any more."""
+        """The input of a mission that was ended is no order any more."""
 
     def wake(self) -> None:
         """Look again for something to do."""
 
     def cut(self) -> None:
-        """End the present turn, for words that can't wait."""
+        """End the present turn, for input that can't wait."""
 
     def unrecorded_offset(self) -> int | None:
         """The offset of the oldest event that is dealt with, and not in the record yet."""
@@ -127,11 +127,11 @@ class SubMission:
         if self.closed:
             self._leave_unread()
 
-    def hear(self, words: OperatorInput) -> None:
-        """The operator's words are for who works; they belong to the sub-mission, too."""
-        if words.now and self.loop is not None:
+    def hear(self, input: OperatorInput) -> None:
+        """The operator's input is for who works; it belongs to the sub-mission, too."""
+        if input.now and self.loop is not None:
             self.loop.cut()
-        self.parts.queue.put_nowait(replace(words, missions=(*words.missions, self.mission)))
+        self.parts.queue.put_nowait(replace(input, missions=(*input.missions, self.mission)))
 
     def take_over(self, calls: Iterable[OpenCall]) -> None:
         """Calls are handed over with the task: they keep the sub-mission going, in place of its parent's missions."""

@@ -201,7 +201,7 @@ class Question(Arguments):
 
 
 def ask_operator_tool(foreground: Foreground) -> LocalTool:
-    """``ask_operator``: a question in the foreground; the operator's next words are its answer."""
+    """``ask_operator``: a question in the foreground; the operator's next input is its answer."""
 
     async def ask(arguments: Question, missions: tuple[Mission, ...]) -> CallResult:
         async with foreground.dialogue(ids(missions)) as dialogue:

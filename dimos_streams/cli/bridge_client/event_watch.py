@@ -127,7 +127,7 @@ async def _feed(watch: EventWatch, gateway: SkillGateway, after: int, call_id: s
 
 
 def _answers(event: ToolEvent) -> bool:
-    """Whether an event is the first thing that a caller hears; of an agent, its own words."""
+    """Whether an event is the first thing that a caller hears; of an agent, its own text."""
     if event.type != "update":
         return False
     if not is_conversation(event):

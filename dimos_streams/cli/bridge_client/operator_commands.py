@@ -136,19 +136,19 @@ async def decide(
     return CommandResult(text, view.result)
 
 
-async def chat_command(gateway: CommandGateway, agent: str, name: str, words: Sequence[str]) -> str:
+async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> str:
     """Carry a command out that was typed in a chat with an agent; what to say. Raises ``DimosStreamsError``."""
-    match name, list(words):
+    match name, list(arguments):
         case "pause", []:
             return await _held(gateway, name, {}, agent)
         case "resume" | "forget", []:
             return (await command(gateway, name, {}, agent)).text
         case "step", [] | ["on"] | ["off"] | ["once"]:
-            return (await command(gateway, "step", {"mode": words[0] if words else "once"}, agent)).text
+            return (await command(gateway, "step", {"mode": arguments[0] if arguments else "once"}, agent)).text
         case "abort", [] | ["rollback"]:
-            return await _held(gateway, name, {"rollback": bool(words)}, agent)
+            return await _held(gateway, name, {"rollback": bool(arguments)}, agent)
         case "undo", [] | [_]:
-            return await _taken_back(gateway, words[0] if words else "1", agent)
+            return await _taken_back(gateway, arguments[0] if arguments else "1", agent)
         case "approvals", []:
             rows = [approval_row(view) for view in await pending(gateway, agent)]
             return "\n".join(table_lines(rows)) if rows else "nothing waits for approval"

@@ -77,7 +77,7 @@ def _history() -> History:
             with contextlib.suppress(OSError):
                 super().store_string(string)
 
-    keep_private()  # it has the operator's words
+    keep_private()  # it has the operator's input
     with contextlib.suppress(OSError):
         state_dir().mkdir(parents=True, exist_ok=True)
     return TolerantHistory(str(state_dir() / "chat_history"))
@@ -202,7 +202,7 @@ class _Chat:
             case "/now" if rest:
                 await self._say(rest, now=True)
             case "/now":
-                raise UserError("/now needs words, to be said before all that waits")
+                raise UserError("/now needs a text, to be said before all that waits")
             case "/cancel" if rest:
                 call = await find_call(self._gateway, rest)
                 await self._gateway.cancel(call.call_id, "cancelled by the operator")

@@ -71,17 +71,17 @@ class Chaos:
 
     def answer(self, request: ModelRequest) -> Answer:
         """Calls that name the newest words that were heard, so that a check knows whose they are."""
-        words = [m.text for m in request.messages if isinstance(m, UserMessage) and m.text.startswith("m")]
-        if not words or self.random.random() < 0.55:
+        input = [m.text for m in request.messages if isinstance(m, UserMessage) and m.text.startswith("m")]
+        if not input or self.random.random() < 0.55:
             return says("fine")
         names = self.random.choices(("move", "look", "follow", "risky"), k=self.random.choice((1, 1, 2, 3)))
-        return asks(*((name, {"for": words[-1], "n": i}) for i, name in enumerate(names)))
+        return asks(*((name, {"for": input[-1], "n": i}) for i, name in enumerate(names)))
 
     async def act(self, action: str) -> None:
         core = self.rig.core
         if action == "say":
             mission = await self.rig.say(f"m{len(self.began)}")
-            self.began[mission.words] = len(self.aborts)
+            self.began[mission.input] = len(self.aborts)
         elif action == "pause":
             core.control.pause()
         elif action == "resume":
