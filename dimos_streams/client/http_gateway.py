@@ -13,16 +13,10 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
+from dimos_streams.client.problems import problem_error
 from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient
-from dimos_streams.errors import (
-    CallRejectedError,
-    SkillArgumentError,
-    SkillError,
-    SkillUnavailableError,
-    UnknownAgentError,
-    UnknownSkillError,
-)
+from dimos_streams.errors import SkillError, SkillUnavailableError
 from dimos_streams.invalid import first_problem
 from dimos_streams.limited_log import LimitedLog
 from dimos_streams.secrets import checked, know
@@ -283,25 +277,3 @@ def _call_body(skill: str, arguments: Mapping[str, Any], *, caller: str, **more:
     """The body of ``POST /calls``, without what is not given."""
     given = {name: value for name, value in more.items() if value is not None}
     return {"skill": skill, "arguments": dict(arguments), "caller": caller, **given}
-
-
-def problem_error(problem: Mapping[str, Any]) -> SkillError:
-    """The error that a bridge put into ``application/problem+json``, with the same text."""
-    detail = str(problem["detail"])
-    errors, holder = problem.get("errors"), problem.get("holder")
-    error: SkillError
-    match str(problem.get("type", "")).rpartition(":")[2]:
-        case "unknown-skill":
-            error = UnknownSkillError("", ())
-        case "unknown-agent":
-            error = UnknownAgentError(detail)
-        case "bad-arguments":
-            error = SkillArgumentError("", errors if isinstance(errors, dict) else {})
-        case "call-rejected":
-            error = CallRejectedError(detail, holder=holder if isinstance(holder, str) else "")
-        case "skill-unavailable":
-            error = SkillUnavailableError(detail)
-        case _:
-            error = SkillError(detail)
-    error.args = (detail,)
-    return error

@@ -5,7 +5,8 @@ from dimos_streams.testing.fault_injection import FaultInjection
 from dimos_streams.testing.harness import HarnessCall, ModuleHarness
 from dimos_streams.testing.mission import MissionRun
 from dimos_streams.testing.mock_skill import MockSkill, mock_module, mock_skill
-from dimos_streams.testing.model_server import ModelServer, RecordedRequest, Reply
+from dimos_streams.testing.model_reply import Reply
+from dimos_streams.testing.model_server import ModelServer, RecordedRequest
 from dimos_streams.testing.part import CrashablePart, PartDownError
 from dimos_streams.testing.part_gateway import PartGateway
 from dimos_streams.testing.patterns import EventPattern, event

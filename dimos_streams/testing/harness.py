@@ -17,18 +17,19 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription, create_bus
 from dimos_streams.errors import SkillError, UserError, suggest
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, decode, encode
-from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
+from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.streams import StreamSpec
-from dimos_streams.tool_stream.event import CALLS, CANCELS, STATUS, Outcome, ToolEvent, json_text
+from dimos_streams.testing.bus_calls import request_call, request_cancel
+from dimos_streams.tool_stream.event import STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
 
@@ -165,17 +166,9 @@ class ModuleHarness:
         """Call a skill of the module under test (or of the added module that has it)."""
         call_id = f"test-{next(self._numbers)}"
         module = self._module_with(skill)
-        call = HarnessCall(call_id, lambda reason: self._cancel(call_id, reason))
+        call = HarnessCall(call_id, partial(request_cancel, self.bus, call_id))
         self._calls[call_id] = call
-        message = SkillCall(
-            utime=clock.utime(),
-            call_id=call_id,
-            module=module,
-            skill=skill,
-            caller=caller,
-            arguments_json=json_text(arguments),
-        )
-        self.bus.publish(CALLS, encode(message))
+        request_call(self.bus, call_id, module=module, skill=skill, caller=caller, arguments=arguments)
         await call.wait_for(lambda event: event.type == "open")
         return call
 
@@ -211,10 +204,6 @@ class ModuleHarness:
             collected.append(decode(spec.message, data, channel=channel))
 
         self._subscriptions.append(self.bus.subscribe(channel_name(f"/{spec.name}", spec.message), take))
-
-    def _cancel(self, call_id: str, reason: str) -> None:
-        message = SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason)
-        self.bus.publish(CANCELS, encode(message))
 
     def _on_status(self, channel: str, data: bytes) -> None:
         self._receiver.on_status(decode(ModuleStatus, data, channel=channel))

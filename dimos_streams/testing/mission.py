@@ -14,92 +14,38 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import Bus
 from dimos_streams.errors import UserError, suggest
-from dimos_streams.messages.base import Message
-from dimos_streams.messages.codec import decode, encode, split_channel, type_named
-from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
+from dimos_streams.messages.codec import split_channel
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.module import Module
 from dimos_streams.recording.metadata import describe
-from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.recorder import Recorder, RecordingOptions, recording
 from dimos_streams.recording.selection import Selection
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import Attachment, InProcessRun
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.skill import skills_of
+from dimos_streams.testing.bus_calls import request_call, request_cancel
 from dimos_streams.testing.harness import HarnessCall
 from dimos_streams.testing.patterns import EventPattern
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, ToolEvent, json_text
+from dimos_streams.testing.topic import Topic
+from dimos_streams.testing.transcript import Transcript
+from dimos_streams.tool_stream.event import EVENTS, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.wire import unpack_event
-
-if TYPE_CHECKING:
-    from dimos_streams.agent.context.conversation import Conversation, Entry
 
 CALLER = "test"
 NO_PICTURES = ("*#sensor_msgs.Image",)
 _LOOK_EVERY_S = 0.02
 _SHOWN_EVENTS = 8
-
-
-class Topic:
-    """What has come on one topic."""
-
-    def __init__(self, channel: str, recording: Path, flush: Callable[[], None]) -> None:
-        self.channel = channel
-        self.count = 0
-        self._data: bytes | None = None
-        self._recording = recording
-        self._flush = flush
-
-    @property
-    def last(self) -> Any:
-        """The newest message, None before the first."""
-        return None if self._data is None else self._decoded(self._data)
-
-    @property
-    def messages(self) -> list[Any]:
-        """All messages so far, read from the recording; pictures are not in it."""
-        self._flush()
-        with LogReader(self._recording) as log:
-            return [self._decoded(event.data) for event in log.events() if event.channel == self.channel]
-
-    def take(self, data: bytes) -> None:
-        """Note a message; for the run."""
-        self.count += 1
-        self._data = data
-
-    def _decoded(self, data: bytes) -> Message:
-        return decode(type_named(split_channel(self.channel)[1], self.channel), data, self.channel)
-
-
-class Transcript:
-    """What an agent's conversation says."""
-
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """Its entries, oldest first."""
-        return self._conversation.entries
-
-    @property
-    def text(self) -> str:
-        """All of it, a line an entry."""
-        return "\n".join(_line(entry) for entry in self.entries)
-
-    def contains(self, text: str, *, role: str | None = None) -> bool:
-        """Whether an entry has a text, or calls a skill of that name; ``role`` is ``operator``, ``assistant``, …"""
-        return any(text in _line(entry) for entry in self.entries if role in (None, entry.role))
 
 
 class MissionRun:
@@ -198,7 +144,7 @@ class MissionRun:
             call_id = self._request(skill, arguments)
         else:
             call_id = await self._run.gateway.call(skill, arguments, caller=CALLER)
-        call = self._calls[call_id] = HarnessCall(call_id, lambda reason: self._cancel(call_id, reason))
+        call = self._calls[call_id] = HarnessCall(call_id, partial(request_cancel, self.bus, call_id))
         for known in self.events:
             if known.call_id == call_id:
                 call.add(known)
@@ -332,25 +278,9 @@ class MissionRun:
             module = self._run.module(name)
             prefix = module.context.namespace.replace("/", "_")
             if skill.removeprefix(prefix) in skills_of(type(module)):
-                message = SkillCall(
-                    utime=clock.utime(),
-                    call_id=call_id,
-                    module=name,
-                    skill=skill,
-                    caller=CALLER,
-                    arguments_json=json_text(arguments),
-                )
-                self.bus.publish(CALLS, encode(message))
+                request_call(self.bus, call_id, module=name, skill=skill, caller=CALLER, arguments=arguments)
                 return call_id
         raise UserError(f"no module has a skill {skill!r}")
-
-    def _cancel(self, call_id: str, reason: str) -> None:
-        self.bus.publish(CANCELS, encode(SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason)))
-
-
-def _line(entry: Entry) -> str:
-    called = " ".join(f"{call.name}({call.arguments})" for call in entry.tool_calls)
-    return " ".join(part for part in (f"{entry.role}:", entry.text, called) if part)
 
 
 def _shown(event: ToolEvent) -> str:

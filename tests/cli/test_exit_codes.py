@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.cli.exit_codes import MEANINGS
-from dimos_streams.testing.model_server import ModelServer, RecordedRequest, Reply
+from dimos_streams.testing.model_reply import Reply
+from dimos_streams.testing.model_server import ModelServer, RecordedRequest
 from tests.cli.machine import REPOSITORY, ROVER, Machine
 
 KEY = "key-of-a-test"

@@ -6,7 +6,8 @@ import json
 import random
 from typing import Any
 
-from dimos_streams.testing.model_server import RecordedRequest, Reply
+from dimos_streams.testing.model_reply import Reply
+from dimos_streams.testing.model_server import RecordedRequest
 
 OPERATORS_SKILLS = ("resume", "pause", "set_skill", "set_model", "say", "decide", "amend", "abort", "step", "undo")
 _Call = tuple[str, dict[str, Any]]

@@ -15,8 +15,9 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.agent.record.mission_record import MissionRecord, read_missions
 from dimos_streams.bridge.journal.catch_up import JournalPages
-from dimos_streams.bridge.journal.journal import CallRow, Journal
+from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query
+from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.cli.commands.runs import _process
 from dimos_streams.disk import trouble_with

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.journal import CallRow
+from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.skill import OnLoss
 from dimos_streams.tool_stream.event import ToolEvent, json_text
 from dimos_streams.tool_stream.gateway import CallView

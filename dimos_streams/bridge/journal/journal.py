@@ -5,27 +5,20 @@ from __future__ import annotations
 import contextlib
 import logging
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from dimos_streams import clock
+from dimos_streams.bridge.journal import tables
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.moved_files import has_predecessor, is_damaged, is_refusal, leave_behind, set_aside
 from dimos_streams.bridge.journal.query import Query, Read
+from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.tool_stream.event import ToolEvent
 
 _logger = logging.getLogger(__name__)
 
-_APPLICATION_ID = 0x64537472
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS events"
-    " (offset INTEGER PRIMARY KEY, utime INTEGER, call_id TEXT, seq INTEGER, caller TEXT, type TEXT, body BLOB)",
-    "CREATE TABLE IF NOT EXISTS calls"
-    " (number INTEGER PRIMARY KEY, call_id TEXT UNIQUE, last_seq INTEGER, closed INTEGER, record TEXT)",
-)
-_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
 _MEMORY_BYTES = 32 * 1024 * 1024
 """What is kept in memory at most, instead of a file."""
 _TRIM_EVERY = 512
@@ -40,15 +33,6 @@ class JournalLimits:
     age_s: float = 86_400.0
     bytes: int = 256 * 1024 * 1024
     closed_calls: int = 2_000
-
-
-class CallRow(NamedTuple):
-    """What the journal keeps of a call besides its events. ``record`` is the broker's own JSON."""
-
-    call_id: str
-    last_seq: int
-    closed: bool
-    record: str
 
 
 class Journal:
@@ -92,7 +76,7 @@ class Journal:
     def open(self) -> None:
         """Open or create the file, or fall back to memory."""
         if self.path is None:
-            self._use(sqlite3.connect(":memory:", isolation_level=None))
+            self._db = tables.open_memory()
             return
         try:
             self._open_file(self.path)
@@ -120,12 +104,16 @@ class Journal:
         if home is None or memory is None:
             return False
         first, last = self._first, self._last
+        copied = False
         try:
-            self._move_to(home, memory)
+            tables.copy_to(home, memory)
+            copied = True
+            self._open_file(home)
         except (sqlite3.Error, OSError) as error:
             _logger.warning("the journal can't be kept in %s again: %s", home, error)
             if self._db is not memory:
                 self._close_db()
+            if copied:
                 leave_behind(home)
             self._db, self._first, self._last = memory, first, last
             return False
@@ -141,10 +129,10 @@ class Journal:
             return []
         entries = [EncodedEntry.of(self._last + 1 + index, event) for index, event in enumerate(events)]
         try:
-            self._write(entries, events, calls)
+            tables.write(self._connection(), entries, events, calls)
         except sqlite3.Error as error:
             self._fall_back(error)
-            self._write(entries, events, calls)
+            tables.write(self._connection(), entries, events, calls)
         self._last += len(entries)
         self._since_trim += len(entries) + len(calls)
         if self._since_trim >= _TRIM_EVERY:
@@ -161,16 +149,22 @@ class Journal:
 
     def call(self, call_id: str) -> CallRow | None:
         """What is kept of one call, None for an unknown one."""
-        rows = self._call_rows("WHERE call_id = ?", call_id)
-        return rows[0] if rows else None
+        try:
+            return tables.call_row(self._connection(), call_id)
+        except sqlite3.Error as error:
+            self._fall_back(error)
+            return None
 
     def calls(self, closed: int) -> list[CallRow]:
         """All open calls and the newest ``closed`` ones, oldest first; for a broker that starts again.
 
         The seq of an open call is that of its newest event.
         """
-        newest = "SELECT number FROM calls WHERE closed ORDER BY number DESC LIMIT ?"
-        rows = self._call_rows(f"WHERE NOT closed OR number IN ({newest}) ORDER BY number", closed)
+        try:
+            rows = tables.call_rows(self._connection(), closed)
+        except sqlite3.Error as error:
+            self._fall_back(error)
+            return []
         seqs = self._newest_seqs() if any(not row.closed for row in rows) else {}
         return [row._replace(last_seq=max(row.last_seq, seqs.get(row.call_id, 0))) for row in rows]
 
@@ -180,12 +174,9 @@ class Journal:
         try:
             cut = self._cut()
             if cut >= self._first:
-                self._drop_events(cut)
-            self._connection().execute(
-                "DELETE FROM calls WHERE closed AND number <= (SELECT number FROM calls ORDER BY number DESC"
-                " LIMIT 1 OFFSET ?)",
-                (self.limits.closed_calls,),
-            )
+                tables.drop_events(self._connection(), cut)
+                self._first = cut + 1
+            tables.drop_closed_calls(self._connection(), self.limits.closed_calls)
         except sqlite3.Error as error:
             self._fall_back(error)
 
@@ -203,59 +194,22 @@ class Journal:
     def size(self) -> int:
         """Bytes in use."""
         try:
-            pages, free, page_size = (
-                self._connection().execute(f"PRAGMA {name}").fetchone()[0]
-                for name in ("page_count", "freelist_count", "page_size")
-            )
+            return tables.size(self._connection())
         except sqlite3.Error as error:
             self._fall_back(error)
             return 0
-        return int((pages - free) * page_size)
 
     def _connection(self) -> sqlite3.Connection:
         if self._db is None:
             raise sqlite3.ProgrammingError("the journal is not open")
         return self._db
 
-    def _move_to(self, home: Path, memory: sqlite3.Connection) -> None:
-        copied = home.with_name(f"{home.name}.new")
-        copied.unlink(missing_ok=True)
-        try:
-            with contextlib.closing(sqlite3.connect(copied)) as copy:
-                copy.execute("PRAGMA synchronous=OFF")  # the checkpoints to come wait for the disk, in their thread
-                memory.backup(copy)
-                copy.execute(f"PRAGMA application_id={_APPLICATION_ID}")
-            leave_behind(home)
-            if home.exists():
-                raise OSError(f"{home} can't be moved aside")
-            copied.rename(home)
-        finally:
-            copied.unlink(missing_ok=True)
-        self._open_file(home)
-
     def _open_file(self, path: Path) -> None:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise sqlite3.OperationalError(str(error)) from error
-        db = self._db = sqlite3.connect(path, isolation_level=None, timeout=1.0)
         self.files += 1
-        owner = db.execute("PRAGMA application_id").fetchone()[0]
-        tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and owner != _APPLICATION_ID:
-            raise sqlite3.OperationalError(f"{path} is another program's database")
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=NORMAL")
-        # Checkpoints wait for the disk; checkpoint() does them in a thread long before this many pages.
-        db.execute("PRAGMA wal_autocheckpoint=50000")
-        db.execute(f"PRAGMA application_id={_APPLICATION_ID}")
-        self._use(db)
-        # Apart, each is a look at one end of the table; together SQLite would read all of it.
-        first, last = db.execute(
-            "SELECT (SELECT min(offset) FROM events), (SELECT max(offset) FROM events)"
-        ).fetchone()
-        if last is not None:
-            self._first, self._last = first, last
+        self._db = tables.open_file(path)
+        kept = tables.offsets(self._db)
+        if kept is not None:
+            self._first, self._last = kept
         elif has_predecessor(path):
             self._begin_anew()
         self._opened = True
@@ -266,50 +220,9 @@ class Journal:
         self._first = clock.utime()
         self._last = self._first - 1
 
-    def _use(self, db: sqlite3.Connection) -> None:
-        self._db = db
-        for statement in _SCHEMA:
-            db.execute(statement)
-
-    def _write(self, entries: Iterable[EncodedEntry], events: Sequence[ToolEvent], calls: Sequence[CallRow]) -> None:
-        db = self._connection()
-        utime = clock.utime()
-        rows = [
-            (entry.offset, utime, entry.call_id, event.seq, entry.caller, entry.type, entry.body)
-            for entry, event in zip(entries, events, strict=True)
-        ]
-        if len(rows) == 1 and not calls:
-            db.execute(_INSERT, rows[0])  # one statement is a transaction by itself, and 15 µs shorter
-            return
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            db.executemany(_INSERT, rows)
-            if calls:
-                db.executemany(
-                    "INSERT INTO calls (call_id, last_seq, closed, record) VALUES (?, ?, ?, ?)"
-                    " ON CONFLICT (call_id) DO UPDATE SET"
-                    " last_seq = excluded.last_seq, closed = excluded.closed, record = excluded.record",
-                    calls,
-                )
-            db.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):  # the first error says more
-                db.execute("ROLLBACK")
-            raise
-
-    def _call_rows(self, condition: str, value: int | str) -> list[CallRow]:
-        try:
-            rows = self._connection().execute(
-                f"SELECT call_id, last_seq, closed, record FROM calls {condition}", (value,)
-            )
-            return [CallRow(call_id, last_seq, bool(closed), record) for call_id, last_seq, closed, record in rows]
-        except sqlite3.Error as error:
-            self._fall_back(error)
-            return []
-
     def _newest_seqs(self) -> dict[str, int]:
         try:
-            return dict(self._connection().execute("SELECT call_id, max(seq) FROM events GROUP BY call_id"))
+            return tables.newest_seqs(self._connection())
         except sqlite3.Error as error:
             self._fall_back(error)
             return {}
@@ -321,27 +234,8 @@ class Journal:
         most = self.limits.bytes if self._home is None else min(self.limits.bytes, _MEMORY_BYTES)
         by_size = step if self.size() > most else 0
         oldest = clock.utime() - int(self.limits.age_s * 1e6)
-        by_age = (
-            self._connection()
-            .execute("SELECT max(offset) FROM events WHERE offset <= ? AND utime < ?", (step, oldest))
-            .fetchone()[0]
-        )
-        return min(max(by_count, by_size, by_age or 0), step, self._last - 1)
-
-    def _drop_events(self, cut: int) -> None:
-        db = self._connection()
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            # A call that is open outlives its events: how far it got must not be forgotten.
-            seqs = db.execute("SELECT max(seq), call_id FROM events WHERE offset <= ? GROUP BY call_id", (cut,))
-            db.executemany("UPDATE calls SET last_seq = max(last_seq, ?) WHERE call_id = ?", seqs.fetchall())
-            db.execute("DELETE FROM events WHERE offset <= ?", (cut,))
-            db.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                db.execute("ROLLBACK")
-            raise
-        self._first = cut + 1
+        by_age = tables.last_before(self._connection(), oldest, step)
+        return min(max(by_count, by_size, by_age), step, self._last - 1)
 
     def _fall_back(self, error: sqlite3.Error) -> None:
         """Go on in memory; what was in the file is out of reach. Raises the error if memory itself fails."""
@@ -361,7 +255,7 @@ class Journal:
             if is_refusal(error):
                 self._home = self.path
         self.path = None
-        self._use(sqlite3.connect(":memory:", isolation_level=None))
+        self._db = tables.open_memory()
         self._first = self._last + 1
 
     def _close_db(self) -> None:

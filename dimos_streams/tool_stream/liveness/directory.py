@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
 
 from pydantic import TypeAdapter
 
@@ -22,14 +20,11 @@ from dimos_streams.text import well_formed_json
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name, json_object
 from dimos_streams.tool_stream.liveness.heartbeat import Head, head_of
-from dimos_streams.tool_stream.liveness.instances import Instances, listed
+from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 
 HEARTBEAT_S = 0.25
-_REPORT_S = 1.5
-"""How long somebody else's word about a module holds."""
 _MAX_HEALTH = 200
-_MAX_CONTRADICTION = 500
 _DESCRIBE_EVERY_S = 0.2
 _DESCRIBE = (1.0, 10.0)
 """How often modules are asked for their skills, in a second and at once: each of them answers everybody."""
@@ -47,37 +42,13 @@ _log = LimitedLog(logging.getLogger(__name__))
 _seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
 
-@dataclass(slots=True)
-class _Entry:
-    since: float
-    """When a module of this name was heard first."""
-    heard: float
-    health: str = ""
-    skills_version: str = ""
-    skills_text: int = 0
-    """The hash of the skills' JSON."""
-    skills_bytes: int = 0
-    skills: tuple[SkillInfo, ...] = ()
-    state_json: str = ""
-    state: Mapping[str, Any] = field(default_factory=dict)
-    instances: Instances = field(default_factory=Instances)
-    reported_health: str = ""
-    """What somebody else said of its health, and when."""
-    reported_at: float = float("-inf")
-
-    @property
-    def bytes(self) -> int:
-        """What it has said of itself, as JSON."""
-        return self.skills_bytes + len(self.state_json)
-
-
 class ModuleDirectory:
     """Listens to heartbeats. Use from the bus's loop only."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._listeners: list[Callable[[ModuleStatus], None]] = []
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, ModuleEntry] = {}
         self._bytes = 0
         """Of all entries together."""
         self._subscription: Subscription | None = None
@@ -116,12 +87,13 @@ class ModuleDirectory:
 
     def modules(self) -> list[ModuleView]:
         """All modules heard of, by name."""
-        return [self._view(name, entry) for name, entry in sorted(self._entries.items())]
+        now = clock.monotonic()
+        return [entry.view(name, now) for name, entry in sorted(self._entries.items())]
 
     def module(self, name: str) -> ModuleView | None:
         """One module, None if it was never heard of."""
         entry = self._entries.get(name)
-        return None if entry is None else self._view(name, entry)
+        return None if entry is None else entry.view(name, clock.monotonic())
 
     def is_bound(self, name: str, instance: str) -> bool:
         """Whether an instance is the one that speaks for a module."""
@@ -150,33 +122,7 @@ class ModuleDirectory:
             return now - entry.heard > ALIVE_S, entry.since, pair[0]
 
         name, info = min(found, key=rank)
-        return self._view(name, self._entries[name]), info
-
-    def _view(self, name: str, entry: _Entry) -> ModuleView:
-        now = clock.monotonic()
-        age = now - entry.heard
-        if entry.reported_at > entry.heard and now - entry.reported_at <= _REPORT_S:
-            health = entry.reported_health
-        else:
-            health = entry.health if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
-        rivals = tuple(entry.instances.side_by_side(now, ALIVE_S))
-        if rivals:
-            health = f"{len(rivals)} instances run under this name: {listed(rivals)}"[:_MAX_CONTRADICTION]
-        bound = entry.instances.bound
-        assert bound is not None, "an entry begins with a heartbeat"
-        return ModuleView(
-            name,
-            bound.id,
-            bound.pid,
-            health,
-            age,
-            entry.skills,
-            entry.state,
-            host=bound.host,
-            started_utime=bound.started_utime,
-            introduced=bool(entry.skills_version),
-            rivals=rivals,
-        )
+        return self._entries[name].view(name, now), info
 
     def _on_message(self, channel: str, data: bytes) -> None:
         try:
@@ -229,7 +175,7 @@ class ModuleDirectory:
         entry = self._entries.get(status.module)
         skills = self._skills_in(status, entry)
         if entry is None:
-            entry = self._entries[status.module] = _Entry(since=now, heard=now)
+            entry = self._entries[status.module] = ModuleEntry(since=now, heard=now)
         # What a module is said to be is said by one instance, as long as it lives: others can't make it flap.
         if not entry.instances.heard(status, now):
             return
@@ -248,7 +194,7 @@ class ModuleDirectory:
             self._ask_for_skills()
         self._take_state(entry, status)
 
-    def _skills_in(self, status: ModuleStatus, entry: _Entry | None) -> tuple[SkillInfo, ...] | None:
+    def _skills_in(self, status: ModuleStatus, entry: ModuleEntry | None) -> tuple[SkillInfo, ...] | None:
         """The skills that a heartbeat describes, None if it does not. Raises ``ValueError``."""
         text = status.skills_json
         if not text:
@@ -260,7 +206,7 @@ class ModuleDirectory:
             check_schema(info.parameters)
         return skills
 
-    def _take_skills(self, entry: _Entry, status: ModuleStatus, skills: tuple[SkillInfo, ...]) -> None:
+    def _take_skills(self, entry: ModuleEntry, status: ModuleStatus, skills: tuple[SkillInfo, ...]) -> None:
         entry.skills_version = status.skills_version
         if entry.skills_text == hash(status.skills_json):
             return
@@ -271,7 +217,7 @@ class ModuleDirectory:
         self._bytes += size - entry.skills_bytes
         entry.skills, entry.skills_text, entry.skills_bytes = skills, hash(status.skills_json), size
 
-    def _has_room(self, entry: _Entry, size: int) -> bool:
+    def _has_room(self, entry: ModuleEntry, size: int) -> bool:
         """Whether a module may say so much more. If need be, those that are gone are forgotten."""
         excess = self._bytes - entry.bytes + size - MAX_BYTES
         if excess > 0:
@@ -282,7 +228,7 @@ class ModuleDirectory:
         self.ignored += excess > 0
         return excess <= 0
 
-    def _take_state(self, entry: _Entry, status: ModuleStatus) -> None:
+    def _take_state(self, entry: ModuleEntry, status: ModuleStatus) -> None:
         """What can't be read says nothing; the rest of the heartbeat counts all the same."""
         text = status.state_json
         if text == entry.state_json:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.journal import CallRow
 from dimos_streams.bridge.journal.query import Query
+from dimos_streams.bridge.journal.tables import CallRow
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
 

@@ -1,0 +1,183 @@
+"""The database of a journal: its tables, and the statements that write, read and trim them.
+
+All functions raise ``sqlite3.Error``; what becomes of the journal then is for the journal to say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dimos_streams import clock
+from dimos_streams.bridge.journal.entry import EncodedEntry
+from dimos_streams.bridge.journal.moved_files import leave_behind
+from dimos_streams.tool_stream.event import ToolEvent
+
+_APPLICATION_ID = 0x64537472
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS events"
+    " (offset INTEGER PRIMARY KEY, utime INTEGER, call_id TEXT, seq INTEGER, caller TEXT, type TEXT, body BLOB)",
+    "CREATE TABLE IF NOT EXISTS calls"
+    " (number INTEGER PRIMARY KEY, call_id TEXT UNIQUE, last_seq INTEGER, closed INTEGER, record TEXT)",
+)
+_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+class CallRow(NamedTuple):
+    """What the journal keeps of a call besides its events. ``record`` is the broker's own JSON."""
+
+    call_id: str
+    last_seq: int
+    closed: bool
+    record: str
+
+
+def open_memory() -> sqlite3.Connection:
+    """An empty database in memory."""
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    _create_tables(db)
+    return db
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """A journal's file, made if there is none. Another program's database is an error."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise sqlite3.OperationalError(str(error)) from error
+    db = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+    try:
+        owner = db.execute("PRAGMA application_id").fetchone()[0]
+        tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and owner != _APPLICATION_ID:
+            raise sqlite3.OperationalError(f"{path} is another program's database")
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        # Checkpoints wait for the disk; Journal.checkpoint does them in a thread long before this many pages.
+        db.execute("PRAGMA wal_autocheckpoint=50000")
+        db.execute(f"PRAGMA application_id={_APPLICATION_ID}")
+        _create_tables(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def copy_to(home: Path, memory: sqlite3.Connection) -> None:
+    """Make a file of all that is in memory; one that is there is moved aside. Raises ``OSError`` too."""
+    copied = home.with_name(f"{home.name}.new")
+    copied.unlink(missing_ok=True)
+    try:
+        with contextlib.closing(sqlite3.connect(copied)) as copy:
+            copy.execute("PRAGMA synchronous=OFF")  # the checkpoints to come wait for the disk, in their thread
+            memory.backup(copy)
+            copy.execute(f"PRAGMA application_id={_APPLICATION_ID}")
+        leave_behind(home)
+        if home.exists():
+            raise OSError(f"{home} can't be moved aside")
+        copied.rename(home)
+    finally:
+        copied.unlink(missing_ok=True)
+
+
+def offsets(db: sqlite3.Connection) -> tuple[int, int] | None:
+    """The oldest offset and the newest, None if there is no event."""
+    # Apart, each is a look at one end of the table; together SQLite would read all of it.
+    first, last = db.execute("SELECT (SELECT min(offset) FROM events), (SELECT max(offset) FROM events)").fetchone()
+    return None if last is None else (first, last)
+
+
+def write(
+    db: sqlite3.Connection, entries: Iterable[EncodedEntry], events: Sequence[ToolEvent], calls: Sequence[CallRow]
+) -> None:
+    """Keep events at their offsets, and what is new of their calls, in one transaction."""
+    utime = clock.utime()
+    rows = [
+        (entry.offset, utime, entry.call_id, event.seq, entry.caller, entry.type, entry.body)
+        for entry, event in zip(entries, events, strict=True)
+    ]
+    if len(rows) == 1 and not calls:
+        db.execute(_INSERT, rows[0])  # one statement is a transaction by itself, and 15 µs shorter
+        return
+    with _transaction(db):
+        db.executemany(_INSERT, rows)
+        if calls:
+            db.executemany(
+                "INSERT INTO calls (call_id, last_seq, closed, record) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (call_id) DO UPDATE SET"
+                " last_seq = excluded.last_seq, closed = excluded.closed, record = excluded.record",
+                calls,
+            )
+
+
+def call_row(db: sqlite3.Connection, call_id: str) -> CallRow | None:
+    """What is kept of one call, None for an unknown one."""
+    rows = _call_rows(db, "WHERE call_id = ?", call_id)
+    return rows[0] if rows else None
+
+
+def call_rows(db: sqlite3.Connection, closed: int) -> list[CallRow]:
+    """All open calls and the newest ``closed`` ones, oldest first; ``newest_seqs`` may know better."""
+    newest = "SELECT number FROM calls WHERE closed ORDER BY number DESC LIMIT ?"
+    return _call_rows(db, f"WHERE NOT closed OR number IN ({newest}) ORDER BY number", closed)
+
+
+def newest_seqs(db: sqlite3.Connection) -> dict[str, int]:
+    """The seq of the newest event of each call that has any."""
+    return dict(db.execute("SELECT call_id, max(seq) FROM events GROUP BY call_id"))
+
+
+def last_before(db: sqlite3.Connection, utime: int, upto: int) -> int:
+    """The newest offset, not beyond ``upto``, whose event came before a time in µs; 0 for none."""
+    query = "SELECT max(offset) FROM events WHERE offset <= ? AND utime < ?"
+    return db.execute(query, (upto, utime)).fetchone()[0] or 0
+
+
+def drop_events(db: sqlite3.Connection, upto: int) -> None:
+    """Forget the events up to an offset. How far a call got that is open outlives them."""
+    with _transaction(db):
+        seqs = db.execute("SELECT max(seq), call_id FROM events WHERE offset <= ? GROUP BY call_id", (upto,))
+        db.executemany("UPDATE calls SET last_seq = max(last_seq, ?) WHERE call_id = ?", seqs.fetchall())
+        db.execute("DELETE FROM events WHERE offset <= ?", (upto,))
+
+
+def drop_closed_calls(db: sqlite3.Connection, kept: int) -> None:
+    """Forget closed calls that are not among the newest ``kept``."""
+    db.execute(
+        "DELETE FROM calls WHERE closed"
+        " AND number <= (SELECT number FROM calls ORDER BY number DESC LIMIT 1 OFFSET ?)",
+        (kept,),
+    )
+
+
+def size(db: sqlite3.Connection) -> int:
+    """Bytes in use."""
+    pages, free, page_size = (
+        db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    )
+    return int((pages - free) * page_size)
+
+
+def _create_tables(db: sqlite3.Connection) -> None:
+    for statement in _SCHEMA:
+        db.execute(statement)
+
+
+def _call_rows(db: sqlite3.Connection, condition: str, value: int | str) -> list[CallRow]:
+    rows = db.execute(f"SELECT call_id, last_seq, closed, record FROM calls {condition}", (value,))
+    return [CallRow(call_id, last_seq, bool(closed), record) for call_id, last_seq, closed, record in rows]
+
+
+@contextlib.contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):  # the first error says more
+            db.execute("ROLLBACK")
+        raise

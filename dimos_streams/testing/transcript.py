@@ -1,0 +1,34 @@
+"""What a test sees of an agent's conversation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dimos_streams.agent.context.conversation import Conversation, Entry
+
+
+class Transcript:
+    """What an agent's conversation says."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Its entries, oldest first."""
+        return self._conversation.entries
+
+    @property
+    def text(self) -> str:
+        """All of it, a line an entry."""
+        return "\n".join(_line(entry) for entry in self.entries)
+
+    def contains(self, text: str, *, role: str | None = None) -> bool:
+        """Whether an entry has a text, or calls a skill of that name; ``role`` is ``operator``, ``assistant``, …"""
+        return any(text in _line(entry) for entry in self.entries if role in (None, entry.role))
+
+
+def _line(entry: Entry) -> str:
+    called = " ".join(f"{call.name}({call.arguments})" for call in entry.tool_calls)
+    return " ".join(part for part in (f"{entry.role}:", entry.text, called) if part)

@@ -1,0 +1,67 @@
+"""What a directory keeps of one module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.liveness.instances import Instances, listed
+from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
+
+_REPORT_S = 1.5
+"""How long somebody else's word about a module holds."""
+_MAX_CONTRADICTION = 500
+
+
+@dataclass(slots=True)
+class ModuleEntry:
+    """One module, as its heartbeats and other processes' reports describe it."""
+
+    since: float
+    """When a module of this name was heard first."""
+    heard: float
+    health: str = ""
+    skills_version: str = ""
+    skills_text: int = 0
+    """The hash of the skills' JSON."""
+    skills_bytes: int = 0
+    skills: tuple[SkillInfo, ...] = ()
+    state_json: str = ""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    instances: Instances = field(default_factory=Instances)
+    reported_health: str = ""
+    """What somebody else said of its health, and when."""
+    reported_at: float = float("-inf")
+
+    @property
+    def bytes(self) -> int:
+        """What it has said of itself, as JSON."""
+        return self.skills_bytes + len(self.state_json)
+
+    def view(self, name: str, now: float) -> ModuleView:
+        """What is known of the module at a moment of ``clock.monotonic``."""
+        age = now - self.heard
+        if self.reported_at > self.heard and now - self.reported_at <= _REPORT_S:
+            health = self.reported_health
+        else:
+            health = self.health if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
+        rivals = tuple(self.instances.side_by_side(now, ALIVE_S))
+        if rivals:
+            health = f"{len(rivals)} instances run under this name: {listed(rivals)}"[:_MAX_CONTRADICTION]
+        bound = self.instances.bound
+        assert bound is not None, "an entry begins with a heartbeat"
+        return ModuleView(
+            name,
+            bound.id,
+            bound.pid,
+            health,
+            age,
+            self.skills,
+            self.state,
+            host=bound.host,
+            started_utime=bound.started_utime,
+            introduced=bool(self.skills_version),
+            rivals=rivals,
+        )
