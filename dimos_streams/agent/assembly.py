@@ -54,7 +54,7 @@ def own_tools(core: AgentCore) -> list[LocalTool]:
         return _free_motions(core) is not None or bool(core.config.zones)
 
     return [
-        *call_tools(lambda: core.calls.open, core.calls.cancel, always=core.config.call_tools_always),
+        *call_tools(lambda: core.calls.open, core.calls.endings.cancel, always=core.config.call_tools_always),
         read_result_tool(core.results),
         *plan_tools(core.plans, offered=needs_plans),
         ask_operator_tool(core.foreground),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.loop.intake import close
@@ -18,8 +19,6 @@ from dimos_streams.agent.recovery_reader import RecordedCall, Resumption
 from dimos_streams.agent.subagents.sub_mission import SUB
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.errors import SkillError, SkillUnavailableError
-
-_INTRODUCTION_S = 3.0
 
 
 async def recover(core: AgentCore, rng: random.Random, waiting: Callable[[str], None]) -> int:
@@ -54,7 +53,7 @@ async def tidy_up(core: AgentCore) -> None:
     """Close calls of the record that the bridge does not know any more, once it could hear of those that live."""
     if core.resumption is None or not core.resumption.calls:
         return
-    await asyncio.sleep(_INTRODUCTION_S)
+    await asyncio.sleep(INTRODUCTION_S)
     try:
         await core.calls.close_lost(unknown_too=True)
     except SkillError as error:

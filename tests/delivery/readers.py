@@ -119,7 +119,7 @@ class SimulatedAgent:
                 life.delivered.append(answer)
             if planned.cancel_after is not None:
                 await asyncio.sleep(planned.cancel_after)
-                await manager.cancel([call], "planned")
+                await manager.endings.cancel([call], "planned")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

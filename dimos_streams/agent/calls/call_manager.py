@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.agent.calls.call_endings import CallEndings, OnGivenUp, nothing_to_do
 from dimos_streams.agent.calls.call_memory import CallMemory
-from dimos_streams.agent.calls.open_call import Deliver, OpenCall, listed, made_close
-from dimos_streams.agent.calls.reconciliation import Reconciliation
+from dimos_streams.agent.calls.open_call import Deliver, OpenCall
+from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S, Reconciliation
 from dimos_streams.agent.missions.message_queue import CallUpdate
 from dimos_streams.agent.missions.mission import Mission, all_ended
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import OnDuplicate
-from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
-OnGivenUp: TypeAlias = Callable[[Sequence[OpenCall]], Awaitable[str]]
-
-_INTRODUCTION_S = 3.0
 _LOOK_S = 0.02
-GRACE_S = 0.4
-"""For a call to end after its time limit; then it is given up."""
+_UNWANTED_S = 3.0
+"""For a call to end that should not have begun."""
 _logger = logging.getLogger(__name__)
-
-
-async def _nothing_to_do(calls: Sequence[OpenCall]) -> str:
-    return ""
 
 
 class CallManager:
@@ -46,7 +40,7 @@ class CallManager:
         deliver: Deliver,
         *,
         key_prefix: str,
-        on_given_up: OnGivenUp = _nothing_to_do,
+        on_given_up: OnGivenUp = nothing_to_do,
     ) -> None:
         """``key_prefix`` makes idempotency keys; it must differ from one start of the agent to the next.
 
@@ -55,9 +49,9 @@ class CallManager:
         self._gateway = gateway
         self._caller = caller
         self._deliver = deliver
-        self._on_given_up = on_given_up
         self._memory = CallMemory()
         self._reconciliation = Reconciliation(gateway, caller, self._memory, self.observe)
+        self.endings = CallEndings(gateway, caller, self._memory, self.observe, on_given_up)
         self._key_prefix = key_prefix
         self.on_adopt: Callable[[OpenCall], None] = lambda call: None
         """Hears of each call that somebody else has begun on this agent's behalf, before its updates."""
@@ -66,7 +60,6 @@ class CallManager:
         self._answers: dict[str, int] = {}
         self._starting = 0
         self._settled = asyncio.Event()
-        self._tasks: dict[asyncio.Task[Any], None] = {}
 
     @property
     def open(self) -> tuple[OpenCall, ...]:
@@ -120,13 +113,8 @@ class CallManager:
                 self._settled.set()
         call.answer = asyncio.get_running_loop().create_future()
         self._track(call)
-        self.limit(call, time_limit_s)
+        self.endings.limit(call, time_limit_s)
         return call
-
-    def limit(self, call: OpenCall, time_limit_s: float | None) -> None:
-        """End a call after so long, None for never."""
-        if time_limit_s is not None:
-            call.timer = asyncio.get_running_loop().call_later(time_limit_s, self._time_out, call, time_limit_s)
 
     async def answer(self, call: OpenCall, timeout_s: float) -> ToolEvent | None:
         """The first update or the close of a call; None if neither came in time: both are delivered later."""
@@ -146,15 +134,6 @@ class CallManager:
         """The offset of the oldest answer that is not in the record yet."""
         return min(self._answers.values()) if self._answers else None
 
-    async def cancel(self, calls: Iterable[OpenCall], reason: str) -> None:
-        """Ask calls to end. One that can't be asked is logged; its end will be reported anyhow."""
-        for call in tuple(calls):
-            call.withdraw(reason)
-            try:
-                await self._gateway.cancel(call.call_id, reason)
-            except SkillError as error:
-                _logger.warning("call %s of %s can't be cancelled: %s", call.call_id, call.skill, error)
-
     async def cancel_any(self, call_id: str, reason: str) -> None:
         """Ask a call to end, whoever has begun it. Raises ``SkillError`` if it can't be asked."""
         if (call := self._open.get(call_id)) is not None:
@@ -165,28 +144,6 @@ class CallManager:
         """A call that is open, whoever has begun it; None for any other. Raises ``SkillError``."""
         views = await self._gateway.calls(open_only=True)
         return next((view for view in views if view.call_id == call_id), None)
-
-    async def end(
-        self, calls: Iterable[OpenCall], reason: str, *, bound_s: float, outcome: Outcome = Outcome.CANCELLED
-    ) -> tuple[OpenCall, ...]:
-        """Ask calls to end and wait for that. Those that have not after ``bound_s`` are given up: they close here
-        with ``outcome``, whatever they go on to do, and are returned."""
-        ending = tuple(call for call in calls if call.close is None)
-        for call in ending:
-            call.withdraw(reason)
-        waits = [asyncio.ensure_future(call.closed.wait()) for call in ending]
-        requests = [self._spawn(self.cancel([call], reason)) for call in ending]
-        try:
-            if waits:
-                await asyncio.wait(waits, timeout=bound_s)
-        finally:
-            for task in (*waits, *requests):
-                task.cancel()
-        return await self.give_up((call for call in ending if call.close is None), reason, outcome)
-
-    def end_soon(self, calls: Iterable[OpenCall], reason: str, *, bound_s: float) -> None:
-        """``end`` them without waiting for it."""
-        self._spawn(self.end(tuple(calls), reason, bound_s=bound_s))
 
     async def find(self, call_id: str, within_s: float) -> OpenCall | None:
         """An open call of this caller, also one that it hears of only in so long."""
@@ -273,18 +230,14 @@ class CallManager:
 
     async def stop(self) -> None:
         """End what it still does on its own; the calls themselves go on. Twice is fine."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.endings.stop()
 
     async def _after_gap(self, gap: ToolEvent, offset: int) -> None:
         """Deliver the gap; calls whose close fell into it close now, by what the broker knows of them."""
         await self._deliver(CallUpdate(gap, offset=offset))
         try:
             if await self.close_lost(unknown_too=False):
-                # A broker that has lost its journal hears of the calls that live from their modules.
-                await asyncio.sleep(_INTRODUCTION_S)
+                await asyncio.sleep(INTRODUCTION_S)
                 await self.close_lost(unknown_too=True)
         except SkillError as error:
             _logger.warning("after a gap the open calls can't be compared with the bridge's: %s", error)
@@ -303,7 +256,7 @@ class CallManager:
         if not event.data.get("refused"):
             self.on_adopt(call)
         if reason or all_ended(call.missions):
-            self.end_soon([call], reason or "what led to this call was ended", bound_s=_INTRODUCTION_S)
+            self.endings.end_soon([call], reason or "what led to this call was ended", bound_s=_UNWANTED_S)
         return call
 
     def _doubt(self, call: OpenCall) -> str:
@@ -317,34 +270,6 @@ class CallManager:
     def _missions_of(self, parent: str) -> tuple[Mission, ...]:
         known = self._open.get(parent) or self._memory.closed(parent)
         return known.missions if known else ()
-
-    def _time_out(self, call: OpenCall, limit_s: float) -> None:
-        if call.close is None:
-            reason = f"it ran longer than {limit_s:g} s"
-            self._spawn(self.end([call], reason, bound_s=GRACE_S, outcome=Outcome.TIMED_OUT))
-
-    async def give_up(
-        self, calls: Iterable[OpenCall], reason: str, outcome: Outcome = Outcome.CANCELLED
-    ) -> tuple[OpenCall, ...]:
-        """Wait no longer for the end of calls that were asked to end: they close here, whatever they go on to do.
-
-        Every such call passes here, for whatever reason it was to end. Those that have not ended meanwhile.
-        """
-        calls = tuple(calls)
-        if not calls:
-            return ()
-        for call in calls:
-            _logger.error("call %s of %s did not end when it was asked to (%s)", call.call_id, call.skill, reason)
-        done = await self._on_given_up(calls)
-        calls = tuple(call for call in calls if call.close is None)
-        for call in calls:
-            may_run = "; ".join(part for part in ("may still run", done) if part)
-            for mission in call.missions:
-                mission.leave(f"{listed([call])} {may_run}")
-            self._memory.remember_given_up(call)
-            text = f"{reason}; it did not end when it was cancelled and {may_run}"
-            await self.observe(made_close(call, self._caller, outcome, text))
-        return calls
 
     def _track(self, call: OpenCall) -> OpenCall:
         for mission in call.missions:
@@ -362,9 +287,3 @@ class CallManager:
         self._memory.remember_closed(call)
         for mission in call.missions:
             mission.release()
-
-    def _spawn(self, work: Any) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
-        return task

@@ -9,6 +9,9 @@ from dimos_streams.agent.calls.open_call import OpenCall, made_close
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
+INTRODUCTION_S = 3.0
+"""Until a bridge that has lost its journal has heard of the calls that live from their modules."""
+
 
 class Reconciliation:
     """Finds the calls that have closed unheard."""

@@ -135,7 +135,7 @@ class Undoing:
         """End those calls that still run, all at once: before the first of them is taken back."""
         wanted = {entry.call_id for entry in entries}
         ending = [call for call in self._calls.open if call.call_id in wanted]
-        left = await self._calls.end(ending, "it is undone", bound_s=self._settle_s)
+        left = await self._calls.endings.end(ending, "it is undone", bound_s=self._settle_s)
         self._running = frozenset(call.call_id for call in left)
 
     async def undo(self, entries: Iterable[UndoEntry], skills: Mapping[str, OfferedSkill]) -> None:
@@ -182,10 +182,10 @@ class Undoing:
         try:
             await self._closed(call, entry)
         except TimeoutError:
-            await self._calls.end([call], "undoing took too long", bound_s=self._settle_s)
+            await self._calls.endings.end([call], "undoing took too long", bound_s=self._settle_s)
             return "failed", f"{call.skill} took longer than {self._timeout_s:g} s"
         except BaseException:
-            self._calls.end_soon([call], "undoing was aborted", bound_s=self._settle_s)
+            self._calls.endings.end_soon([call], "undoing was aborted", bound_s=self._settle_s)
             raise
         close = call.close
         if close is None or close.outcome is not Outcome.COMPLETED:

@@ -125,7 +125,9 @@ class CommandRunner:
         reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
         while self._parts.calls.open or self._parts.calls.starting:
             ending = asyncio.ensure_future(
-                self._parts.calls.end(self._parts.calls.open, reason, bound_s=max(0.0, deadline - clock.monotonic()))
+                self._parts.calls.endings.end(
+                    self._parts.calls.open, reason, bound_s=max(0.0, deadline - clock.monotonic())
+                )
             )
             try:
                 while not ending.done():

@@ -234,7 +234,7 @@ class AgentLoop:
         return Ending(turn.interruption, why=turn.why_interrupted)
 
     def _end_soon(self, calls: Iterable[OpenCall], reason: str) -> None:
-        self.parts.calls.end_soon(calls, reason, bound_s=self.parts.budget.settings.abort_bound_s)
+        self.parts.calls.endings.end_soon(calls, reason, bound_s=self.parts.budget.settings.abort_bound_s)
 
     def _check_open(self) -> None:
         if self.state is LoopState.CLOSED:

@@ -65,6 +65,6 @@ class Replacement:
     async def _give_up(self, call_id: str) -> None:
         """An own call that does not end when it is cancelled may drive on. Raises ``CallRejectedError``."""
         stubborn = [call for call in self._calls.open if call.call_id == call_id]
-        await self._calls.give_up(stubborn, "another call was to take its place")
+        await self._calls.endings.give_up(stubborn, "another call was to take its place")
         text = f"call {call_id!r} was to be replaced but did not end within {REPLACE_S:g} s"
         raise CallRejectedError(text, holder=call_id)

@@ -164,7 +164,7 @@ class Reviews:
             reversible=skill.reversible,
             senses=skill.concurrent,
         )
-        self._calls.limit(call, parts.budget.settings.call_timeout_s)
+        self._calls.endings.limit(call, parts.budget.settings.call_timeout_s)
         if verdict.note:
             text = f"{skill.name} (call {call.call_id}, begun by call {call.parent}): {verdict.note}"
             parts.queue.put_nowait(Notice(text, call.missions))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -15,6 +13,8 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import Authority
 from dimos_streams.bridge.calls.bus_requests import SkillRequests
 from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.contention import Contention
+from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
@@ -34,7 +34,6 @@ from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.review import review_skill
 
 _MAX_WAITING = 100
-_KEYS = 1000
 
 
 class UnknownCallError(SkillError):
@@ -43,17 +42,6 @@ class UnknownCallError(SkillError):
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
         super().__init__(f"no call has the id {call_id!r}; ended calls are forgotten after a while")
-
-
-_What = tuple[str, str, OnLoss | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Keyed:
-    """A call that was begun with an idempotency key, perhaps not yet admitted."""
-
-    what: _What
-    call_id: asyncio.Future[str]
 
 
 class Broker:
@@ -83,7 +71,8 @@ class Broker:
             bus, self.ledger, self._watchdog, self._authority, self.receiver.finish, self._admit
         )
         self._random = random
-        self._keys: OrderedDict[tuple[str, str], _Keyed] = OrderedDict()
+        self._contention = Contention(self.ledger, self._watchdog, self.timeouts, self._check_form)
+        self._keys = IdempotencyKeys()
         self._waiting = 0
 
     async def start(self) -> None:
@@ -91,7 +80,7 @@ class Broker:
         all_known = self.ledger.restore()
         for call in self.ledger.calls:
             if call.key is not None:
-                self._remember_key(call).set_result(call.call_id)
+                self._keys.restore(call)
         self.receiver.start()
         self.directory.start()
         self._requests.start()
@@ -157,24 +146,10 @@ class Broker:
             journalled=journalled,
             wish=on_loss,
         )
-        if idempotency_key is None:
-            await self._admit(new, on_duplicate, lease_wait_s)
-            return new.call_id
-        known = self._keys.get((caller, idempotency_key))
-        if known is not None:
-            if known.what != _what(new):
-                raise CallRejectedError(f"idempotency key {idempotency_key!r} was used for another call")
-            return await asyncio.shield(known.call_id)
-        future = self._remember_key(new)
-        try:
-            await self._admit(new, on_duplicate, lease_wait_s)
-        except BaseException as error:
-            self._keys.pop((caller, idempotency_key), None)
-            given_up = CallRejectedError(f"the first call with idempotency key {idempotency_key!r} was given up")
-            future.set_exception(error if isinstance(error, SkillError) else given_up)
-            future.exception()  # nobody else may be waiting for it
-            raise
-        future.set_result(new.call_id)
+        admit = partial(self._admit, new, on_duplicate, lease_wait_s)
+        if idempotency_key is not None:
+            return await self._keys.begin(new, admit)
+        await admit()
         return new.call_id
 
     async def cancel(self, call_id: str, reason: str) -> None:
@@ -225,15 +200,16 @@ class Broker:
         if not call.parent:
             self._authority.admit(call)
         self._check_form(call)
+        make_way = partial(self._contention.make_way, lease_wait_s=lease_wait_s)
         self._waiting += 1
         try:
             if self._waiting > _MAX_WAITING or len(self.ledger.calls.open) >= MAX_OPEN:
                 raise CallRejectedError("too many calls are open or waiting; try again later")
             if self._authority.reviewer(call) is None:
-                await self._make_way(call, on_duplicate, lease_wait_s)
+                await make_way(call, on_duplicate)
                 self._begin(call)
             else:
-                await self._reviews.begin(call, partial(self._make_way, lease_wait_s=lease_wait_s), self._begin)
+                await self._reviews.begin(call, make_way, self._begin)
         finally:
             self._waiting -= 1
 
@@ -261,56 +237,6 @@ class Broker:
         call.module, call.resources, call.on_loss = module.name, info.resources, call.wish or info.on_loss
         return info
 
-    async def _make_way(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
-        """Wait until no duplicate and no lease is in the way; then nothing else has run in between."""
-        await self._watchdog.until_all_are_known()
-        deadline = clock.monotonic() + lease_wait_s
-        while True:
-            info = self._check_form(call)
-            duplicates = [other for other in self.ledger.calls.open if _are_duplicates(info, other, call)]
-            policy = on_duplicate or info.on_duplicate
-            if duplicates and policy != "allow":
-                await self._replace(duplicates, call, policy, protected=info.protected)
-                continue
-            conflicts = self.ledger.leases.conflicts(call.resources)
-            if not conflicts:
-                return
-            resource, holder = next(iter(conflicts.items()))
-            if not await self._ended(holder, deadline - clock.monotonic()):
-                raise CallRejectedError(self._busy(call, resource, holder), holder=holder)
-
-    async def _replace(
-        self, duplicates: list[CallState], call: CallState, policy: OnDuplicate, *, protected: bool
-    ) -> None:
-        duplicate = duplicates[0]
-        running = f"{call.skill!r} runs already as call {duplicate.call_id!r} of {duplicate.caller!r}"
-        if policy == "reject":
-            raise CallRejectedError(running, holder=duplicate.call_id)
-        if policy == "confirm":
-            said = duplicate.text or "not begun yet"
-            text = f"{running} ({said}). Repeat the call with on_duplicate='allow' to run both"
-            instead = "" if protected else ", or 'replace' to end the running one first"
-            raise CallRejectedError(f"{text}{instead}", holder=duplicate.call_id)
-        if protected:
-            text = f"{running}, and no other call takes the place of one of {call.skill!r}: wait for it, or cancel it"
-            raise CallRejectedError(text, holder=duplicate.call_id)
-        deadline = clock.monotonic() + self.timeouts.replace_s
-        for old in duplicates:
-            self._watchdog.cancel(old, f"replaced by another call of {call.skill!r}")
-        for old in duplicates:
-            if not await self._ended(old.call_id, deadline - clock.monotonic()):
-                text = f"call {old.call_id!r} was to be replaced but did not end within {self.timeouts.replace_s:g} s"
-                raise CallRejectedError(text, holder=old.call_id)
-
-    async def _ended(self, call_id: str, within_s: float) -> bool:
-        call = self.ledger.calls.get(call_id)
-        return call is None or (within_s > 0 and await self.wait(call_id, "close", within_s))
-
-    def _busy(self, call: CallState, resource: str, holder: str) -> str:
-        held_by = self.ledger.calls.get(holder)
-        who = f" ({held_by.skill!r} for {held_by.caller!r}: {held_by.text})" if held_by else ""
-        return f"{call.skill!r} needs {resource!r}, which call {holder!r} holds{who}"
-
     def _known(self, call_id: str) -> CallState:
         call = self._find(call_id)
         if call is None:
@@ -326,24 +252,7 @@ class Broker:
     def _new_id(self) -> str:
         return f"{self._random.getrandbits(64):016x}"
 
-    def _remember_key(self, call: CallState) -> asyncio.Future[str]:
-        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._keys[call.caller, call.key or ""] = _Keyed(_what(call), future)
-        while len(self._keys) > _KEYS:
-            self._keys.popitem(last=False)
-        return future
-
     def _on_status(self, status: ModuleStatus) -> None:
         self.receiver.on_status(status, bound=self.directory.is_bound(status.module, status.instance))
         self._watchdog.on_status(status)
         self._reviews.on_status(status)
-
-
-def _are_duplicates(info: SkillInfo, one: CallState, other: CallState) -> bool:
-    """Whether calls count as duplicates of each other."""
-    return one.skill == other.skill and (info.duplicate_scope == "name" or one.arguments == other.arguments)
-
-
-def _what(call: CallState) -> _What:
-    """What must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
-    return call.skill, json_text(call.arguments), call.wish

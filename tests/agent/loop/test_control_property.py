@@ -97,7 +97,7 @@ class Chaos:
             for view in core.approvals.pending():
                 core.approvals.decide(view.id, self.random.choice(("approve", "reject", "delete")))
         elif action == "cancel":
-            await core.calls.cancel(core.calls.open[:1], "cancelled")
+            await core.calls.endings.cancel(core.calls.open[:1], "cancelled")
         elif action == "withdraw":
             for mission in list(core.loop.missions.values())[:1]:
                 mission.end("cancelled")

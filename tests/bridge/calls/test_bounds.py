@@ -98,7 +98,7 @@ def test_requests_that_no_open_call_makes(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_idempotency_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.calls.broker._KEYS", 2)
+    monkeypatch.setattr("dimos_streams.bridge.calls.idempotency._KEYS", 2)
 
     async def check() -> None:
         async with scene() as world:

@@ -1,0 +1,122 @@
+"""How calls of the agent are brought to their end: cancelled, waited for, and given up if that does not help."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from dimos_streams.agent.calls.call_memory import CallMemory
+from dimos_streams.agent.calls.open_call import OpenCall, listed, made_close
+from dimos_streams.errors import SkillError
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.gateway import SkillGateway
+
+OnGivenUp: TypeAlias = Callable[[Sequence[OpenCall]], Awaitable[str]]
+
+GRACE_S = 0.4
+"""For a call to end after its time limit; then it is given up."""
+_logger = logging.getLogger(__name__)
+
+
+async def nothing_to_do(calls: Sequence[OpenCall]) -> str:
+    """For who need not know of calls that are given up."""
+    return ""
+
+
+class CallEndings:
+    """Ends calls of one caller. What it still does on its own ends with ``stop``."""
+
+    def __init__(
+        self,
+        gateway: SkillGateway,
+        caller: str,
+        memory: CallMemory,
+        observe: Callable[[ToolEvent], Awaitable[None]],
+        on_given_up: OnGivenUp,
+    ) -> None:
+        """``observe`` gets the closes of calls that are given up; see ``CallManager`` for ``on_given_up``."""
+        self._gateway = gateway
+        self._caller = caller
+        self._memory = memory
+        self._observe = observe
+        self._on_given_up = on_given_up
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+
+    def limit(self, call: OpenCall, time_limit_s: float | None) -> None:
+        """End a call after so long, None for never."""
+        if time_limit_s is not None:
+            call.timer = asyncio.get_running_loop().call_later(time_limit_s, self._time_out, call, time_limit_s)
+
+    async def cancel(self, calls: Iterable[OpenCall], reason: str) -> None:
+        """Ask calls to end. One that can't be asked is logged; its end will be reported anyhow."""
+        for call in tuple(calls):
+            call.withdraw(reason)
+            try:
+                await self._gateway.cancel(call.call_id, reason)
+            except SkillError as error:
+                _logger.warning("call %s of %s can't be cancelled: %s", call.call_id, call.skill, error)
+
+    async def end(
+        self, calls: Iterable[OpenCall], reason: str, *, bound_s: float, outcome: Outcome = Outcome.CANCELLED
+    ) -> tuple[OpenCall, ...]:
+        """Ask calls to end and wait for that. Those that have not after ``bound_s`` are given up: they close here
+        with ``outcome``, whatever they go on to do, and are returned."""
+        ending = tuple(call for call in calls if call.close is None)
+        for call in ending:
+            call.withdraw(reason)
+        waits = [asyncio.ensure_future(call.closed.wait()) for call in ending]
+        requests = [self._spawn(self.cancel([call], reason)) for call in ending]
+        try:
+            if waits:
+                await asyncio.wait(waits, timeout=bound_s)
+        finally:
+            for task in (*waits, *requests):
+                task.cancel()
+        return await self.give_up((call for call in ending if call.close is None), reason, outcome)
+
+    def end_soon(self, calls: Iterable[OpenCall], reason: str, *, bound_s: float) -> None:
+        """``end`` them without waiting for it."""
+        self._spawn(self.end(tuple(calls), reason, bound_s=bound_s))
+
+    async def give_up(
+        self, calls: Iterable[OpenCall], reason: str, outcome: Outcome = Outcome.CANCELLED
+    ) -> tuple[OpenCall, ...]:
+        """Wait no longer for the end of calls that were asked to end: they close here, whatever they go on to do.
+
+        Every such call passes here, for whatever reason it was to end. Those that have not ended meanwhile.
+        """
+        calls = tuple(calls)
+        if not calls:
+            return ()
+        for call in calls:
+            _logger.error("call %s of %s did not end when it was asked to (%s)", call.call_id, call.skill, reason)
+        done = await self._on_given_up(calls)
+        calls = tuple(call for call in calls if call.close is None)
+        for call in calls:
+            may_run = "; ".join(part for part in ("may still run", done) if part)
+            for mission in call.missions:
+                mission.leave(f"{listed([call])} {may_run}")
+            self._memory.remember_given_up(call)
+            text = f"{reason}; it did not end when it was cancelled and {may_run}"
+            await self._observe(made_close(call, self._caller, outcome, text))
+        return calls
+
+    async def stop(self) -> None:
+        """End what it still does on its own; the calls themselves go on. Twice is fine."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _time_out(self, call: OpenCall, limit_s: float) -> None:
+        if call.close is None:
+            reason = f"it ran longer than {limit_s:g} s"
+            self._spawn(self.end([call], reason, bound_s=GRACE_S, outcome=Outcome.TIMED_OUT))
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        return task

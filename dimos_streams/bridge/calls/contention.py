@@ -1,0 +1,92 @@
+"""Calls that want the same: duplicates of a call that runs, and resources that another call holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
+from dimos_streams.errors import CallRejectedError
+from dimos_streams.skill import OnDuplicate, SkillInfo
+
+
+class Contention:
+    """Has calls wait for each other, replace each other, or be refused. Use from the bus's loop only."""
+
+    def __init__(
+        self, ledger: Ledger, watchdog: Watchdog, timeouts: Timeouts, check: Callable[[CallState], SkillInfo]
+    ) -> None:
+        """``check`` finds a call's skill; it raises ``SkillError`` if the call can't begin, whatever else runs."""
+        self._ledger = ledger
+        self._watchdog = watchdog
+        self._timeouts = timeouts
+        self._check = check
+
+    async def make_way(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
+        """Wait until no duplicate and no lease is in the way; then nothing else has run in between."""
+        await self._watchdog.until_all_are_known()
+        deadline = clock.monotonic() + lease_wait_s
+        while True:
+            info = self._check(call)
+            duplicates = [other for other in self._ledger.calls.open if _are_duplicates(info, other, call)]
+            policy = on_duplicate or info.on_duplicate
+            if duplicates and policy != "allow":
+                await self._replace(duplicates, call, policy, protected=info.protected)
+                continue
+            conflicts = self._ledger.leases.conflicts(call.resources)
+            if not conflicts:
+                return
+            resource, holder = next(iter(conflicts.items()))
+            if not await self._ended(holder, deadline - clock.monotonic()):
+                raise CallRejectedError(self._busy(call, resource, holder), holder=holder)
+
+    async def _replace(
+        self, duplicates: list[CallState], call: CallState, policy: OnDuplicate, *, protected: bool
+    ) -> None:
+        duplicate = duplicates[0]
+        running = f"{call.skill!r} runs already as call {duplicate.call_id!r} of {duplicate.caller!r}"
+        if policy == "reject":
+            raise CallRejectedError(running, holder=duplicate.call_id)
+        if policy == "confirm":
+            said = duplicate.text or "not begun yet"
+            text = f"{running} ({said}). Repeat the call with on_duplicate='allow' to run both"
+            instead = "" if protected else ", or 'replace' to end the running one first"
+            raise CallRejectedError(f"{text}{instead}", holder=duplicate.call_id)
+        if protected:
+            text = f"{running}, and no other call takes the place of one of {call.skill!r}: wait for it, or cancel it"
+            raise CallRejectedError(text, holder=duplicate.call_id)
+        deadline = clock.monotonic() + self._timeouts.replace_s
+        for old in duplicates:
+            self._watchdog.cancel(old, f"replaced by another call of {call.skill!r}")
+        for old in duplicates:
+            if not await self._ended(old.call_id, deadline - clock.monotonic()):
+                text = (
+                    f"call {old.call_id!r} was to be replaced but did not end within {self._timeouts.replace_s:g} s"
+                )
+                raise CallRejectedError(text, holder=old.call_id)
+
+    async def _ended(self, call_id: str, within_s: float) -> bool:
+        call = self._ledger.calls.get(call_id)
+        if call is None:
+            return True
+        if within_s <= 0:
+            return False
+        try:
+            async with asyncio.timeout(within_s):
+                await call.closed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _busy(self, call: CallState, resource: str, holder: str) -> str:
+        held_by = self._ledger.calls.get(holder)
+        who = f" ({held_by.skill!r} for {held_by.caller!r}: {held_by.text})" if held_by else ""
+        return f"{call.skill!r} needs {resource!r}, which call {holder!r} holds{who}"
+
+
+def _are_duplicates(info: SkillInfo, one: CallState, other: CallState) -> bool:
+    """Whether calls count as duplicates of each other."""
+    return one.skill == other.skill and (info.duplicate_scope == "name" or one.arguments == other.arguments)

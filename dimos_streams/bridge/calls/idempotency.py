@@ -1,0 +1,71 @@
+"""Idempotency keys: who asks a second time for the same call gets the one that there is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.errors import CallRejectedError, SkillError
+from dimos_streams.skill import OnLoss
+from dimos_streams.tool_stream.event import json_text
+
+_KEYS = 1000
+
+_What = tuple[str, str, OnLoss | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """A call that was begun with an idempotency key, perhaps not yet admitted."""
+
+    what: _What
+    call_id: asyncio.Future[str]
+
+
+class IdempotencyKeys:
+    """The newest calls that were begun with a key, by caller and key. Use from one loop only."""
+
+    def __init__(self) -> None:
+        self._calls: OrderedDict[tuple[str, str], _Keyed] = OrderedDict()
+
+    def restore(self, call: CallState) -> None:
+        """Know a call of the journal by its key."""
+        self._remember(call).set_result(call.call_id)
+
+    async def begin(self, call: CallState, admit: Callable[[], Awaitable[None]]) -> str:
+        """Begin a call that has a key by ``admit``, unless it was begun before; its id, or that of the first one.
+
+        Raises what ``admit`` raises, for all that wait for it, and ``CallRejectedError`` for the key of another call.
+        """
+        key = call.caller, call.key or ""
+        known = self._calls.get(key)
+        if known is not None:
+            if known.what != _what(call):
+                raise CallRejectedError(f"idempotency key {call.key!r} was used for another call")
+            return await asyncio.shield(known.call_id)
+        future = self._remember(call)
+        try:
+            await admit()
+        except BaseException as error:
+            self._calls.pop(key, None)
+            given_up = CallRejectedError(f"the first call with idempotency key {call.key!r} was given up")
+            future.set_exception(error if isinstance(error, SkillError) else given_up)
+            future.exception()  # nobody else may be waiting for it
+            raise
+        future.set_result(call.call_id)
+        return call.call_id
+
+    def _remember(self, call: CallState) -> asyncio.Future[str]:
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._calls[call.caller, call.key or ""] = _Keyed(_what(call), future)
+        while len(self._calls) > _KEYS:
+            self._calls.popitem(last=False)
+        return future
+
+
+def _what(call: CallState) -> _What:
+    """What must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
+    return call.skill, json_text(call.arguments), call.wish
