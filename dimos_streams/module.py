@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -83,6 +83,13 @@ class RunContext:
         know(self.token)
 
 
+class ConfigFault(NamedTuple):
+    """Something that is wrong with a config, and the path to the setting."""
+
+    path: tuple[str, ...]
+    text: str
+
+
 class Module:
     """A node. Subclass it, annotate streams and ``config``, mark skills; override the hooks that you need.
 
@@ -135,7 +142,7 @@ class Module:
         return _config_type(cls)  # type: ignore[arg-type]
 
     @classmethod
-    def problems(cls, config: Any) -> Iterable[str]:
+    def problems(cls, config: Any) -> Iterable[ConfigFault]:
         """The faults of a config whose settings are valid each by itself, such as a name of something that is
         not there: for ``check``, and before a run starts anything. ``config`` is of the class's config type."""
         return ()

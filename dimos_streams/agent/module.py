@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
@@ -34,6 +34,7 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
+from dimos_streams.module import ConfigFault
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.text import cut_to
@@ -92,24 +93,27 @@ class Agent(OperatorSkills):
     hold: Out[Hold]
 
     @classmethod
-    def problems(cls, config: Any) -> Iterator[str]:
+    def problems(cls, config: Any) -> Iterator[ConfigFault]:
         """See ``Module``: models that there are not, and gates and conditions that can't be loaded."""
         from dimos_streams.agent.missions.stop_conditions import load_condition
         from dimos_streams.agent.models import check_model
         from dimos_streams.agent.policies.gates.chain import load_gate
 
-        models = [config.model, *(agent.model for agent in config.agents.values() if agent.model)]
-        wanted: list[tuple[Callable[[str], object], Iterable[str]]] = [
-            (check_model, models),
-            (load_gate, config.gates),
-            (load_condition, config.stop_when.conditions),
+        agents = config.agents.items()
+        wanted: list[tuple[Callable[[str], object], tuple[str, ...], str]] = [
+            (check_model, ("model",), config.model),
+            *((check_model, ("agents", name, "model"), agent.model) for name, agent in agents if agent.model),
+            *((load_gate, ("gates", str(i)), gate) for i, gate in enumerate(config.gates)),
+            *(
+                (load_condition, ("stop_when", "conditions", str(i)), condition)
+                for i, condition in enumerate(config.stop_when.conditions)
+            ),
         ]
-        for load, names in wanted:
-            for name in names:
-                try:
-                    load(name)
-                except UserError as error:
-                    yield str(error)
+        for load, path, name in wanted:
+            try:
+                load(name)
+            except UserError as error:
+                yield ConfigFault(path, str(error))
 
     async def start(self) -> None:
         """Raises ``UserError`` for a model or a gate that there is not."""

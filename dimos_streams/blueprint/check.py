@@ -74,8 +74,8 @@ def _module_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:
     except BlueprintError as error:
         yield from error.problems
     else:
-        for text in cls.problems(config):
-            yield Problem(f"module {spec.name!r}: {text}", spec.where("config"))
+        for path, text in cls.problems(config):
+            yield Problem(f"module {spec.name!r}: {text}", spec.where("config", *path))
     for missing in missing_packages(cls):
         yield Problem(f"module {spec.name!r}: {missing}", spec.where("type"))
     yield from _remap_problems(spec, cls)
@@ -146,12 +146,15 @@ def _publisher_problems(
 
 
 def _unwired_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Problem]:
-    """Required inputs that nothing sends to."""
+    """Inputs that nothing sends to, and that are required or were remapped: who remaps wants to be sent something."""
     outputs = [port for port in ports if port.stream.direction == "out" and port.topic]
     supplied = {port.channel for port in outputs} | external_channels(blueprint)
     otherwise_typed = {split_channel(channel)[0] for channel in supplied}
     for port in ports:
-        if port.stream.direction == "out" or not port.stream.required or port.channel in supplied:
+        if port.stream.direction == "out" or port.channel in supplied:
+            continue
+        remapped = port.topic and port.stream.name in blueprint.modules[port.module].remap
+        if not port.stream.required and not remapped:
             continue
         if not port.topic:
             text = f"module {port.module!r} requires its input {port.stream.name!r}, it can't be left unwired"
@@ -160,7 +163,8 @@ def _unwired_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Probl
         else:
             offers = [f"{p.name} ({p.topic})" for p in outputs if p.type_name == port.type_name]
             hint = f"outputs of that type: {', '.join(offers)}" if offers else "no module has an output of that type"
-            text = f"module {port.module!r} requires its input {port.stream.name!r}, "
+            needs = "requires its input" if port.stream.required else "has a remapped input"
+            text = f"module {port.module!r} {needs} {port.stream.name!r}, "
             text += f"but nothing publishes {port.channel!r}; {hint}"
         yield Problem(text, _where(blueprint, port))
 

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.documents.fields import fields_at
-from dimos_streams.documents.problem import BlueprintError, Problem, fault
+from dimos_streams.documents.problem import BlueprintError, Problem, fault, placed
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.importing import how_to_get, import_attribute
 from dimos_streams.module import Module, ModuleConfig, RunContext
@@ -62,6 +62,7 @@ def import_module_class(reference: str) -> type[Module]:
 
 
 def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: ErrorDetails) -> Problem:
+    detail = placed(detail, spec.config)
     path = [str(part) for part in detail["loc"]]
     where = spec.where("config", *path)
     if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):

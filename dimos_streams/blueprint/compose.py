@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -70,16 +70,26 @@ def include(
     other: Blueprint | str,
     *,
     namespace: str = "",
+    without: Iterable[str] = (),
+    replace: Mapping[str, ModuleSpec] | None = None,
+    types: Mapping[str, type[Module] | str] | None = None,
     remap: Mapping[str, str | None] | None = None,
     set: Mapping[str, Any] | None = None,
 ) -> Blueprint:
     """A blueprint, or what ``resolve`` finds for a reference, changed for use inside another one.
 
-    ``remap`` has keys like ``"follow.cmd_vel"``, ``set`` like ``"follow.distance_m"``, with the names that modules
-    have inside ``other``. Raises ``UserError``.
+    First go the modules that ``without`` names; ``replace`` puts others in the place of some, ``types`` gives
+    some another class with all else as it was. ``remap`` has keys like ``"follow.cmd_vel"``, ``set`` like
+    ``"follow.distance_m"`` or ``"patrol.waypoints.0"``. All have the names that modules have inside ``other``. Raises
+    ``UserError``.
     """
     found = resolve(other) if isinstance(other, str) else other
     where = _caller()
+    found = found.without(*without)
+    for name, spec in (replace or {}).items():
+        found = found.replaced(name, spec)
+    classes = {name: cls if isinstance(cls, str) else _reference(cls) for name, cls in (types or {}).items()}
+    found = found.retyped(classes, source=where)
     changed = found.remap(remap or {}, source=where).configured(to_jsonable_python(set or {}), source=where)
     return changed.namespaced(namespace) if namespace else changed
 

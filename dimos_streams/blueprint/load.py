@@ -54,18 +54,24 @@ class _Form(BaseModel):
         return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
 
 
-class _ModuleForm(_Form):
+class _ReplacementForm(_Form):
     type: str
     config: dict[str, Any] = {}
     remap: dict[str, str | None] = {}
     process: str | None = None
     restart: Restart = "on-failure"
+
+
+class _ModuleForm(_ReplacementForm):
     namespace: str = ""
 
 
 class _IncludeForm(_Form):
     blueprint: str
     namespace: str = ""
+    without: list[str] = []
+    replace: dict[str, _ReplacementForm] = {}
+    types: dict[str, str] = {}
     remap: dict[str, str | None] = {}
     set: dict[str, Any] = {}
 
@@ -129,7 +135,7 @@ class _Reading:
     def __init__(self, document: Document, path: Path, loader: _Loader) -> None:
         self._document, self._path, self._loader = document, path, loader
         self._problems: list[Problem] = []
-        self._sources = document.sources("modules")
+        self._sources = document.sources("modules", None) | document.sources("include", None, "replace", None)
 
     def blueprint(self) -> Blueprint:
         form = validated(self._document, _FileForm, _called)
@@ -138,8 +144,11 @@ class _Reading:
             with self._at("include", index):
                 parts.append(self._include(index, include))
         for name, module in form.modules.items():
+            with self._at("modules", name, "namespace"):
+                checked_namespace(module.namespace or "own")
             with self._at("modules", name):
-                parts.append(self._module(name, module))
+                spec = self._module(name, module, ("modules", name))
+                parts.append(spec.namespaced(module.namespace) if module.namespace else spec)
         self._raise()
         sources = {channel: self._document.where(("external", i)) for i, channel in enumerate(form.external)}
         parts.append(Blueprint(name="", external=tuple(form.external), sources=sources))
@@ -147,6 +156,16 @@ class _Reading:
 
     def _include(self, index: int, form: _IncludeForm) -> Blueprint:
         blueprint = self._loader.resolve(form.blueprint, self._path.parent)
+        for number, name in enumerate(form.without):
+            with self._at("include", index, "without", number):
+                blueprint = blueprint.without(name)
+        for name, module in form.replace.items():
+            place = ("include", index, "replace", name)
+            with self._at(*place):
+                blueprint = blueprint.replaced(name, self._module(name.rpartition("/")[2], module, place))
+        for name, type_name in form.types.items():
+            with self._at("include", index, "types", name) as where:
+                blueprint = blueprint.retyped({name: type_name}, source=where)
         for address, topic in form.remap.items():
             with self._at("include", index, "remap", address) as where:
                 blueprint = blueprint.remap({address: topic}, source=where)
@@ -157,22 +176,18 @@ class _Reading:
             return blueprint.namespaced(form.namespace) if form.namespace else blueprint
         return blueprint
 
-    def _module(self, name: str, form: _ModuleForm) -> ModuleSpec:
-        place = ("modules", name)
+    def _module(self, name: str, form: _ReplacementForm, place: tuple[str | int, ...]) -> ModuleSpec:
         with self._at(*place, "process"):
             checked_name(form.process or "own")
-        with self._at(*place, "namespace"):
-            checked_namespace(form.namespace or "own")
-        spec = ModuleSpec(
+        return ModuleSpec(
             name=checked_name(name),
             type=form.type,
             config=form.config,
             remap=form.remap,
             process=form.process,
             restart=form.restart,
-            sources=self._sources.get(name, {}),
+            sources=self._sources.get(place, {}),
         )
-        return spec.namespaced(form.namespace) if form.namespace else spec
 
     @contextlib.contextmanager
     def _at(self, *path: str | int) -> Iterator[str]:
@@ -195,4 +210,6 @@ def _called(path: Sequence[str | int]) -> str:
             return f"module {name!r}"
         case ["include", int(index)]:
             return f"include number {index + 1}"
+        case ["include", int(), "replace", name]:
+            return f"replacement of {name!r}"
     return "the blueprint"

@@ -142,6 +142,27 @@ class Blueprint(_Described):
             modules[name] = modules[name].configured(path.split("."), value, source)
         return self.model_copy(update={"modules": modules})
 
+    def without(self, *names: str) -> Blueprint:
+        """Without some of its modules. Raises ``UserError`` for an unknown one."""
+        gone = set(map(self._known, names))
+        return self.model_copy(update={"modules": {n: spec for n, spec in self.modules.items() if n not in gone}})
+
+    def replaced(self, name: str, spec: ModuleSpec) -> Blueprint:
+        """With another module in the place, the name and the namespace of one. Raises ``UserError`` for an unknown
+        one."""
+        old = self.modules[self._known(name)]
+        spec = spec.model_copy(update={"name": name.rpartition("/")[2]})
+        return self.with_modules([spec.namespaced(old.namespace) if old.namespace else spec])
+
+    def retyped(self, types: Mapping[str, str], *, source: str = "") -> Blueprint:
+        """With other classes for modules, which keep all else. Raises ``UserError`` for an unknown module."""
+        return self.with_modules(
+            self.modules[self._known(name)].model_copy(
+                update={"type": type_name, "sources": {**self.modules[name].sources, "type": source}}
+            )
+            for name, type_name in types.items()
+        )
+
     def with_modules(self, specs: Iterable[ModuleSpec]) -> Blueprint:
         """With some of its modules replaced by others of the same names."""
         return self.model_copy(update={"modules": {**self.modules, **{spec.name: spec for spec in specs}}})
@@ -151,9 +172,13 @@ class Blueprint(_Described):
         name, dot, rest = address.partition(".")
         if not dot or not rest:
             raise UserError(f"{address!r} must name a module and something of it, as in 'follow.distance_m'")
+        return self._known(name), rest
+
+    def _known(self, name: str) -> str:
         if name not in self.modules:
-            raise UserError(f"blueprint {self.name!r} has no module {name!r}{suggest(name, self.modules)}")
-        return name, rest
+            near = suggest(name, self.modules) or f" (modules: {', '.join(self.modules) or 'none'})"
+            raise UserError(f"blueprint {self.name!r} has no module {name!r}{near}")
+        return name
 
 
 def merge(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: str = "") -> Blueprint:
@@ -205,8 +230,27 @@ def _with_value(config: Mapping[str, Any], path: Sequence[str], value: Any) -> d
     first, *rest = path
     if rest:
         inner = config.get(first)
-        value = _with_value(inner if isinstance(inner, Mapping) else {}, rest, value)
+        if isinstance(inner, list | tuple):
+            value = _with_item(inner, rest, value, first)
+        else:
+            value = _with_value(inner if isinstance(inner, Mapping) else {}, rest, value)
     return {**config, first: value}
+
+
+def _with_item(items: Sequence[Any], path: Sequence[str], value: Any, name: str) -> list[Any]:
+    """With one item of a list changed; the number of its items adds one. Raises ``UserError`` for any other item."""
+    index, *rest = path
+    if not index.isdecimal() or int(index) > len(items):
+        valid = f"0 to {len(items) - 1} are there, {len(items)} adds one" if items else "0 adds the first"
+        raise UserError(f"{name!r} has no item {index!r}: {valid}")
+    at = int(index)
+    if rest:
+        inner = items[at] if at < len(items) else {}
+        if isinstance(inner, list | tuple):
+            value = _with_item(inner, rest, value, f"{name}.{index}")
+        else:
+            value = _with_value(inner if isinstance(inner, Mapping) else {}, rest, value)
+    return [*items[:at], value, *items[at + 1 :]]
 
 
 def _twice(first: ModuleSpec, second: ModuleSpec) -> Problem:

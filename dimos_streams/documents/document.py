@@ -33,13 +33,17 @@ class Document:
     data: Any
     lines: Mapping[Path, int]
 
-    def sources(self, key: str) -> dict[str, dict[str, str]]:
-        """``"file:line"`` by the dotted path inside each entry of the mapping at a top-level key."""
-        found: dict[str, dict[str, str]] = {}
+    def sources(self, *pattern: str | None) -> dict[Path, dict[str, str]]:
+        """``"file:line"`` by the dotted path inside each entry at a path; None in it is any key or index.
+
+        The entries have their paths as keys.
+        """
+        found: dict[Path, dict[str, str]] = {}
+        depth = len(pattern)
         for path, line in self.lines.items():
-            if len(path) > 1 and path[0] == key:
-                inner = ".".join(str(part) for part in path[2:])
-                found.setdefault(str(path[1]), {})[inner] = f"{self.origin}:{line}"
+            if len(path) >= depth and all(part in (None, key) for part, key in zip(pattern, path, strict=False)):
+                inner = ".".join(str(part) for part in path[depth:])
+                found.setdefault(path[:depth], {})[inner] = f"{self.origin}:{line}"
         return found
 
     def where(self, path: Sequence[str | int]) -> str:

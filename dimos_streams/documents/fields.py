@@ -55,8 +55,9 @@ def _inside(kind: Any, name: str) -> Any:
 
 
 def _options(kind: Any) -> tuple[Any, ...]:
-    """The members of a union, or the type itself."""
+    """The members of a union, or the type itself; without what is annotated."""
     if typing.get_origin(kind) is typing.Annotated:
         return _options(typing.get_args(kind)[0])
-    is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
-    return typing.get_args(kind) if is_union else (kind,)
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return tuple(option for member in typing.get_args(kind) for option in _options(member))
+    return (kind,)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic_core import ErrorDetails
 
@@ -43,6 +43,23 @@ def problems_of(error: UserError, where: str) -> tuple[Problem, ...]:
     if isinstance(error, BlueprintError):
         return tuple(p if p.where else Problem(p.text, where, p.severity) for p in error.problems)
     return (Problem(str(error), where),)
+
+
+def placed(detail: ErrorDetails, data: Any) -> ErrorDetails:
+    """The same with the path that leads through ``data``: pydantic's has the names of a union's members in it."""
+    path: list[int | str] = []
+    for part in detail["loc"]:
+        if isinstance(data, Mapping):
+            if part in data:
+                data = data[part]
+            elif not (detail["type"].startswith("missing") and part == detail["loc"][-1]) and part != "[key]":
+                continue
+        elif isinstance(data, Sequence) and not isinstance(data, str) and isinstance(part, int):
+            data = data[part] if part < len(data) else None
+        else:
+            continue
+        path.append(part)
+    return {**detail, "loc": tuple(path)}
 
 
 def fault(detail: ErrorDetails) -> str:

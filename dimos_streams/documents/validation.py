@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from dimos_streams.documents.document import Document
 from dimos_streams.documents.fields import fields_at
-from dimos_streams.documents.problem import BlueprintError, Problem, fault
+from dimos_streams.documents.problem import BlueprintError, Problem, fault, placed
 from dimos_streams.errors import suggest
 
 M = TypeVar("M", bound=BaseModel)
@@ -30,6 +30,7 @@ def validated(document: Document, model: type[M], called: Naming) -> M:
 
 
 def _problem(document: Document, model: type[BaseModel], called: Naming, detail: ErrorDetails) -> Problem:
+    detail = placed(detail, document.data)
     *around, last = [part for part in detail["loc"] if part != "[key]"] or [""]
     where = document.where((*around, last))
     if detail["type"] == "extra_forbidden":

@@ -21,7 +21,7 @@ from dimos_streams.messages.std_msgs import Header
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header
 from dimos_streams.robot.motion import Pose, Velocity
-from dimos_streams.robot.simulation import scene
+from dimos_streams.robot.simulation.mjcf import CAMERA_FORWARD, CAMERA_HEIGHT
 from dimos_streams.robot.simulation.people import Stance
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def odometry(now: int, pose: Pose, twist: Velocity) -> Odometry:
 def frames(now: int, pose: Pose) -> TFMessage:
     """world → odom → base_link → camera_optical."""
     mount = Transform(
-        translation=Vector3(x=scene.CAMERA_FORWARD, z=scene.CAMERA_HEIGHT),
+        translation=Vector3(x=CAMERA_FORWARD, z=CAMERA_HEIGHT),
         rotation=_OPTICAL,
     )
     camera = TransformStamped(header=header("base_link", now), child_frame_id="camera_optical", transform=mount)

@@ -3,11 +3,11 @@
 import asyncio
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from dimos_streams import clock, errors
 from dimos_streams.limited_log import LimitedLog
@@ -18,11 +18,21 @@ from dimos_streams.messages.sensor_msgs import CameraInfo, Image, LaserScan
 from dimos_streams.messages.std_msgs import Header, String
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header
-from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.module import ConfigFault, Module, ModuleConfig
 from dimos_streams.robot import sensor_messages
-from dimos_streams.robot.motion import STILL, Pose, Velocity
-from dimos_streams.robot.simulation.people import STOCK_PEOPLE, Person
-from dimos_streams.robot.simulation.world import START, TICK_S, World, WorldConfig
+from dimos_streams.robot.motion import STILL, Velocity
+from dimos_streams.robot.simulation.assembly import SceneFault, assembled
+from dimos_streams.robot.simulation.events import SceneEvent
+from dimos_streams.robot.simulation.scene import Scene
+from dimos_streams.robot.simulation.scene_file import load_scene
+from dimos_streams.robot.simulation.settings import (
+    FurnitureSetting,
+    PeopleSetting,
+    PlaceSettings,
+    RoomSettings,
+    SceneSettings,
+)
+from dimos_streams.robot.simulation.world import TICK_S, World, WorldConfig
 from dimos_streams.streams import In, Out
 
 if TYPE_CHECKING:
@@ -33,37 +43,18 @@ MAX_LAG_S = 0.2
 LABELS_HZ = 1.0
 
 
-class SimulatorEvent(BaseModel):
-    """Something that happens `at_s` seconds after the start: exactly one of the actions."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    at_s: float = Field(ge=0.0)
-    hide: str | None = Field(None, description="name of a person who leaves the room")
-    show: str | None = Field(None, description="name of a hidden person who comes back")
-    place: str | None = Field(None, description="name of a person who stands at x, y, yaw_deg from now on")
-    release: str | None = Field(None, description="name of a placed person who walks on")
-    freeze_camera: bool | None = Field(None, description="whether the camera's outputs fall silent")
-    x: float = 0.0
-    y: float = 0.0
-    yaw_deg: float = 0.0
-
-    @model_validator(mode="after")
-    def _one_action(self) -> "SimulatorEvent":
-        actions = (self.hide, self.show, self.place, self.release, self.freeze_camera)
-        if sum(action is not None for action in actions) != 1:
-            raise ValueError("an event has exactly one of hide, show, place, release, freeze_camera")
-        return self
-
-
 class SimulatorConfig(ModuleConfig):
     """What is simulated, and how often it is measured."""
 
-    people: tuple[str, ...] = tuple(person.name for person in STOCK_PEOPLE)
+    scene: str = Field("", description="a YAML file, or package.module:ATTRIBUTE; empty is the stock room")
+    room: RoomSettings | None = Field(None, description="None, here and below, is as it is in the scene")
+    furniture: FurnitureSetting | None = None
+    people: PeopleSetting | None = None
+    start_x: float | None = None
+    start_y: float | None = None
+    start_yaw_deg: float | None = None
+    events: tuple[SceneEvent, ...] = Field((), description="besides the scene's")
     seed: int | None = Field(None, description="of the people's walks; None takes the run's")
-    start_x: float = START.x
-    start_y: float = START.y
-    start_yaw_deg: float = math.degrees(START.yaw)
     cmd_timeout_s: float = Field(0.4, gt=0.0, description="a command older than this counts as zero")
     render: Literal["rays", "gl"] = "rays"
     camera_width: int = Field(320, ge=32, le=640, multiple_of=2)
@@ -74,7 +65,6 @@ class SimulatorConfig(ModuleConfig):
     lidar_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S)
     odom_hz: float = Field(20.0, gt=0.0, le=1 / TICK_S)
     ground_truth_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S)
-    events: tuple[SimulatorEvent, ...] = ()
 
     @model_validator(mode="after")
     def _depth_fits_a_message(self) -> "SimulatorConfig":
@@ -103,23 +93,34 @@ class Simulator(Module):
     tf: Out[TFMessage]
     ground_truth: Out[TFMessage]
 
+    @classmethod
+    def problems(cls, config: Any) -> Iterator[ConfigFault]:
+        """See `Module`: a scene that can't be loaded, and names and places that are not in it."""
+        try:
+            faults = scene_of(config)[1]
+        except errors.UserError as error:
+            yield from (ConfigFault(("scene",), line) for line in str(error).splitlines())
+        else:
+            for fault in faults:
+                path = ("start_x",) if fault.path == ("start",) else tuple(map(str, fault.path))
+                yield ConfigFault(path, fault.line)
+
     async def start(self) -> None:
-        """Build the world. Raises `UserError` if a person is unknown or MuJoCo or OpenGL is missing."""
+        """Build the world. Raises `UserError` if the scene has faults or MuJoCo or OpenGL is missing."""
         from dimos_streams.robot.rendering.lidar import Lidar
 
         config = self.config
         seed = self.context.seed if config.seed is None else config.seed
-        start = Pose(config.start_x, config.start_y, math.radians(config.start_yaw_deg))
-        cast = tuple(_stock_person(name) for name in config.people)
-        self.world = World(WorldConfig(people=cast, seed=seed, start=start)).load()
-        for event in config.events:
-            self._check(event)
+        scene, faults = scene_of(config)
+        if faults:
+            raise errors.UserError("; ".join(fault.line for fault in faults))
+        self.world = World(WorldConfig(scene=scene, seed=seed)).load()
         self.lidar = Lidar()
         self.camera: Camera = self._open_camera()
         self.pictures_taken = 0
         self.skipped_ticks = 0
         self._camera_frozen = False
-        self._events = sorted(config.events, key=lambda event: event.at_s)
+        self._events = sorted(scene.events, key=lambda event: event.at_s)
         self._limited_log = LimitedLog(self.log)
         self._schedule: tuple[tuple[float, Callable[[int], None]], ...] = (
             (config.odom_hz, self._publish_odometry),
@@ -165,16 +166,7 @@ class Simulator(Module):
         values = (message.linear.x, message.linear.y, message.angular.z)
         return Velocity(*values) if all(math.isfinite(value) for value in values) else STILL
 
-    def _check(self, event: SimulatorEvent) -> None:
-        """Raises `UserError` if the event names a person who is not there."""
-        name = event.hide or event.show or event.place or event.release
-        if name is not None and name not in self.world.walkers:
-            known = list(self.world.walkers)
-            raise errors.UserError(
-                f"event at {event.at_s} s: no person {name!r}, there are {known}{errors.suggest(name, known)}"
-            )
-
-    def _happen(self, event: SimulatorEvent) -> None:
+    def _happen(self, event: SceneEvent) -> None:
         if event.hide is not None:
             self.world.hide(event.hide)
         elif event.show is not None:
@@ -252,9 +244,15 @@ def _is_due(rate: float, tick: int) -> bool:
     return math.floor(tick * per_tick + 1e-9) > math.floor((tick - 1) * per_tick + 1e-9)
 
 
-def _stock_person(name: str) -> Person:
-    cast = {person.name: person for person in STOCK_PEOPLE}
-    if name not in cast:
-        known = list(cast)
-        raise errors.UserError(f"people: no person {name!r}, there are {known}{errors.suggest(name, known)}")
-    return cast[name]
+def scene_of(config: SimulatorConfig) -> tuple[Scene, list[SceneFault]]:
+    """What is simulated, with the faults of the settings. Raises `UserError` for a scene that can't be loaded."""
+    base = load_scene(config.scene)
+    start = PlaceSettings(
+        x=base.start.x if config.start_x is None else config.start_x,
+        y=base.start.y if config.start_y is None else config.start_y,
+        yaw_deg=math.degrees(base.start.yaw) if config.start_yaw_deg is None else config.start_yaw_deg,
+    )
+    settings = SceneSettings.model_construct(
+        room=config.room, furniture=config.furniture, people=config.people, start=start, events=config.events
+    )
+    return assembled(settings, base)

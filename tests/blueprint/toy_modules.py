@@ -97,3 +97,27 @@ class BadSkill(Module):
 
 class NotAModule:
     pass
+
+
+class StrollConfig(WalkConfig):
+    pauses: int = 0
+
+
+class Stroll(Walk):
+    config: StrollConfig
+
+
+class Stop(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    wait_s: float = 0.0
+
+
+class RouteConfig(ModuleConfig):
+    points: tuple[tuple[float, float], ...] = ()
+    stops: tuple[Stop, ...] = ()
+
+
+class Route(Module):
+    config: RouteConfig

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import mujoco
 import numpy as np
@@ -9,6 +10,7 @@ from dimos_streams.errors import UserError
 from dimos_streams.robot.motion import Pose
 from dimos_streams.robot.rendering.camera import MOUNT, CameraModel, Frame, RayCamera
 from dimos_streams.robot.rendering.camera_gl import GlCamera
+from dimos_streams.robot.simulation.scene import STOCK_SCENE
 from dimos_streams.robot.simulation.world import World, WorldConfig
 
 PLACES = [(-2.4, -0.9, 0.0), (3.6, 0.5, 2.9), (0.0, -3.0, 1.2), (-1.0, 0.8, 2.2), (4.0, -2.8, -2.0)]
@@ -17,7 +19,7 @@ PLACES += [(1.8, -3.2, 0.0), (1.8, -3.2, math.pi)]  # beside a shelf that reache
 
 @pytest.fixture
 def world() -> World:
-    world = World(WorldConfig(start=Pose(-2.5, 0.0, 0.0))).load()
+    world = World(WorldConfig(scene=replace(STOCK_SCENE, start=Pose(-2.5, 0.0, 0.0)))).load()
     world.place_person("person_red", 0.0, 0.5, math.pi)
     world.place_person("person_green", 0.0, -0.5, math.pi)
     return world

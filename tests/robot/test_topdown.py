@@ -1,6 +1,7 @@
 import numpy as np
 
 from dimos_streams.robot.rendering.topdown import TopDown, footprints
+from dimos_streams.robot.simulation.scene import STOCK_SCENE
 
 
 def test_a_map_shows_tracks_and_the_robot() -> None:
@@ -17,6 +18,6 @@ def test_a_map_shows_tracks_and_the_robot() -> None:
 
 
 def test_footprints_leave_the_middle_free() -> None:
-    boxes = footprints()
+    boxes = footprints(STOCK_SCENE)
     assert {"sofa", "dining_table", "shelf"} <= set(boxes)
     assert not any(x0 < 1.0 and x1 > -1.0 and y0 < 1.0 and y1 > -2.0 for x0, x1, y0, y1 in boxes.values())

@@ -108,8 +108,8 @@ async def test_with_the_simulator_nothing_is_hit(direction: float) -> None:
         await command_for(harness, Twist(linear=velocity), 8.0)
         assert simulator.world.data.ncon == 0
         assert min(simulator.lidar.scan(simulator.world)) > 0.22 + 0.2
-        start, now = simulator.config, simulator.world.pose()
-        assert math.dist((now.x, now.y), (start.start_x, start.start_y)) > 0.8
+        start, now = simulator.world.scene.start, simulator.world.pose()
+        assert math.dist((now.x, now.y), (start.x, start.y)) > 0.8
         assert simulator.world.twist().vx == pytest.approx(0.0, abs=0.01)
 
 

@@ -1,18 +1,20 @@
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 
 from dimos_streams.errors import UserError
 from dimos_streams.robot.motion import STILL, Pose, Velocity
 from dimos_streams.robot.rendering.topdown import footprints
+from dimos_streams.robot.simulation.mjcf import BASE_RADIUS, PERSON_RADIUS
 from dimos_streams.robot.simulation.people import STOCK_PEOPLE
-from dimos_streams.robot.simulation.scene import BASE_RADIUS, PERSON_RADIUS, ROOM_LENGTH
+from dimos_streams.robot.simulation.scene import STOCK_SCENE
 from dimos_streams.robot.simulation.world import TICK_S, World, WorldConfig
 
 
 def empty_room(x: float = 0.0, y: float = 0.0, yaw: float = 0.0) -> World:
-    return World(WorldConfig(people=(), start=Pose(x, y, yaw))).load()
+    return World(WorldConfig(scene=replace(STOCK_SCENE, people=(), start=Pose(x, y, yaw)))).load()
 
 
 def run(seed: int) -> str:
@@ -83,7 +85,8 @@ def test_the_base_turns_and_goes_aside_within_its_limits() -> None:
 def test_the_base_meets_people_who_are_there_and_nobody_who_has_left() -> None:
     ways = []
     for hidden in (False, True):
-        world = World(WorldConfig(people=STOCK_PEOPLE[:1], start=Pose(-1.0, -1.0, 0.0))).load()
+        scene = replace(STOCK_SCENE, people=STOCK_PEOPLE[:1], start=Pose(-1.0, -1.0, 0.0))
+        world = World(WorldConfig(scene=scene)).load()
         world.place_person("person_red", 0.2, -1.0)
         if hidden:
             world.hide("person_red")
@@ -96,7 +99,7 @@ def test_the_base_meets_people_who_are_there_and_nobody_who_has_left() -> None:
 def test_walls_stop_the_base() -> None:
     world = empty_room(x=3.5, y=-2.2)
     world.step(10.0, Velocity(1.0))
-    assert world.pose().x == pytest.approx(ROOM_LENGTH / 2 - BASE_RADIUS, abs=0.03)
+    assert world.pose().x == pytest.approx(STOCK_SCENE.room.length / 2 - BASE_RADIUS, abs=0.03)
     assert abs(world.twist().vx) < 0.02
     world.step(2.0, Velocity(-0.5))
     assert world.pose().x < 4.2
@@ -112,7 +115,7 @@ def test_furniture_stops_the_base() -> None:
 def test_people_walk_without_meeting_furniture_or_each_other(seed: int) -> None:
     world = World(WorldConfig(seed=seed)).load()
     walkers = [person.name for person in STOCK_PEOPLE if person.path]
-    boxes = footprints().values()
+    boxes = footprints(STOCK_SCENE).values()
     walked = dict.fromkeys(walkers, 0.0)
     for _ in range(600):
         before = world.people()
@@ -132,7 +135,7 @@ def test_people_walk_without_meeting_furniture_or_each_other(seed: int) -> None:
 
 
 def test_a_person_passes_a_robot_that_stands_in_the_way() -> None:
-    world = World(WorldConfig(people=STOCK_PEOPLE[:1])).load()
+    world = World(WorldConfig(scene=replace(STOCK_SCENE, people=STOCK_PEOPLE[:1]))).load()
     ahead = world.people()["person_red"]
     world.place_robot(ahead.x + 2.0 * math.cos(ahead.yaw), ahead.y + 2.0 * math.sin(ahead.yaw))
     robot, nearest, farthest = world.pose(), math.inf, 0.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from dimos_streams.module import Module
 from dimos_streams.perception.module import PersonDetector
-from dimos_streams.robot.simulation.scene import BASE_RADIUS
+from dimos_streams.robot.simulation.mjcf import BASE_RADIUS
 from dimos_streams.robot.simulation.world import TICK_S
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.robot.velocity_gate.module import VelocityGate

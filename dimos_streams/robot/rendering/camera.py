@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from dimos_streams.robot.motion import Pose
 from dimos_streams.robot.rendering import floor
 from dimos_streams.robot.rendering.raycast import Hits, RayCaster
-from dimos_streams.robot.simulation import scene
+from dimos_streams.robot.simulation.mjcf import CAMERA_FORWARD, CAMERA_HEIGHT
 
 if TYPE_CHECKING:
     from dimos_streams.robot.simulation.world import World
 
 Floats = NDArray[np.floating[Any]]
 
-MOUNT = (scene.CAMERA_FORWARD, 0.0, scene.CAMERA_HEIGHT)
+MOUNT = (CAMERA_FORWARD, 0.0, CAMERA_HEIGHT)
 SUN = (-0.45, 0.4, 0.8)
 AMBIENT, SKY, SUNLIGHT, HEADLIGHT = 0.5, 0.2, 0.45, 0.16
 FADE_PER_METRE = 0.02
@@ -83,9 +83,9 @@ class RayCamera:
         self._u = ((np.arange(self.model.width) - cx) / f).astype(np.float32)
         self._v = ((np.arange(self.model.height) - cy) / f).astype(np.float32)
         self._facing = 1.0 / np.sqrt(1.0 + self._u[None, :] ** 2 + self._v[:, None] ** 2)
-        self._caster = RayCaster(world.model, world.base_body, SUN)
+        self._caster = RayCaster(world.model, world.scene.room, world.base_body, SUN)
         self._palette = world.model.geom_rgba[:, :3].astype(np.float32)
-        self._floor = floor.floor_texture()
+        self._floor = floor.floor_texture(world.scene)
         self._floor_geom = int(world.model.geom("floor").id)
 
     def render(self, colour: bool = True) -> Frame:
@@ -121,7 +121,7 @@ class RayCamera:
         eye, cos, sin = _eye(base), math.cos(base.yaw), math.sin(base.yaw)
         x = np.float32(eye[0]) + cos * ahead - sin * left
         y = np.float32(eye[1]) + sin * ahead + cos * left
-        colour.reshape(-1, 3)[pixel] = floor.lookup(self._floor, x, y)
+        colour.reshape(-1, 3)[pixel] = floor.lookup(self._floor, self._world.scene.room, x, y)
         shade = np.ones_like(x)
         for stance in self._world.people().values():
             near = np.hypot(x - np.float32(stance.x + 0.06), y - np.float32(stance.y - 0.06)) / SHADOW_RADIUS

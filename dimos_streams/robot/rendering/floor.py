@@ -6,42 +6,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dimos_streams.robot.simulation import scene
+from dimos_streams.robot.simulation.furniture import Furniture, Solid
+from dimos_streams.robot.simulation.scene import Room, Rug, Scene
 
 Floats = NDArray[np.floating[Any]]
 
 TEXEL = 0.025
 PLANK_WIDTH = 0.2
 PLANK_LENGTH = 1.6
-RUG = (-2.6, 1.95, 1.35, 0.95)
 
 
-def grid() -> tuple[Floats, Floats]:
+def grid(room: Room) -> tuple[Floats, Floats]:
     """World coordinates of the middles of all texels, as (rows, columns) arrays."""
-    x = np.arange(-scene.ROOM_LENGTH / 2 + TEXEL / 2, scene.ROOM_LENGTH / 2, TEXEL)
-    y = np.arange(-scene.ROOM_WIDTH / 2 + TEXEL / 2, scene.ROOM_WIDTH / 2, TEXEL)
+    x = np.arange(-room.length / 2 + TEXEL / 2, room.length / 2, TEXEL)
+    y = np.arange(-room.width / 2 + TEXEL / 2, room.width / 2, TEXEL)
     across, along = np.meshgrid(x.astype(np.float32), y.astype(np.float32))
     return across, along
 
 
-def floor_texture() -> Floats:
+def floor_texture(scene: Scene) -> Floats:
     """Colours 0..1 of the floor, shape (rows along y, columns along x, 3), shadows included."""
-    x, y = grid()
+    x, y = grid(scene.room)
     colour = _planks(x, y)
-    _lay_rug(colour, x, y)
+    for rug in scene.rugs:
+        _lay_rug(colour, x, y, rug)
     shade = np.ones_like(x)
-    for item in scene.FURNITURE:
+    for item in scene.furniture:
         for part in item.parts:
             if part.solid:
                 _cast_shadow(shade, x, y, item, part)
     return colour * shade[..., None]
 
 
-def lookup(texture: Floats, x: Floats, y: Floats) -> Floats:
-    """Colours of the floor at these places, nearest texel."""
+def lookup(texture: Floats, room: Room, x: Floats, y: Floats) -> Floats:
+    """Colours of the room's floor at these places, nearest texel."""
     rows, columns = texture.shape[:2]
-    column = np.clip(((x + scene.ROOM_LENGTH / 2) / TEXEL).astype(np.int32), 0, columns - 1)
-    row = np.clip(((y + scene.ROOM_WIDTH / 2) / TEXEL).astype(np.int32), 0, rows - 1)
+    column = np.clip(((x + room.length / 2) / TEXEL).astype(np.int32), 0, columns - 1)
+    row = np.clip(((y + room.width / 2) / TEXEL).astype(np.int32), 0, rows - 1)
     found: Floats = texture.reshape(-1, 3).take(row * columns + column, axis=0)
     return found
 
@@ -60,14 +61,13 @@ def _planks(x: Floats, y: Floats) -> Floats:
     return planks
 
 
-def _lay_rug(colour: Floats, x: Floats, y: Floats) -> None:
-    cx, cy, half_x, half_y = RUG
-    inside = np.maximum(np.abs(x - cx) / half_x, np.abs(y - cy) / half_y)
+def _lay_rug(colour: Floats, x: Floats, y: Floats, rug: Rug) -> None:
+    inside = np.maximum(np.abs(x - rug.x) / rug.half_length, np.abs(y - rug.y) / rug.half_width)
     colour[inside < 1.0] = (0.58, 0.30, 0.27)
     colour[(inside < 0.93) & (inside > 0.86)] = (0.86, 0.78, 0.64)
 
 
-def _cast_shadow(shade: Floats, x: Floats, y: Floats, item: scene.Furniture, part: scene.Solid) -> None:
+def _cast_shadow(shade: Floats, x: Floats, y: Floats, item: Furniture, part: Solid) -> None:
     """Darken the floor softly under and behind a part, as a wide lamp above the room would."""
     cos, sin = math.cos(item.yaw), math.sin(item.yaw)
     bottom = part.at[2] - part.size[2] / 2

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from dimos_streams.robot.simulation import scene
+from dimos_streams.robot.simulation.mjcf import GROUP_HULL, LIDAR_HEIGHT
 
 if TYPE_CHECKING:
     from dimos_streams.robot.simulation.world import World
@@ -29,20 +29,20 @@ class LidarModel:
 
 
 class Lidar:
-    """Measures ranges at `scene.LIDAR_HEIGHT`, about the middle of the base."""
+    """Measures ranges at `LIDAR_HEIGHT`, about the middle of the base."""
 
     def __init__(self, model: LidarModel | None = None) -> None:
         self.model = model or LidarModel()
         self._angles = -math.pi + self.model.increment * np.arange(self.model.rays)
         self._groups = np.ones(6, dtype=np.uint8)
-        self._groups[scene.GROUP_HULL] = 0
+        self._groups[GROUP_HULL] = 0
 
     def scan(self, world: "World") -> NDArray[np.float32]:
         """Ranges in metres, inf where nothing is in reach."""
         base, count = world.pose(), self.model.rays
         angles = self._angles + base.yaw
         directions = np.stack([np.cos(angles), np.sin(angles), np.zeros(count)], axis=1)
-        origin = np.array([base.x, base.y, scene.LIDAR_HEIGHT])
+        origin = np.array([base.x, base.y, LIDAR_HEIGHT])
         geoms = np.empty(count, dtype=np.int32)
         ranges = np.empty(count)
         mujoco.mj_multiRay(

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dimos_streams.robot.rendering import shapes
-from dimos_streams.robot.simulation import scene
+from dimos_streams.robot.simulation.mjcf import GROUP_HULL
+from dimos_streams.robot.simulation.scene import Room
 
 Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.integer[Any]]
@@ -55,9 +56,10 @@ class _Pairs:
 class RayCaster:
     """Casts at the geoms of one model, as they stand in `data` at the time of the call."""
 
-    def __init__(self, model: Any, exclude_body: int, sun: tuple[float, float, float]) -> None:
+    def __init__(self, model: Any, room: Room, exclude_body: int, sun: tuple[float, float, float]) -> None:
+        self._extent = np.array([room.length, room.width, room.height])
         shell = [model.geom(name).id for name in _SHELL]
-        keep = (model.geom_bodyid != exclude_body) & (model.geom_group != scene.GROUP_HULL)
+        keep = (model.geom_bodyid != exclude_body) & (model.geom_group != GROUP_HULL)
         keep[shell] = False
         self._geoms = np.flatnonzero(keep)
         self._shell = np.array(shell, dtype=np.int32)
@@ -149,8 +151,8 @@ class RayCaster:
 
     def _room(self, eye: NDArray[np.float64], turn: NDArray[np.float64], u: Floats, v: Floats) -> Hits:
         """The rays against the inside of the room: the background of everything."""
-        half = np.array([scene.ROOM_LENGTH / 2, scene.ROOM_WIDTH / 2, scene.ROOM_HEIGHT / 2])
-        origin = eye - np.array([0.0, 0.0, scene.ROOM_HEIGHT / 2])
+        half = self._extent / 2
+        origin = eye - np.array([0.0, 0.0, half[2]])
         best = np.full((len(v), len(u)), np.inf, dtype=np.float32)
         face = np.zeros(best.shape, dtype=np.int32)
         level = [np.float32(turn[axis, 0]) - np.float32(turn[axis, 1]) * u for axis in (0, 1)]

@@ -96,7 +96,7 @@ class Loop:
         for _ in range(roundings):
             points = _cut_corners(points)
         ends = [*points[1:], points[0]]
-        self._edges = list(zip(points, ends, strict=True))
+        self._edges = [(a, b) for a, b in zip(points, ends, strict=True) if a != b]
         self._starts = [0.0, *itertools.accumulate(math.dist(a, b) for a, b in self._edges)]
         self.length = self._starts.pop()
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from dimos_streams import errors
 from dimos_streams.robot.motion import STILL, Pose, Velocity
-from dimos_streams.robot.simulation import scene
+from dimos_streams.robot.simulation import mjcf
 from dimos_streams.robot.simulation.body import PARTS
-from dimos_streams.robot.simulation.people import BODY_RADIUS, STOCK_PEOPLE, Obstacle, Person, Stance, Walker
+from dimos_streams.robot.simulation.people import BODY_RADIUS, Obstacle, Stance, Walker
+from dimos_streams.robot.simulation.scene import STOCK_SCENE, Scene
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,16 +25,12 @@ TICK_S = 0.025
 FAR_BELOW = -50.0
 
 
-START = Pose(-2.4, -0.9, 0.0)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldConfig:
     """What is in the room and what the base can do. The limits are those of the motors, not the gate's."""
 
-    people: tuple[Person, ...] = STOCK_PEOPLE
+    scene: Scene = STOCK_SCENE
     seed: int = 0
-    start: Pose = START
     max_speed: float = 1.5
     max_turn: float = 2.5
     acceleration: float = 2.0
@@ -47,9 +44,10 @@ class World:
 
     def __init__(self, config: WorldConfig | None = None) -> None:
         self.config = config or WorldConfig()
+        self.scene = self.config.scene
         self.walkers: dict[str, Walker] = {
             person.name: Walker(person, random.Random(f"{self.config.seed}/{person.name}"))
-            for person in self.config.people
+            for person in self.scene.people
         }
         self._ticks = 0
         self._debt = 0.0
@@ -67,16 +65,15 @@ class World:
             raise errors.UserError(
                 f"the simulator needs MuJoCo ({error}); install it with: pip install 'dimos-streams[sim]'"
             ) from error
-        cast = [(person.name, person.appearance) for person in self.config.people]
         self._step_physics = mujoco.mj_step
         self._forward = mujoco.mj_forward
-        self._substeps = round(TICK_S / scene.TIMESTEP_S)
-        self.model: Any = mujoco.MjModel.from_xml_string(scene.mjcf(cast))
+        self._substeps = round(TICK_S / mjcf.TIMESTEP_S)
+        self.model: Any = mujoco.MjModel.from_xml_string(mjcf.mjcf(self.scene))
         self.data: Any = mujoco.MjData(self.model)
         self.base_body: int = self.model.body("base").id
         self.instance_of_geom = self._instance_ids()
         self._mocap = [int(self.model.body(f"{name}/{part}").mocapid[0]) for name in self.walkers for part in PARTS]
-        start = self.config.start
+        start = self.scene.start
         self.place_robot(start.x, start.y, start.yaw)
         return self
 
@@ -109,7 +106,7 @@ class World:
 
     def labels(self) -> dict[int, str]:
         """What the ids of an instance image stand for."""
-        return {i: person.description for i, person in enumerate(self.config.people, start=1)}
+        return {i: person.description for i, person in enumerate(self.scene.people, start=1)}
 
     def hide(self, name: str) -> None:
         """Take a person out of the room."""
@@ -180,7 +177,7 @@ class World:
 
     def _move_people(self) -> None:
         base = self.pose()
-        robot = Obstacle(base.x, base.y, scene.BASE_RADIUS)
+        robot = Obstacle(base.x, base.y, mjcf.BASE_RADIUS)
         for walker in self.walkers.values():
             if not walker.hidden:
                 walker.step(TICK_S, [robot, *self._others(walker)])

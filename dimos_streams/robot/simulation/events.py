@@ -1,0 +1,31 @@
+"""What happens in a scene at a given time: people come, go and stand still; the camera falls silent."""
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class SceneEvent(BaseModel):
+    """Something that happens `at_s` seconds after the start: exactly one of the actions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    at_s: float = Field(ge=0.0)
+    hide: str | None = Field(None, description="name of a person who leaves the room")
+    show: str | None = Field(None, description="name of a hidden person who comes back")
+    place: str | None = Field(None, description="name of a person who stands at x, y, yaw_deg from now on")
+    release: str | None = Field(None, description="name of a placed person who walks on")
+    freeze_camera: bool | None = Field(None, description="whether the camera's outputs fall silent")
+    x: float = 0.0
+    y: float = 0.0
+    yaw_deg: float = 0.0
+
+    @property
+    def person(self) -> str | None:
+        """Whom it happens to, None if to nobody."""
+        return self.hide or self.show or self.place or self.release
+
+    @model_validator(mode="after")
+    def _one_action(self) -> "SceneEvent":
+        actions = (self.hide, self.show, self.place, self.release, self.freeze_camera)
+        if sum(action is not None for action in actions) != 1:
+            raise ValueError("an event has exactly one of hide, show, place, release, freeze_camera")
+        return self
