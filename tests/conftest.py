@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import random
 import socket
@@ -18,8 +19,8 @@ from dimos_streams import secrets
 
 _OF_PROCESSES = frozenset({"bus_url", "free_port", "machine", "rover"})
 """Fixtures of tests that start processes and look at the time."""
-_OF_COMMANDS = frozenset({"cli", "docs", "recording"})
-"""Folders whose processes are begun by commands, one after another."""
+_OF_COMMANDS = {"cli": "commands", "docs": "documents", "recording": "documents"}
+"""Folders whose processes are begun by commands, one after another: each half has a worker."""
 _TOGETHER = frozenset({"docs", "packaging", "recording"})
 """Folders whose tests share what is costly to make."""
 _GIVES_WAY = 3
@@ -30,14 +31,20 @@ def pytest_configure() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+def pytest_collection_finish() -> None:
+    """Keep the collector from looking through all that was imported, again and again: a sixth of the tests' time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers, robots run in one of them and commands in another: more at once would be late."""
+    """With several workers, robots run in one of them and commands in two others: more at once would be late."""
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         if item.get_closest_marker("live") is not None or _starts_processes(item):
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.xdist_group("commands" if folder in _OF_COMMANDS else "robots"))
+            item.add_marker(pytest.mark.xdist_group(_OF_COMMANDS.get(folder, "robots")))
         elif folder in _TOGETHER:
             item.add_marker(pytest.mark.xdist_group(folder))
 
