@@ -21,6 +21,7 @@ _OF_PROCESSES = frozenset({"bus_url", "free_port", "machine", "rover"})
 """Fixtures of tests that start processes and look at the time."""
 _OF_COMMANDS = {"cli": "commands", "docs": "documents", "recording": "documents"}
 """Folders whose processes are begun by commands, one after another: each half has a worker."""
+_ROBOTS = "robots"
 _TOGETHER = frozenset({"docs", "packaging", "recording"})
 """Folders whose tests share what is costly to make."""
 _GIVES_WAY = 3
@@ -44,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         if item.get_closest_marker("live") is not None or _starts_processes(item):
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.xdist_group(_OF_COMMANDS.get(folder, "robots")))
+            item.add_marker(pytest.mark.xdist_group(_OF_COMMANDS.get(folder, _ROBOTS)))
         elif folder in _TOGETHER:
             item.add_marker(pytest.mark.xdist_group(folder))
 
@@ -54,8 +55,9 @@ def _starts_processes(item: pytest.Item) -> bool:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Groups are handed out before single tests, so that a worker that has come to those starts no robot any more."""
-    if "PYTEST_XDIST_WORKER" in os.environ and item.get_closest_marker("xdist_group") is None:
+    """Large groups are handed out first, so that a worker that has come to something else starts no robot any more."""
+    group = item.get_closest_marker("xdist_group")
+    if "PYTEST_XDIST_WORKER" in os.environ and (group is None or group.args != (_ROBOTS,)):
         _give_way()
 
 
