@@ -32,7 +32,7 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from tests.agent.stage import calling, script
 from tests.bridge.monitor.parts import Console
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 HOLDING = {"listens": True, "holds": ["robot1/agent"], "still": True}
 
@@ -102,94 +102,86 @@ async def gates(agent: str = "robot1/agent") -> AsyncIterator[Gates]:
         ("held", "deaf", "it does not listen to /hold"),
     ],
 )
-def test_a_gate_that_does_not_confirm_is_named_with_the_reason(said: object, problem: str, text: str) -> None:
-    async def main() -> None:
-        async with gates() as made:
-            made.say("robot1/gate", {"listens": True, "holds": [], "still": True})
+@pytest.mark.virtual_time
+async def test_a_gate_that_does_not_confirm_is_named_with_the_reason(said: object, problem: str, text: str) -> None:
+    async with gates() as made:
+        made.say("robot1/gate", {"listens": True, "holds": [], "still": True})
+        made.say("robot1/second", HOLDING)
+        await asyncio.sleep(0.1)
+        began = clock.monotonic()
+        made.want("paused")
+        asking = asyncio.create_task(made.hold.confirmed())
+        for _ in range(10):
+            await asyncio.sleep(0.09)
             made.say("robot1/second", HOLDING)
-            await asyncio.sleep(0.1)
-            began = clock.monotonic()
-            made.want("paused")
-            asking = asyncio.create_task(made.hold.confirmed())
-            for _ in range(10):
-                await asyncio.sleep(0.09)
-                made.say("robot1/second", HOLDING)
-                if said is not None:
-                    made.say("robot1/gate", said)
-            view = await asking
-            assert clock.monotonic() - began == pytest.approx(1.0), "not sooner, not later"
-            assert view.held == ("robot1/second",)
-            assert [(one.gate, one.problem, one.text) for one in view.not_held] == [("robot1/gate", problem, text)]
-            assert str(view) == f"NOT held: robot1/gate: {text}"
-
-    run_virtual(main())
+            if said is not None:
+                made.say("robot1/gate", said)
+        view = await asking
+        assert clock.monotonic() - began == pytest.approx(1.0), "not sooner, not later"
+        assert view.held == ("robot1/second",)
+        assert [(one.gate, one.problem, one.text) for one in view.not_held] == [("robot1/gate", problem, text)]
+        assert str(view) == f"NOT held: robot1/gate: {text}"
 
 
 @pytest.mark.feature("B3")
-def test_it_is_held_once_all_have_said_so_since_and_old_reports_do_not_count() -> None:
-    async def main() -> None:
-        async with gates() as made:
-            for gate in ("robot1/gate", "robot1/arm/gate"):
-                made.say(gate, HOLDING)
-            made.say("robot2/gate", {"listens": False, "holds": [], "still": False})
-            await asyncio.sleep(0.2)
-            made.want("paused")
-            began = clock.monotonic()
-            asking = asyncio.create_task(made.hold.confirmed())
-            await asyncio.sleep(0.3)
-            made.say("robot1/gate", HOLDING)
-            await asyncio.sleep(0.3)
-            assert not asking.done(), "the other's word is from before"
-            made.say("robot1/arm/gate", HOLDING)
-            view = await asking
-            assert clock.monotonic() - began == pytest.approx(0.6)
-            assert str(view) == "held by robot1/arm/gate, robot1/gate"
-            assert (await made.hold.confirmed()).confirmed, "asked again, at once"
-            assert clock.monotonic() - began == pytest.approx(0.6)
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_it_is_held_once_all_have_said_so_since_and_old_reports_do_not_count() -> None:
+    async with gates() as made:
+        for gate in ("robot1/gate", "robot1/arm/gate"):
+            made.say(gate, HOLDING)
+        made.say("robot2/gate", {"listens": False, "holds": [], "still": False})
+        await asyncio.sleep(0.2)
+        made.want("paused")
+        began = clock.monotonic()
+        asking = asyncio.create_task(made.hold.confirmed())
+        await asyncio.sleep(0.3)
+        made.say("robot1/gate", HOLDING)
+        await asyncio.sleep(0.3)
+        assert not asking.done(), "the other's word is from before"
+        made.say("robot1/arm/gate", HOLDING)
+        view = await asking
+        assert clock.monotonic() - began == pytest.approx(0.6)
+        assert str(view) == "held by robot1/arm/gate, robot1/gate"
+        assert (await made.hold.confirmed()).confirmed, "asked again, at once"
+        assert clock.monotonic() - began == pytest.approx(0.6)
 
 
 @pytest.mark.feature("B3")
-def test_an_agent_in_no_namespace_is_responsible_for_all_and_without_gates_nothing_is_confirmed() -> None:
-    async def main() -> None:
-        async with gates("agent") as made:
-            made.want("paused")
-            view = await made.hold.confirmed()
-            assert str(view) == "NOT held: no velocity gate was heard, nothing confirms that a robot stands"
-            assert not view.confirmed
-            made.say("robot7/gate", HOLDING)
-            await asyncio.sleep(0.01)
-            assert [gate.gate for gate in (await made.hold.confirmed()).not_held] == ["robot7/gate"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_an_agent_in_no_namespace_is_responsible_for_all_and_without_gates_nothing_is_confirmed() -> None:
+    async with gates("agent") as made:
+        made.want("paused")
+        view = await made.hold.confirmed()
+        assert str(view) == "NOT held: no velocity gate was heard, nothing confirms that a robot stands"
+        assert not view.confirmed
+        made.say("robot7/gate", HOLDING)
+        await asyncio.sleep(0.01)
+        assert [gate.gate for gate in (await made.hold.confirmed()).not_held] == ["robot7/gate"]
 
 
 @pytest.mark.feature("B3")
-def test_a_gate_that_stops_confirming_shows_up_and_so_does_its_return() -> None:
-    async def main() -> None:
-        async with gates() as made:
-            made.want("paused")
-            made.say("robot1/gate", HOLDING)
-            await asyncio.sleep(0.01)
-            assert str(made.hold.shown) == "held by robot1/gate"
-            heard = clock.monotonic()
-            await until(lambda: made.hold.shown is not None and made.hold.shown.not_held)
-            assert clock.monotonic() - heard == pytest.approx(ALIVE_S, abs=0.25)
-            assert [event["text"] for event in made.events] == [
-                "the robot is held by robot1/gate",
-                "the robot is NOT held: robot1/gate: it has been silent for 2 s",
-            ]
-            await asyncio.sleep(60)
-            assert len(made.events) == 2, "that it lasts is no event"
-            assert len(made.changes) < 15
-            made.say("robot1/gate", HOLDING)
-            await asyncio.sleep(0.01)
-            assert made.events[-1]["held"] == ["robot1/gate"]
-            made.want("")
-            assert made.hold.shown is None
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_gate_that_stops_confirming_shows_up_and_so_does_its_return() -> None:
+    async with gates() as made:
+        made.want("paused")
+        made.say("robot1/gate", HOLDING)
+        await asyncio.sleep(0.01)
+        assert str(made.hold.shown) == "held by robot1/gate"
+        heard = clock.monotonic()
+        await until(lambda: made.hold.shown is not None and made.hold.shown.not_held)
+        assert clock.monotonic() - heard == pytest.approx(ALIVE_S, abs=0.25)
+        assert [event["text"] for event in made.events] == [
+            "the robot is held by robot1/gate",
+            "the robot is NOT held: robot1/gate: it has been silent for 2 s",
+        ]
+        await asyncio.sleep(60)
+        assert len(made.events) == 2, "that it lasts is no event"
+        assert len(made.changes) < 15
+        made.say("robot1/gate", HOLDING)
+        await asyncio.sleep(0.01)
+        assert made.events[-1]["held"] == ["robot1/gate"]
+        made.want("")
+        assert made.hold.shown is None
 
 
 class NoConfig(ModuleConfig):
@@ -262,92 +254,84 @@ Scenario = Callable[[Stage], Any]
 
 
 @pytest.mark.feature("B3")
-def test_pause_says_held_when_the_gate_lets_nothing_pass_any_more() -> None:
-    async def main() -> None:
-        async with stage() as made:
-            console = Console(made.bridge.monitor.watch())
-            driving = await made.harness.call("drive")
-            await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
-            began = clock.monotonic()
-            paused = await (await made.harness.call("pause")).closed()
-            assert (paused.text, paused.data["result"]) == (
-                "paused, held by gate",
-                {"held": ["gate"], "not_held": [], "changed": True},
-            )
-            assert clock.monotonic() - began < 0.5
-            assert made.speed == 0.0
-            await until(lambda: console.agent("agent").get("hold"))
-            assert console.agent("agent")["hold"] == {"held": ["gate"], "not_held": []}
-            (line,) = (line for line in console.state["modules"] if line["name"] == "gate")
-            assert line["state"]["velocity_gate"] == {"listens": True, "holds": ["agent"], "still": True}
-            again = await (await made.harness.call("pause")).closed()
-            assert again.text == "it is paused already, held by gate"
-            await (await made.harness.call("resume")).result()
-            await until(lambda: made.speed > 0.15)
-            assert driving.texts("close") == []
-            await console.close()
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_pause_says_held_when_the_gate_lets_nothing_pass_any_more() -> None:
+    async with stage() as made:
+        console = Console(made.bridge.monitor.watch())
+        driving = await made.harness.call("drive")
+        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        began = clock.monotonic()
+        paused = await (await made.harness.call("pause")).closed()
+        assert (paused.text, paused.data["result"]) == (
+            "paused, held by gate",
+            {"held": ["gate"], "not_held": [], "changed": True},
+        )
+        assert clock.monotonic() - began < 0.5
+        assert made.speed == 0.0
+        await until(lambda: console.agent("agent").get("hold"))
+        assert console.agent("agent")["hold"] == {"held": ["gate"], "not_held": []}
+        (line,) = (line for line in console.state["modules"] if line["name"] == "gate")
+        assert line["state"]["velocity_gate"] == {"listens": True, "holds": ["agent"], "still": True}
+        again = await (await made.harness.call("pause")).closed()
+        assert again.text == "it is paused already, held by gate"
+        await (await made.harness.call("resume")).result()
+        await until(lambda: made.speed > 0.15)
+        assert driving.texts("close") == []
+        await console.close()
 
 
 @pytest.mark.feature("B3", "B5")
 @pytest.mark.parametrize("gate", ["held", "deaf", "none", "frozen"])
-def test_a_stop_is_confirmed_like_an_abort(gate: str) -> None:
-    async def main() -> None:
-        unwired = ("hold",) if gate == "deaf" else ()
-        async with stage(gate=gate != "none", unwired=unwired) as made:
-            if gate != "none":
-                await until(lambda: any(view.name == "gate" for view in made.bridge.broker.directory.modules()))
-            if gate == "frozen":
-                state = json.dumps({"velocity_gate": HOLDING})
-                status = ModuleStatus(module="second", instance="1", health="ok", state_json=state)
-                made.harness.bus.publish(STATUS, encode(status))
-            aborted = await (await made.harness.call("abort")).closed()
-            await asyncio.sleep(5)
-            stop = await (await made.harness.call("say", text="stop")).closed()
-            was = aborted.text.partition("; the robot was ")[2]
-            assert ("NOT held" in was) == (gate != "held")
-            if gate != "frozen":  # how long it is silent is another matter
-                assert stop.text.endswith(f"stopped: no call ran; the robot was {was}"), stop.text
-            assert (stop.outcome == "completed") == (gate == "held")
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_stop_is_confirmed_like_an_abort(gate: str) -> None:
+    unwired = ("hold",) if gate == "deaf" else ()
+    async with stage(gate=gate != "none", unwired=unwired) as made:
+        if gate != "none":
+            await until(lambda: any(view.name == "gate" for view in made.bridge.broker.directory.modules()))
+        if gate == "frozen":
+            state = json.dumps({"velocity_gate": HOLDING})
+            status = ModuleStatus(module="second", instance="1", health="ok", state_json=state)
+            made.harness.bus.publish(STATUS, encode(status))
+        aborted = await (await made.harness.call("abort")).closed()
+        await asyncio.sleep(5)
+        stop = await (await made.harness.call("say", text="stop")).closed()
+        was = aborted.text.partition("; the robot was ")[2]
+        assert ("NOT held" in was) == (gate != "held")
+        if gate != "frozen":  # how long it is silent is another matter
+            assert stop.text.endswith(f"stopped: no call ran; the robot was {was}"), stop.text
+        assert (stop.outcome == "completed") == (gate == "held")
 
 
 @pytest.mark.feature("B3", "B5")
-def test_an_abort_leaves_a_pause_as_it_is_and_says_so() -> None:
-    async def main() -> None:
-        async with stage() as made:
-            await (await made.harness.call("pause")).closed()
-            aborted = await (await made.harness.call("abort")).closed()
-            assert aborted.text.splitlines()[-1] == "the agent stays paused: `resume` ends that"
-            assert made.agent.core.control.paused
-            assert await (await made.harness.call("resume")).result() == "goes on"
-            aborted = await (await made.harness.call("abort")).closed()
-            assert not aborted.data["result"]["stays_paused"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_an_abort_leaves_a_pause_as_it_is_and_says_so() -> None:
+    async with stage() as made:
+        await (await made.harness.call("pause")).closed()
+        aborted = await (await made.harness.call("abort")).closed()
+        assert aborted.text.splitlines()[-1] == "the agent stays paused: `resume` ends that"
+        assert made.agent.core.control.paused
+        assert await (await made.harness.call("resume")).result() == "goes on"
+        aborted = await (await made.harness.call("abort")).closed()
+        assert not aborted.data["result"]["stays_paused"]
 
 
 @pytest.mark.feature("B3", "B5")
 @pytest.mark.parametrize("command", ["pause", "abort"])
-def test_a_gate_that_is_not_wired_is_no_pause(command: str) -> None:
-    async def main() -> None:
-        async with stage(unwired=("hold",)) as made:
-            console = Console(made.bridge.monitor.watch())
-            await made.harness.call("drive")
-            await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
-            ended = await (await made.harness.call(command)).closed()
-            assert "NOT held: gate: it does not listen to /hold" in ended.text.splitlines()[0]
-            assert ended.data["result"]["held"] == []
-            assert ended.data["result"]["not_held"][0]["gate"] == "gate"
-            assert made.speed > 0.15, "it drives on, and nobody was told otherwise"
-            if command == "pause":
-                await until(lambda: console.agent("agent").get("hold"))
-                assert console.agent("agent")["hold"]["not_held"][0]["problem"] == "deaf"
-            await console.close()
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_gate_that_is_not_wired_is_no_pause(command: str) -> None:
+    async with stage(unwired=("hold",)) as made:
+        console = Console(made.bridge.monitor.watch())
+        await made.harness.call("drive")
+        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        ended = await (await made.harness.call(command)).closed()
+        assert "NOT held: gate: it does not listen to /hold" in ended.text.splitlines()[0]
+        assert ended.data["result"]["held"] == []
+        assert ended.data["result"]["not_held"][0]["gate"] == "gate"
+        assert made.speed > 0.15, "it drives on, and nobody was told otherwise"
+        if command == "pause":
+            await until(lambda: console.agent("agent").get("hold"))
+            assert console.agent("agent")["hold"]["not_held"][0]["problem"] == "deaf"
+        await console.close()
 
 
 async def deadline(made: Stage) -> str:
@@ -403,81 +387,77 @@ AFTER_S: dict[Any, float] = {deadline: 4.9, over_time: 3.9, replaced: 9.9}
 
 @pytest.mark.feature("B5", "D2")
 @pytest.mark.parametrize("end", [deadline, withdrawn, aborted, over_time, replaced, stopped, undone])
-def test_whatever_gives_a_call_up_holds_the_robot_and_the_mission_says_so(end: Scenario, tmp_path: Path) -> None:
-    async def main() -> None:
-        turns = [calling("drive")] * (2 if end is replaced else 1)
-        async with stage({**CONFIG.get(end, {}), **script(tmp_path / "turns", *turns)}) as made:
-            said = await made.harness.call("say", text="drive")
-            await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
-            await asyncio.sleep(AFTER_S.get(end, 0.0))
-            began = clock.monotonic()
-            why = await end(made)
-            await until(lambda: made.speed == 0.0)
-            assert clock.monotonic() - began < 3.0
-            assert made.agent.core.control.paused
-            await until(lambda: made.agent.core.calls.given_up)
-            # Where the mission itself goes on, it waits for the operator.
-            closed = await said.closed() if end not in (over_time, replaced) else None
-            (left,) = made.agent.core.calls.given_up
-            expected = f"drive (call {left.call_id}) may still run; the robot is held by gate"
-            if closed is not None:
-                assert closed.data["result"]["unfinished"] == [expected]
-                assert expected in closed.text
-            assert left.close is not None
-            assert left.close.text.startswith(why)
-            assert left.close.text.endswith("may still run; the robot is held by gate")
+@pytest.mark.virtual_time
+async def test_whatever_gives_a_call_up_holds_the_robot_and_the_mission_says_so(
+    end: Scenario, tmp_path: Path
+) -> None:
+    turns = [calling("drive")] * (2 if end is replaced else 1)
+    async with stage({**CONFIG.get(end, {}), **script(tmp_path / "turns", *turns)}) as made:
+        said = await made.harness.call("say", text="drive")
+        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        await asyncio.sleep(AFTER_S.get(end, 0.0))
+        began = clock.monotonic()
+        why = await end(made)
+        await until(lambda: made.speed == 0.0)
+        assert clock.monotonic() - began < 3.0
+        assert made.agent.core.control.paused
+        await until(lambda: made.agent.core.calls.given_up)
+        # Where the mission itself goes on, it waits for the operator.
+        closed = await said.closed() if end not in (over_time, replaced) else None
+        (left,) = made.agent.core.calls.given_up
+        expected = f"drive (call {left.call_id}) may still run; the robot is held by gate"
+        if closed is not None:
+            assert closed.data["result"]["unfinished"] == [expected]
+            assert expected in closed.text
+        assert left.close is not None
+        assert left.close.text.startswith(why)
+        assert left.close.text.endswith("may still run; the robot is held by gate")
 
-            # It drives on in its own mind: an abort does not let the robot go, its end does not, an operator does.
-            again = await (await made.harness.call("abort")).closed()
-            assert again.data["result"]["unfinished"] == [left.call_id]
-            await asyncio.sleep(20)
-            assert made.speed == 0.0
-            made.robot.released.set()
-            await until(lambda: not made.agent.core.calls.given_up)
-            assert made.agent.core.control.paused
-            await (await made.harness.call("resume")).result()
-            assert not made.agent.core.holding
-
-    run_virtual(main())
+        # It drives on in its own mind: an abort does not let the robot go, its end does not, an operator does.
+        again = await (await made.harness.call("abort")).closed()
+        assert again.data["result"]["unfinished"] == [left.call_id]
+        await asyncio.sleep(20)
+        assert made.speed == 0.0
+        made.robot.released.set()
+        await until(lambda: not made.agent.core.calls.given_up)
+        assert made.agent.core.control.paused
+        await (await made.harness.call("resume")).result()
+        assert not made.agent.core.holding
 
 
 @pytest.mark.feature("B5")
-def test_an_agent_that_stops_before_its_cancelled_calls_have_ended_leaves_the_robot_held(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with stage(script(tmp_path / "turns", calling("drive"))) as made:
-            await made.harness.call("say", text="drive")
-            await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
-            await withdrawn(made)
-            await asyncio.sleep(0.2)
-            await made.agent.end_tasks()
-            await made.agent.stop()
-            await until(lambda: made.speed == 0.0, 1.0)
-            await asyncio.sleep(10)
-            assert made.speed == 0.0
-
-    run_virtual(main())
-
-
-@pytest.mark.feature("D2")
-def test_a_call_that_only_senses_is_given_up_without_holding_the_robot(tmp_path: Path) -> None:
-    async def main() -> None:
-        config = {"limits": {"deadline_s": 5}, **script(tmp_path / "turns", calling("stare"))}
-        async with stage(config) as made:
-            closed = await (await made.harness.call("say", text="stare")).closed()
-            (unfinished,) = closed.data["result"]["unfinished"]
-            assert unfinished.endswith(") may still run")
-            assert not made.agent.core.holding
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_an_agent_that_stops_before_its_cancelled_calls_have_ended_leaves_the_robot_held(
+    tmp_path: Path,
+) -> None:
+    async with stage(script(tmp_path / "turns", calling("drive"))) as made:
+        await made.harness.call("say", text="drive")
+        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        await withdrawn(made)
+        await asyncio.sleep(0.2)
+        await made.agent.end_tasks()
+        await made.agent.stop()
+        await until(lambda: made.speed == 0.0, 1.0)
+        await asyncio.sleep(10)
+        assert made.speed == 0.0
 
 
 @pytest.mark.feature("D2")
-def test_where_no_gate_confirms_the_mission_says_that_nothing_does(tmp_path: Path) -> None:
-    async def main() -> None:
-        config = {"limits": {"deadline_s": 5}, **script(tmp_path / "turns", calling("drive"))}
-        async with stage(config, gate=False) as made:
-            closed = await (await made.harness.call("say", text="drive")).closed()
-            (unfinished,) = closed.data["result"]["unfinished"]
-            assert "the robot is NOT held: no velocity gate was heard" in unfinished
+@pytest.mark.virtual_time
+async def test_a_call_that_only_senses_is_given_up_without_holding_the_robot(tmp_path: Path) -> None:
+    config = {"limits": {"deadline_s": 5}, **script(tmp_path / "turns", calling("stare"))}
+    async with stage(config) as made:
+        closed = await (await made.harness.call("say", text="stare")).closed()
+        (unfinished,) = closed.data["result"]["unfinished"]
+        assert unfinished.endswith(") may still run")
+        assert not made.agent.core.holding
 
-    run_virtual(main())
+
+@pytest.mark.feature("D2")
+@pytest.mark.virtual_time
+async def test_where_no_gate_confirms_the_mission_says_that_nothing_does(tmp_path: Path) -> None:
+    config = {"limits": {"deadline_s": 5}, **script(tmp_path / "turns", calling("drive"))}
+    async with stage(config, gate=False) as made:
+        closed = await (await made.harness.call("say", text="drive")).closed()
+        (unfinished,) = closed.data["result"]["unfinished"]
+        assert "the robot is NOT held: no velocity gate was heard" in unfinished

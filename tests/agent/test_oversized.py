@@ -24,7 +24,7 @@ from dimos_streams.text import cut_to
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
 from tests.agent.policies.parts import Brain, decide, offered, robot_stage
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 END = Finish("tool_calls")
 
@@ -62,37 +62,34 @@ def asked(name: str, id: str = "t1", index: int = 0, **arguments: Any) -> ToolCa
     ids=["id", "name", "extra", "many long ids", "all at once", "too many calls", "argument"],
 )
 @pytest.mark.slow
-def test_long_parts_of_an_answer_do_not_cut_the_mission_off(answer: list[ModelDelta]) -> None:
-    async def main() -> None:
-        brain = Raw([asked("follow")], answer)
-        brain._raw[0] = [*brain._raw[0], END]
-        async with robot_stage(brain) as (made, robot):
-            said = await made.say("go")
-            await until(lambda: len(brain.requests) > 2)
-            robot.done.set()
-            close = await said.closed()
-            assert close.outcome is Outcome.COMPLETED, close.text
-            assert len(json_text([str(message) for message in brain.requests[-1].messages])) < 400_000
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_long_parts_of_an_answer_do_not_cut_the_mission_off(answer: list[ModelDelta]) -> None:
+    brain = Raw([asked("follow")], answer)
+    brain._raw[0] = [*brain._raw[0], END]
+    async with robot_stage(brain) as (made, robot):
+        said = await made.say("go")
+        await until(lambda: len(brain.requests) > 2)
+        robot.done.set()
+        close = await said.closed()
+        assert close.outcome is Outcome.COMPLETED, close.text
+        assert len(json_text([str(message) for message in brain.requests[-1].messages])) < 400_000
 
 
 @pytest.mark.feature("D4")
 @pytest.mark.parametrize("end", [Finish("r" * 100_000), Cut("c" * 100_000)], ids=["finish", "cut"])
-def test_a_long_reason_ends_the_mission_with_its_beginning(end: ModelDelta) -> None:
-    async def main() -> None:
-        async with robot_stage(Raw([TextDelta("well"), end])) as (made, _):
-            close = await (await made.say("go")).closed()
-            assert close.outcome is Outcome.FAILED
-            assert "the mission did not complete: " in close.text
-            assert len(close.text) < 1000
-            assert close.data["result"]["text"] == "well"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_long_reason_ends_the_mission_with_its_beginning(end: ModelDelta) -> None:
+    async with robot_stage(Raw([TextDelta("well"), end])) as (made, _):
+        close = await (await made.say("go")).closed()
+        assert close.outcome is Outcome.FAILED
+        assert "the mission did not complete: " in close.text
+        assert len(close.text) < 1000
+        assert close.data["result"]["text"] == "well"
 
 
 @pytest.mark.feature("D4", "B5")
-def test_a_say_that_fails_ends_its_mission_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.virtual_time
+async def test_a_say_that_fails_ends_its_mission_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(entry: Entry) -> dict[str, Any]:
         if entry.role == "tool":
             raise ValueError("a bug")
@@ -100,75 +97,66 @@ def test_a_say_that_fails_ends_its_mission_and_says_so(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Entry, "to_dict", broken)
 
-    async def main() -> None:
-        async with robot_stage(Brain([("follow", {})], "I follow")) as (made, _):
-            close = await (await made.say("go")).closed()
-            assert close.outcome is Outcome.FAILED
-            assert "the mission was ended, and its calls are cancelled" in close.text
-            assert "a bug" in close.text
-            await until(lambda: not made.agent.core.loop.missions)
-            (follow,) = [view for view in await made.bridge.broker.calls() if view.skill == "follow"]
-            assert follow.outcome is Outcome.CANCELLED
-
-    run_virtual(main())
+    async with robot_stage(Brain([("follow", {})], "I follow")) as (made, _):
+        close = await (await made.say("go")).closed()
+        assert close.outcome is Outcome.FAILED
+        assert "the mission was ended, and its calls are cancelled" in close.text
+        assert "a bug" in close.text
+        await until(lambda: not made.agent.core.loop.missions)
+        (follow,) = [view for view in await made.bridge.broker.calls() if view.skill == "follow"]
+        assert follow.outcome is Outcome.CANCELLED
 
 
 @pytest.mark.feature("D5", "B5")
-def test_arguments_of_any_length_keep_nobody_from_watching_and_deciding() -> None:
-    async def main() -> None:
-        brain = Brain([("drop", {"what": f"{letter}{'x' * 46_000}"}) for letter in "ab"], "ok")
-        async with robot_stage(brain) as (made, _):
-            report = await made.harness.call("report", caller="monitor")
-            said = await made.say("go")
-            for _ in range(2):
-                view = await decide(made, "reject", reason="too long")
-                assert view["skill"] == "drop"
-            assert (await said.result())["text"] == "ok"
-            await asyncio.sleep(1)
-            assert not report.texts("close")
-            report.cancel()
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_arguments_of_any_length_keep_nobody_from_watching_and_deciding() -> None:
+    brain = Brain([("drop", {"what": f"{letter}{'x' * 46_000}"}) for letter in "ab"], "ok")
+    async with robot_stage(brain) as (made, _):
+        report = await made.harness.call("report", caller="monitor")
+        said = await made.say("go")
+        for _ in range(2):
+            view = await decide(made, "reject", reason="too long")
+            assert view["skill"] == "drop"
+        assert (await said.result())["text"] == "ok"
+        await asyncio.sleep(1)
+        assert not report.texts("close")
+        report.cancel()
 
 
 @pytest.mark.feature("D5")
-def test_many_approvals_and_plans_fit_into_an_answer() -> None:
-    async def main() -> None:
-        steps = [{"skill": "drop", "arguments": {"what": "x" * 1000}}] * 20
-        plans = [("create_plan", {"goal": f"{n}" * 9000, "steps": steps}) for n in range(3)]
-        wishes = [("follow", {"who": f"{n:03d}{'y' * 2000}"}) for n in range(40)]
-        rules = {"rules": [{"skill": "follow"}]}
-        limits = {"parallel_calls": 40, "calls_per_answer": None}
-        async with robot_stage(Brain(plans, [wishes[0]]), approval=rules, limits=limits) as (made, _):
-            said = await made.say("go")
-            await until(made.agent.core.approvals.pending)
-            book = made.agent.core.approvals
-            asking = [asyncio.create_task(book.ask(name, arguments)) for name, arguments in wishes[1:]]
-            await until(lambda: len(book.pending()) == 40)
-            listed = await (await made.harness.call("approvals", caller="operator")).result()
-            assert len(listed) == 40
-            written = await (await made.harness.call("plans", caller="operator")).result()
-            assert [plan["id"] for plan in written] == ["plan-1", "plan-2", "plan-3"]
-            for task in asking:
-                task.cancel()
-            said.cancel()
-            await said.closed()
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_many_approvals_and_plans_fit_into_an_answer() -> None:
+    steps = [{"skill": "drop", "arguments": {"what": "x" * 1000}}] * 20
+    plans = [("create_plan", {"goal": f"{n}" * 9000, "steps": steps}) for n in range(3)]
+    wishes = [("follow", {"who": f"{n:03d}{'y' * 2000}"}) for n in range(40)]
+    rules = {"rules": [{"skill": "follow"}]}
+    limits = {"parallel_calls": 40, "calls_per_answer": None}
+    async with robot_stage(Brain(plans, [wishes[0]]), approval=rules, limits=limits) as (made, _):
+        said = await made.say("go")
+        await until(made.agent.core.approvals.pending)
+        book = made.agent.core.approvals
+        asking = [asyncio.create_task(book.ask(name, arguments)) for name, arguments in wishes[1:]]
+        await until(lambda: len(book.pending()) == 40)
+        listed = await (await made.harness.call("approvals", caller="operator")).result()
+        assert len(listed) == 40
+        written = await (await made.harness.call("plans", caller="operator")).result()
+        assert [plan["id"] for plan in written] == ["plan-1", "plan-2", "plan-3"]
+        for task in asking:
+            task.cancel()
+        said.cancel()
+        await said.closed()
 
 
 @pytest.mark.feature("D4")
 @pytest.mark.parametrize("character", ["😀", "\0", "x"])
-def test_long_last_words_are_cut_and_the_mission_is_complete(character: str) -> None:
-    async def main() -> None:
-        async with robot_stage(Brain(character * 19_000)) as (made, _):
-            close = await (await made.say("go")).closed()
-            assert close.outcome is Outcome.COMPLETED, close.text
-            text = close.data["result"]["text"]
-            assert text.startswith(character * 1000)
-            assert text.endswith("x" if character == "x" else "of 19000 characters are left out here]")
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_long_last_words_are_cut_and_the_mission_is_complete(character: str) -> None:
+    async with robot_stage(Brain(character * 19_000)) as (made, _):
+        close = await (await made.say("go")).closed()
+        assert close.outcome is Outcome.COMPLETED, close.text
+        text = close.data["result"]["text"]
+        assert text.startswith(character * 1000)
+        assert text.endswith("x" if character == "x" else "of 19000 characters are left out here]")
 
 
 def test_entries_fit_into_an_event_with_their_line() -> None:

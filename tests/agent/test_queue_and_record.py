@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from dimos_streams.agent.context.conversation import SILENT, Conversation
 from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue, OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
 from dimos_streams.tool_stream.event import EventType, ToolEvent
-from tests.helpers import run_virtual
 
 
 def event(call_id: str, seq: int, type: EventType, text: str = "", **data: Any) -> ToolEvent:
@@ -19,86 +20,78 @@ def event(call_id: str, seq: int, type: EventType, text: str = "", **data: Any) 
     )
 
 
-def test_newer_progress_replaces_older_and_nothing_else_is_dropped() -> None:
-    async def main() -> None:
-        queue = MessageQueue()
-        update: list[QueueItem] = [
-            CallUpdate(event("a", 2, "progress")),
-            CallUpdate(event("b", 2, "progress")),
-            OperatorInput("hello"),
-            CallUpdate(event("a", 3, "update")),
-            CallUpdate(event("a", 4, "progress")),
-            CallUpdate(event("a", 5, "close", outcome="completed")),
-        ]
-        for item in update:
-            await queue.put(item)
-        assert await queue.take() == update[1:]
-        assert queue.statistics() == (0, 5, 1)
-        await queue.put(update[0])
-        assert await queue.take() == update[:1]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_newer_progress_replaces_older_and_nothing_else_is_dropped() -> None:
+    queue = MessageQueue()
+    update: list[QueueItem] = [
+        CallUpdate(event("a", 2, "progress")),
+        CallUpdate(event("b", 2, "progress")),
+        OperatorInput("hello"),
+        CallUpdate(event("a", 3, "update")),
+        CallUpdate(event("a", 4, "progress")),
+        CallUpdate(event("a", 5, "close", outcome="completed")),
+    ]
+    for item in update:
+        await queue.put(item)
+    assert await queue.take() == update[1:]
+    assert queue.statistics() == (0, 5, 1)
+    await queue.put(update[0])
+    assert await queue.take() == update[:1]
 
 
-def test_a_full_queue_makes_wait_in_order() -> None:
-    async def main() -> None:
-        queue = MessageQueue(capacity=3)
+@pytest.mark.virtual_time
+async def test_a_full_queue_makes_wait_in_order() -> None:
+    queue = MessageQueue(capacity=3)
 
-        async def produce() -> None:
-            for number in range(20):
-                await queue.put(OperatorInput(str(number)))
+    async def produce() -> None:
+        for number in range(20):
+            await queue.put(OperatorInput(str(number)))
 
-        producer = asyncio.create_task(produce())
-        taken: list[str] = []
-        while len(taken) < 20:
-            items = await queue.take()
-            assert len(items) <= 3
-            taken += [item.text for item in items if isinstance(item, OperatorInput)]
-            await asyncio.sleep(0.1)
-        await producer
-        assert taken == [str(number) for number in range(20)]
-
-    run_virtual(main())
+    producer = asyncio.create_task(produce())
+    taken: list[str] = []
+    while len(taken) < 20:
+        items = await queue.take()
+        assert len(items) <= 3
+        taken += [item.text for item in items if isinstance(item, OperatorInput)]
+        await asyncio.sleep(0.1)
+    await producer
+    assert taken == [str(number) for number in range(20)]
 
 
-def test_a_put_that_is_cancelled_lets_go_of_its_mission() -> None:
-    async def main() -> None:
-        queue = MessageQueue(capacity=1)
-        mission = Mission("m", lambda: None)
-        await queue.put(OperatorInput("first"))
-        waiting = asyncio.create_task(queue.put(OperatorInput("second", (mission,))))
-        await asyncio.sleep(1)
-        assert not mission.over
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        assert mission.over
-        assert len(await queue.take()) == 1
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_put_that_is_cancelled_lets_go_of_its_mission() -> None:
+    queue = MessageQueue(capacity=1)
+    mission = Mission("m", lambda: None)
+    await queue.put(OperatorInput("first"))
+    waiting = asyncio.create_task(queue.put(OperatorInput("second", (mission,))))
+    await asyncio.sleep(1)
+    assert not mission.over
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert mission.over
+    assert len(await queue.take()) == 1
 
 
-def test_what_a_model_sees() -> None:
-    async def main() -> None:
-        conversation = Conversation("orders")
-        call = ToolCall("t1", "s", "{}")
-        first_update = event("c", 3, "update", "update")
-        conversation.add_entry("operator", "go")
-        conversation.add_entry("assistant", "", tool_calls=(call,))
-        conversation.add_entry("tool", "gone", tool_call_id="t1", skill="s", is_error=True)
-        conversation.add_entry("progress", "half", call_id="c")
-        conversation.add_entry("note", "n")
-        conversation.add_entry("error", "e")
-        conversation.add_entry("assistant", "")
-        conversation.add_entry("event", "update", event=first_update)
-        assert conversation.messages()[1:] == (
-            UserMessage("go"),
-            AssistantMessage("", (call,)),
-            ToolResultMessage("t1", "s", "gone", True),
-            AssistantMessage(SILENT),
-            UserMessage("update", first_update),
-        )
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_what_a_model_sees() -> None:
+    conversation = Conversation("orders")
+    call = ToolCall("t1", "s", "{}")
+    first_update = event("c", 3, "update", "update")
+    conversation.add_entry("operator", "go")
+    conversation.add_entry("assistant", "", tool_calls=(call,))
+    conversation.add_entry("tool", "gone", tool_call_id="t1", skill="s", is_error=True)
+    conversation.add_entry("progress", "half", call_id="c")
+    conversation.add_entry("note", "n")
+    conversation.add_entry("error", "e")
+    conversation.add_entry("assistant", "")
+    conversation.add_entry("event", "update", event=first_update)
+    assert conversation.messages()[1:] == (
+        UserMessage("go"),
+        AssistantMessage("", (call,)),
+        ToolResultMessage("t1", "s", "gone", True),
+        AssistantMessage(SILENT),
+        UserMessage("update", first_update),
+    )
 
 
 def test_progress_is_one_entry_per_call() -> None:

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import Inbox
 from dimos_streams.agent.context.conversation import Entry
@@ -22,7 +24,6 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from tests.agent.stage import ToySkills
-from tests.helpers import run_virtual
 
 _KEYS = itertools.count(1)
 
@@ -83,87 +84,79 @@ async def entry_with(agent: Agent, words: str) -> Entry:
             await changed.wait()
 
 
-def test_a_new_agent_takes_over_the_calls_that_are_open() -> None:
-    async def main() -> None:
-        async with world() as w:
-            await w.start(w.bridge())
-            await w.start(w.agent())
-            call_id = await w.call("follow_person", description="x")
-            await asyncio.sleep(1)
-            await w.end("agent")
-            await asyncio.sleep(1)
-            agent = w.agent()
-            await w.start(agent)
-            note = await entry_with(agent, "runs from before")
-            assert note.call_id == call_id
-            assert [entry.role for entry in agent.conversation.entries] == ["note"]
-            w.skills.left.set()
-            ending = await entry_with(agent, "x has left")
-            assert ending.call_id == call_id
-            assert ending.role == "event"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_new_agent_takes_over_the_calls_that_are_open() -> None:
+    async with world() as w:
+        await w.start(w.bridge())
+        await w.start(w.agent())
+        call_id = await w.call("follow_person", description="x")
+        await asyncio.sleep(1)
+        await w.end("agent")
+        await asyncio.sleep(1)
+        agent = w.agent()
+        await w.start(agent)
+        note = await entry_with(agent, "runs from before")
+        assert note.call_id == call_id
+        assert [entry.role for entry in agent.conversation.entries] == ["note"]
+        w.skills.left.set()
+        ending = await entry_with(agent, "x has left")
+        assert ending.call_id == call_id
+        assert ending.role == "event"
 
 
-def test_an_agent_that_starts_before_its_bridge() -> None:
-    async def main() -> None:
-        async with world() as w:
-            agent = w.agent()
-            await w.start(agent)
-            await asyncio.sleep(3)
-            assert agent.health == "no bridge runs in this process at the moment"
-            await w.start(w.bridge())
-            await asyncio.sleep(10)
-            assert agent.health == "ok"
-            await w.call("chatter", count=2)
-            await entry_with(agent, "completed]")
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_an_agent_that_starts_before_its_bridge() -> None:
+    async with world() as w:
+        agent = w.agent()
+        await w.start(agent)
+        await asyncio.sleep(3)
+        assert agent.health == "no bridge runs in this process at the moment"
+        await w.start(w.bridge())
+        await asyncio.sleep(10)
+        assert agent.health == "ok"
+        await w.call("chatter", count=2)
+        await entry_with(agent, "completed]")
 
 
-def test_a_bridge_that_comes_back_with_its_journal(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with world() as w:
-            agent = w.agent()
-            await w.start(w.bridge(journal=tmp_path / "journal"))
-            await w.start(agent)
-            await w.call("chatter", count=100, pause_s=0.1)
-            await asyncio.sleep(3)
-            await w.end("bridge")
-            await asyncio.sleep(3)
-            await w.start(w.bridge(journal=tmp_path / "journal"))
-            await entry_with(agent, "completed]")
-            events = [entry.event for entry in agent.conversation.entries if entry.event is not None]
-            assert [event.seq for event in events] == list(range(2, 103))
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_bridge_that_comes_back_with_its_journal(tmp_path: Path) -> None:
+    async with world() as w:
+        agent = w.agent()
+        await w.start(w.bridge(journal=tmp_path / "journal"))
+        await w.start(agent)
+        await w.call("chatter", count=100, pause_s=0.1)
+        await asyncio.sleep(3)
+        await w.end("bridge")
+        await asyncio.sleep(3)
+        await w.start(w.bridge(journal=tmp_path / "journal"))
+        await entry_with(agent, "completed]")
+        events = [entry.event for entry in agent.conversation.entries if entry.event is not None]
+        assert [event.seq for event in events] == list(range(2, 103))
 
 
-def test_a_bridge_that_has_lost_its_journal() -> None:
-    async def main() -> None:
-        async with world() as w:
-            agent = w.agent()
-            await w.start(w.bridge())
-            await w.start(agent)
-            living = await w.call("look_out_for", descriptions=["cat"], timeout_s=1000)
-            ending = await w.call("follow_person", description="x")
-            await asyncio.sleep(1)
-            await w.end("bridge")
-            w.skills.left.set()
-            await asyncio.sleep(5)
-            await w.start(w.bridge())
-            await entry_with(agent, "[gap]")
-            await entry_with(agent, "x has left")
-            await asyncio.sleep(5)
-            w.skills.sight.set_result("cat")
-            await asyncio.sleep(5)
-            events = [entry.event for entry in agent.conversation.entries if entry.event is not None]
-            closes = [event.call_id for event in events if event.type == "close"]
-            assert sorted(closes) == sorted([living, ending])
-            delivered = [(event.call_id, event.seq) for event in events if event.type != "gap"]
-            assert len(delivered) == len(set(delivered))
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_bridge_that_has_lost_its_journal() -> None:
+    async with world() as w:
+        agent = w.agent()
+        await w.start(w.bridge())
+        await w.start(agent)
+        living = await w.call("look_out_for", descriptions=["cat"], timeout_s=1000)
+        ending = await w.call("follow_person", description="x")
+        await asyncio.sleep(1)
+        await w.end("bridge")
+        w.skills.left.set()
+        await asyncio.sleep(5)
+        await w.start(w.bridge())
+        await entry_with(agent, "[gap]")
+        await entry_with(agent, "x has left")
+        await asyncio.sleep(5)
+        w.skills.sight.set_result("cat")
+        await asyncio.sleep(5)
+        events = [entry.event for entry in agent.conversation.entries if entry.event is not None]
+        closes = [event.call_id for event in events if event.type == "close"]
+        assert sorted(closes) == sorted([living, ending])
+        delivered = [(event.call_id, event.seq) for event in events if event.type != "gap"]
+        assert len(delivered) == len(set(delivered))
 
 
 def gap() -> ToolEvent:
@@ -172,42 +165,41 @@ def gap() -> ToolEvent:
     )
 
 
-def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
-    async def main() -> None:
-        async with world() as w:
-            await w.start(w.bridge())
-            while not await w.gateway.skills():  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
-            update: list[ToolEvent] = []
+@pytest.mark.virtual_time
+async def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
+    async with world() as w:
+        await w.start(w.bridge())
+        while not await w.gateway.skills():  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        update: list[ToolEvent] = []
 
-            async def deliver(item: CallUpdate) -> None:
-                update.append(item.event)
+        async def deliver(item: CallUpdate) -> None:
+            update.append(item.event)
 
-            calls = CallManager(w.gateway, "agent", deliver, key_prefix="test")
-            over = await calls.start("move", {"distance_m": 1})
-            living = await calls.start("follow_person", {"description": "x"})
-            unknown = dataclasses.replace(gap(), call_id="gone", seq=1, type="open", skill="think")
-            await calls.observe(unknown)
-            waiting = asyncio.create_task(calls.answer(over, 60))
-            await asyncio.sleep(1)
-            await calls.observe(gap())
-            answer = await waiting
-            assert answer is not None
-            assert (answer.outcome, answer.data["result"]) == (Outcome.COMPLETED, "moved 1 m")
-            assert [(event.type, event.call_id, event.outcome) for event in update] == [
-                ("gap", "", None),
-                ("close", "gone", Outcome.LOST),
-            ]
-            assert calls.open == (living,)
-            # What comes late of a call that was reported to be over is not delivered.
-            late = dataclasses.replace(unknown, seq=5, type="close", data={"outcome": "completed"})
-            await calls.observe(late)
-            assert len(update) == 2
-
-    run_virtual(main())
+        calls = CallManager(w.gateway, "agent", deliver, key_prefix="test")
+        over = await calls.start("move", {"distance_m": 1})
+        living = await calls.start("follow_person", {"description": "x"})
+        unknown = dataclasses.replace(gap(), call_id="gone", seq=1, type="open", skill="think")
+        await calls.observe(unknown)
+        waiting = asyncio.create_task(calls.answer(over, 60))
+        await asyncio.sleep(1)
+        await calls.observe(gap())
+        answer = await waiting
+        assert answer is not None
+        assert (answer.outcome, answer.data["result"]) == (Outcome.COMPLETED, "moved 1 m")
+        assert [(event.type, event.call_id, event.outcome) for event in update] == [
+            ("gap", "", None),
+            ("close", "gone", Outcome.LOST),
+        ]
+        assert calls.open == (living,)
+        # What comes late of a call that was reported to be over is not delivered.
+        late = dataclasses.replace(unknown, seq=5, type="close", data={"outcome": "completed"})
+        await calls.observe(late)
+        assert len(update) == 2
 
 
-def test_events_that_overtake_the_answer_to_the_call_itself() -> None:
+@pytest.mark.virtual_time
+async def test_events_that_overtake_the_answer_to_the_call_itself() -> None:
     """Over HTTP the first events may be here before the id of their call is."""
 
     class Late:
@@ -224,21 +216,18 @@ def test_events_that_overtake_the_answer_to_the_call_itself() -> None:
             await asyncio.sleep(1)
             return call_id
 
-    async def main() -> None:
-        async with world() as w:
-            await w.start(w.bridge())
-            while not await w.gateway.skills():  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
-            queue = MessageQueue()
-            gateway = cast("SkillGateway", Late(w.gateway))
-            calls = CallManager(gateway, "agent", queue.put, key_prefix="test")
-            reading = asyncio.create_task(Inbox(gateway, "agent", calls, offset=0).run())
-            call = await calls.start("chatter", {"count": 3})
-            answer = await calls.answer(call, 5)
-            assert answer is not None
-            assert (answer.seq, answer.type) == (2, "update")
-            assert [item.event.seq for item in await queue.take() if isinstance(item, CallUpdate)] == [3, 4, 5]
-            reading.cancel()
-            await asyncio.wait([reading])
-
-    run_virtual(main())
+    async with world() as w:
+        await w.start(w.bridge())
+        while not await w.gateway.skills():  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        queue = MessageQueue()
+        gateway = cast("SkillGateway", Late(w.gateway))
+        calls = CallManager(gateway, "agent", queue.put, key_prefix="test")
+        reading = asyncio.create_task(Inbox(gateway, "agent", calls, offset=0).run())
+        call = await calls.start("chatter", {"count": 3})
+        answer = await calls.answer(call, 5)
+        assert answer is not None
+        assert (answer.seq, answer.type) == (2, "update")
+        assert [item.event.seq for item in await queue.take() if isinstance(item, CallUpdate)] == [3, 4, 5]
+        reading.cancel()
+        await asyncio.wait([reading])

@@ -12,7 +12,7 @@ from dimos_streams.agent.control.stop_words import StopWords, StopWordSettings
 from dimos_streams.agent.models.protocol import ModelRequest
 from tests.agent.policies.parts import Answer, Brain, robot_stage
 from tests.agent.stage import Stage
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 SOON_S = 0.3
 
@@ -127,160 +127,139 @@ def test_words_of_ones_own_may_overlap_and_are_looked_at_in_linear_time() -> Non
     ],
     ids=["one turn", "endless reasoning", "eight calls of one answer"],
 )
-def test_a_stop_acts_past_the_queue(answers: list[Answer], calls: int) -> None:
-    async def main() -> None:
-        brain = Brain(*answers)
-        async with robot_stage(brain) as (made, _):
-            mission = await made.say("go")
-            await until(lambda: len(brain.requests) == len(answers) and len(made.agent.core.calls.open) == calls)
-            asked = len(brain.requests)
-            waiting = await made.say("and then?")
-            text = await stops_soon(made)
-            assert f"{calls} call" in text or not calls
-            assert "2 missions ended" in text
-            for said in (mission, waiting):
-                assert (await said.closed()).data["result"]["reason"] == "aborted"
-            await asyncio.sleep(100)
-            assert len(brain.requests) == asked
-            assert not await made.bridge.broker.calls(open_only=True)
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_stop_acts_past_the_queue(answers: list[Answer], calls: int) -> None:
+    brain = Brain(*answers)
+    async with robot_stage(brain) as (made, _):
+        mission = await made.say("go")
+        await until(lambda: len(brain.requests) == len(answers) and len(made.agent.core.calls.open) == calls)
+        asked = len(brain.requests)
+        waiting = await made.say("and then?")
+        text = await stops_soon(made)
+        assert f"{calls} call" in text or not calls
+        assert "2 missions ended" in text
+        for said in (mission, waiting):
+            assert (await said.closed()).data["result"]["reason"] == "aborted"
+        await asyncio.sleep(100)
+        assert len(brain.requests) == asked
+        assert not await made.bridge.broker.calls(open_only=True)
 
 
-def test_a_stop_says_how_many_calls_it_has_ended() -> None:
-    async def main() -> None:
-        brain = Brain([("follow", {"who": "Ann"}), ("follow", {"who": "Bob"})], "both")
-        async with robot_stage(brain) as (made, _):
-            await made.say("go")
-            await until(lambda: len(made.agent.core.calls.open) == 2)
-            assert "2 calls ended, 1 mission ended" in await stops_soon(made, "robot, stop")
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_stop_says_how_many_calls_it_has_ended() -> None:
+    brain = Brain([("follow", {"who": "Ann"}), ("follow", {"who": "Bob"})], "both")
+    async with robot_stage(brain) as (made, _):
+        await made.say("go")
+        await until(lambda: len(made.agent.core.calls.open) == 2)
+        assert "2 calls ended, 1 mission ended" in await stops_soon(made, "robot, stop")
 
 
 @pytest.mark.feature("B5", "E7")
-def test_a_stop_is_no_answer_in_a_dialogue() -> None:
-    async def main() -> None:
-        brain = Brain([("follow", {"who": "Ann"})], [("ask_operator", {"question": "Which room?"})], "hm")
-        async with robot_stage(brain) as (made, _):
-            mission = await made.say("go")
-            await until(lambda: made.agent.core.foreground.busy)
-            assert "1 call ended" in await stops_soon(made, "robot, stop")
-            assert not made.agent.core.foreground.busy
-            assert (await mission.closed()).data["result"]["reason"] == "aborted"
-            assert not any("The operator says" in entry.text for entry in made.entries("tool"))
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_stop_is_no_answer_in_a_dialogue() -> None:
+    brain = Brain([("follow", {"who": "Ann"})], [("ask_operator", {"question": "Which room?"})], "hm")
+    async with robot_stage(brain) as (made, _):
+        mission = await made.say("go")
+        await until(lambda: made.agent.core.foreground.busy)
+        assert "1 call ended" in await stops_soon(made, "robot, stop")
+        assert not made.agent.core.foreground.busy
+        assert (await mission.closed()).data["result"]["reason"] == "aborted"
+        assert not any("The operator says" in entry.text for entry in made.entries("tool"))
 
 
 @pytest.mark.feature("B5")
-def test_a_stop_ends_what_others_have_begun_and_keeps_a_pause() -> None:
-    async def main() -> None:
-        async with robot_stage(Brain()) as (made, _):
-            theirs = await made.harness.call("follow", caller="script", who="Bob")
-            await theirs.answer()
-            made.agent.core.control.pause()
-            assert "follow of script" in await stops_soon(made)
-            assert (await theirs.closed()).text == "the operator said 'stop!'"
-            assert made.agent.core.control.paused
-            assert "no call ran" in await stops_soon(made)
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_stop_ends_what_others_have_begun_and_keeps_a_pause() -> None:
+    async with robot_stage(Brain()) as (made, _):
+        theirs = await made.harness.call("follow", caller="script", who="Bob")
+        await theirs.answer()
+        made.agent.core.control.pause()
+        assert "follow of script" in await stops_soon(made)
+        assert (await theirs.closed()).text == "the operator said 'stop!'"
+        assert made.agent.core.control.paused
+        assert "no call ran" in await stops_soon(made)
 
 
 @pytest.mark.feature("B5")
-def test_a_call_that_does_not_end_makes_the_stop_fail_and_the_robot_is_held() -> None:
-    async def main() -> None:
-        brain = Brain([("deaf", {})])
-        async with robot_stage(brain) as (made, robot):
-            await made.say("go")
-            await until(lambda: made.agent.core.calls.open)
-            stop = await made.say("stop")
-            await until(lambda: made.agent.core.holding)
-            closed = await stop.closed()
-            assert closed.outcome == "failed"
-            assert "may still run" in closed.text
-            assert made.agent.core.control.paused
-            robot.done.set()
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_call_that_does_not_end_makes_the_stop_fail_and_the_robot_is_held() -> None:
+    brain = Brain([("deaf", {})])
+    async with robot_stage(brain) as (made, robot):
+        await made.say("go")
+        await until(lambda: made.agent.core.calls.open)
+        stop = await made.say("stop")
+        await until(lambda: made.agent.core.holding)
+        closed = await stop.closed()
+        assert closed.outcome == "failed"
+        assert "may still run" in closed.text
+        assert made.agent.core.control.paused
+        robot.done.set()
 
 
 @pytest.mark.feature("E7")
-def test_input_that_has_to_wait_is_answered_with_what_for_and_how_not_to() -> None:
-    async def main() -> None:
-        async with robot_stage(Brain("at once", for_ever)) as (made, _):
-            assert (await made.say("hello")).texts("update")[1:] == []
-            await until(lambda: not made.agent.core.loop.missions)
-            await made.say("think about it")
-            await until(lambda: made.agent.core.loop.turn is not None)
-            second = await made.say("and?")
-            third = await made.say("well?")
-            await until(lambda: len(third.texts("update")) == 2)
-            assert second.texts("update")[1] == (
-                "waiting behind the turn on 'think about it'; "
-                "`abort` stops now, `say --now` goes before all that waits"
-            )
-            assert "the turn on 'think about it' and 1 message;" in third.texts("update")[1]
-            await stops_soon(made)
-            made.agent.core.control.pause()
-            paused = await made.say("now?")
-            await until(lambda: len(paused.texts("update")) == 2)
-            assert paused.texts("update")[1] == (
-                "waiting behind the pause: `resume` lets it be heard, `abort` drops it"
-            )
-            urgent = await made.harness.call("say", caller="operator", text="now!", now=True)
-            await until(lambda: len(urgent.texts("update")) == 2)
-            assert urgent.texts("update")[1] == paused.texts("update")[1]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_input_that_has_to_wait_is_answered_with_what_for_and_how_not_to() -> None:
+    async with robot_stage(Brain("at once", for_ever)) as (made, _):
+        assert (await made.say("hello")).texts("update")[1:] == []
+        await until(lambda: not made.agent.core.loop.missions)
+        await made.say("think about it")
+        await until(lambda: made.agent.core.loop.turn is not None)
+        second = await made.say("and?")
+        third = await made.say("well?")
+        await until(lambda: len(third.texts("update")) == 2)
+        assert second.texts("update")[1] == (
+            "waiting behind the turn on 'think about it'; `abort` stops now, `say --now` goes before all that waits"
+        )
+        assert "the turn on 'think about it' and 1 message;" in third.texts("update")[1]
+        await stops_soon(made)
+        made.agent.core.control.pause()
+        paused = await made.say("now?")
+        await until(lambda: len(paused.texts("update")) == 2)
+        assert paused.texts("update")[1] == ("waiting behind the pause: `resume` lets it be heard, `abort` drops it")
+        urgent = await made.harness.call("say", caller="operator", text="now!", now=True)
+        await until(lambda: len(urgent.texts("update")) == 2)
+        assert urgent.texts("update")[1] == paused.texts("update")[1]
 
 
 @pytest.mark.feature("E4")
-def test_input_that_cant_wait_is_the_next_turn_and_calls_go_on() -> None:
-    async def main() -> None:
-        brain = Brain([("follow", {"who": "Ann"})], for_ever, "left it is", "the rest")
-        async with robot_stage(brain) as (made, robot):
-            first = await made.say("go")
-            await until(lambda: len(brain.requests) == 2)
-            waiting = await made.say("turn right")
-            began = clock.monotonic()
-            urgent = await made.harness.call("say", caller="operator", text="turn left", now=True)
-            assert (await urgent.result())["text"] == "left it is"
-            assert clock.monotonic() - began < SOON_S
-            heard = [message.text for message in brain.requests[2].messages]
-            assert heard[-1] == "turn left"
-            assert "turn right" not in heard
-            assert any("[interrupted" in text for text in heard)
-            assert [call.skill for call in made.agent.core.calls.open] == ["follow"]
-            assert (await waiting.result())["text"] == "the rest"
-            robot.done.set()
-            await first.closed()
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_input_that_cant_wait_is_the_next_turn_and_calls_go_on() -> None:
+    brain = Brain([("follow", {"who": "Ann"})], for_ever, "left it is", "the rest")
+    async with robot_stage(brain) as (made, robot):
+        first = await made.say("go")
+        await until(lambda: len(brain.requests) == 2)
+        waiting = await made.say("turn right")
+        began = clock.monotonic()
+        urgent = await made.harness.call("say", caller="operator", text="turn left", now=True)
+        assert (await urgent.result())["text"] == "left it is"
+        assert clock.monotonic() - began < SOON_S
+        heard = [message.text for message in brain.requests[2].messages]
+        assert heard[-1] == "turn left"
+        assert "turn right" not in heard
+        assert any("[interrupted" in text for text in heard)
+        assert [call.skill for call in made.agent.core.calls.open] == ["follow"]
+        assert (await waiting.result())["text"] == "the rest"
+        robot.done.set()
+        await first.closed()
 
 
 @pytest.mark.feature("E7")
-def test_input_that_cant_wait_answers_no_dialogue() -> None:
-    async def main() -> None:
-        brain = Brain([("ask_operator", {"question": "Which room?"})], "I come")
-        async with robot_stage(brain) as (made, _):
-            await made.say("go")
-            await until(lambda: made.agent.core.foreground.busy)
-            urgent = await made.harness.call("say", caller="operator", text="come here", now=True)
-            assert (await urgent.result())["text"] == "I come"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_input_that_cant_wait_answers_no_dialogue() -> None:
+    brain = Brain([("ask_operator", {"question": "Which room?"})], "I come")
+    async with robot_stage(brain) as (made, _):
+        await made.say("go")
+        await until(lambda: made.agent.core.foreground.busy)
+        urgent = await made.harness.call("say", caller="operator", text="come here", now=True)
+        assert (await urgent.result())["text"] == "I come"
 
 
 @pytest.mark.feature("B5")
-def test_a_stop_of_any_length_acts() -> None:
-    async def main() -> None:
-        async with robot_stage(Brain([("follow", {})], "I follow")) as (made, _):
-            said = await made.say("follow")
-            await until(lambda: made.agent.core.calls.open)
-            stopped = await (await made.say("st\u00adop! " * 4000)).closed()
-            assert "1 call ended" in stopped.text
-            assert "aborted" in (await said.closed()).text
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_stop_of_any_length_acts() -> None:
+    async with robot_stage(Brain([("follow", {})], "I follow")) as (made, _):
+        said = await made.say("follow")
+        await until(lambda: made.agent.core.calls.open)
+        stopped = await (await made.say("st\u00adop! " * 4000)).closed()
+        assert "1 call ended" in stopped.text
+        assert "aborted" in (await said.closed()).text

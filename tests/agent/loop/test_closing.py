@@ -24,7 +24,6 @@ from dimos_streams.agent.recovery_reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, says
 from tests.agent.loop.skills import World
-from tests.helpers import run_virtual
 
 ORDER = "drive forward 3 metres"
 
@@ -60,20 +59,18 @@ ENDS: dict[str, tuple[str, Callable[[ModelRequest], list[ModelDelta]]]] = {
 
 @pytest.mark.feature("B9", "D7")
 @pytest.mark.parametrize("end", ENDS)
-def test_an_order_of_a_turn_that_ended_does_not_come_back(end: str) -> None:
+@pytest.mark.virtual_time
+async def test_an_order_of_a_turn_that_ended_does_not_come_back(end: str) -> None:
     reason, answer = ENDS[end]
 
-    async def main() -> None:
-        world = World()
-        model = FunctionModel(answer)
-        limits = {"max_tokens": 10} if end == "budget" else {"deadline_s": 5} if end == "deadline" else {}
-        async with world.with_model(model, max_iterations=2, limits=limits) as rig:
-            assert (await rig.over(await rig.say(ORDER))).reason == reason
-            model.answer_with(lambda request: says("a wall"))
-            await rig.over(await rig.say("what do you see?"))
-            assert is_closed(model.requests[-1]), model.requests[-1].messages
-
-    run_virtual(main())
+    world = World()
+    model = FunctionModel(answer)
+    limits = {"max_tokens": 10} if end == "budget" else {"deadline_s": 5} if end == "deadline" else {}
+    async with world.with_model(model, max_iterations=2, limits=limits) as rig:
+        assert (await rig.over(await rig.say(ORDER))).reason == reason
+        model.answer_with(lambda request: says("a wall"))
+        await rig.over(await rig.say("what do you see?"))
+        assert is_closed(model.requests[-1]), model.requests[-1].messages
 
 
 def record_files(folder: Path) -> list[Path]:
@@ -102,28 +99,26 @@ async def killed(world: World, folder: Path, order: Callable[[Rig], Any]) -> Non
 
 @pytest.mark.feature("B5", "B10")
 @pytest.mark.parametrize("order", ["abort", "cancel"])
-def test_a_mission_that_was_ended_is_not_gone_on_with_after_a_restart(order: str, tmp_path: Path) -> None:
+@pytest.mark.virtual_time
+async def test_a_mission_that_was_ended_is_not_gone_on_with_after_a_restart(order: str, tmp_path: Path) -> None:
     async def end(rig: Rig) -> None:
         if order == "abort":
             await rig.core.loop.abort("enough")
         else:
             next(iter(rig.core.loop.missions.values())).end("cancelled")
 
-    async def main() -> None:
-        world = World()
-        await killed(world, tmp_path, end)
-        model = FunctionModel(lambda request: says("a wall"))
-        async with world.with_model(model, tmp_path) as rig:
-            await asyncio.sleep(60)
-            assert model.requests == []
-            assert {call.outcome for call in world.bridge.calls_.values()} == {"cancelled"}
-            (mission,) = read_missions(tmp_path, "agent")
-            assert mission.done is not None
-            assert mission.done.data["reason"] == ("aborted" if order == "abort" else "cancelled")
-            await rig.over(await rig.say("what do you see?"))
-            assert is_closed(model.requests[-1]), model.requests[-1].messages
-
-    run_virtual(main())
+    world = World()
+    await killed(world, tmp_path, end)
+    model = FunctionModel(lambda request: says("a wall"))
+    async with world.with_model(model, tmp_path) as rig:
+        await asyncio.sleep(60)
+        assert model.requests == []
+        assert {call.outcome for call in world.bridge.calls_.values()} == {"cancelled"}
+        (mission,) = read_missions(tmp_path, "agent")
+        assert mission.done is not None
+        assert mission.done.data["reason"] == ("aborted" if order == "abort" else "cancelled")
+        await rig.over(await rig.say("what do you see?"))
+        assert is_closed(model.requests[-1]), model.requests[-1].messages
 
 
 @pytest.mark.feature("B10")
@@ -149,44 +144,40 @@ def test_an_end_that_could_not_be_written_is_written_later(tmp_path: Path) -> No
 
 
 @pytest.mark.feature("B10")
-def test_events_that_have_no_json_form_are_rendered_as_well_as_they_can_be(
+@pytest.mark.virtual_time
+async def test_events_that_have_no_json_form_are_rendered_as_well_as_they_can_be(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        world = World()
-        heard: list[AgentEvent] = []
-        async with world.with_model(FunctionModel(lambda request: says("fine")), tmp_path) as rig:
+    world = World()
+    heard: list[AgentEvent] = []
+    async with world.with_model(FunctionModel(lambda request: says("fine")), tmp_path) as rig:
 
-            def broken(event: AgentEvent) -> None:
-                raise RuntimeError("a listener with a bug")
+        def broken(event: AgentEvent) -> None:
+            raise RuntimeError("a listener with a bug")
 
-            rig.core.events.listen(broken)
-            rig.core.events.listen(heard.append)
-            rig.core.events.emit("note", (), text="half: \ud83d", what=object(), number=float("nan"))
-            for _ in range(3):
-                rig.core.events.emit("note", (), text="\ude00")
-            assert heard[0].data["text"] == "half: \ufffd"
-            assert "<object object" in heard[0].data["what"]
-            assert [json.loads(event.model_dump_json())["data"]["text"] for event in heard[1:]] == ["\ufffd"] * 3
-            assert caplog.text.count("was repaired") == 1
-            assert (await rig.over(await rig.say("hi"))).text == "fine"
-            general = [line.event for line in read_lines(tmp_path / "agent.general.jsonl")]
-            assert [event.data["text"] for event in general][-4:] == [event.data["text"] for event in heard[:4]]
-
-    run_virtual(main())
+        rig.core.events.listen(broken)
+        rig.core.events.listen(heard.append)
+        rig.core.events.emit("note", (), text="half: \ud83d", what=object(), number=float("nan"))
+        for _ in range(3):
+            rig.core.events.emit("note", (), text="\ude00")
+        assert heard[0].data["text"] == "half: \ufffd"
+        assert "<object object" in heard[0].data["what"]
+        assert [json.loads(event.model_dump_json())["data"]["text"] for event in heard[1:]] == ["\ufffd"] * 3
+        assert caplog.text.count("was repaired") == 1
+        assert (await rig.over(await rig.say("hi"))).text == "fine"
+        general = [line.event for line in read_lines(tmp_path / "agent.general.jsonl")]
+        assert [event.data["text"] for event in general][-4:] == [event.data["text"] for event in heard[:4]]
 
 
 @pytest.mark.feature("B1")
-def test_halves_of_a_character_in_a_stream(tmp_path: Path) -> None:
-    async def main() -> None:
-        world = World()
-        half: list[ModelDelta] = [TextDelta("\ud83d"), TextDelta("\ude00 and \ud83d"), Finish("stop\ud83d")]
-        model = FunctionModel(lambda request: half)
-        async with world.with_model(model, tmp_path) as rig:
-            mission = await rig.over(await rig.say("smile"))
-            assert (mission.text, mission.reason) == ("😀 and \ufffd", "stop\ufffd")
-            (recorded,) = read_missions(tmp_path, "agent")
-            assert recorded.done is not None
-            assert recorded.events == rig.core.events.after(0)
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_halves_of_a_character_in_a_stream(tmp_path: Path) -> None:
+    world = World()
+    half: list[ModelDelta] = [TextDelta("\ud83d"), TextDelta("\ude00 and \ud83d"), Finish("stop\ud83d")]
+    model = FunctionModel(lambda request: half)
+    async with world.with_model(model, tmp_path) as rig:
+        mission = await rig.over(await rig.say("smile"))
+        assert (mission.text, mission.reason) == ("😀 and \ufffd", "stop\ufffd")
+        (recorded,) = read_missions(tmp_path, "agent")
+        assert recorded.done is not None
+        assert recorded.events == rig.core.events.after(0)

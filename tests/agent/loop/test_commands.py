@@ -10,7 +10,6 @@ import pytest
 from dimos_streams.agent.models.offline import OfflineModel
 from dimos_streams.errors import SkillError
 from tests.agent.loop.rig import Body, FakeBridge, FakeCall, Rig, offered
-from tests.helpers import run_virtual
 
 
 class Robot:
@@ -57,46 +56,40 @@ class Robot:
         ("turn left 90", "not_understood", ""),  # a skill that nobody offers
     ],
 )
-def test_a_mission_ends_as_its_command_did(words: str, reason: str, why: str) -> None:
-    async def main() -> None:
-        async with Robot().rig() as rig:
-            mission = await rig.over(await rig.say(words))
-            assert (mission.reason, mission.why) == (reason, why)
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_mission_ends_as_its_command_did(words: str, reason: str, why: str) -> None:
+    async with Robot().rig() as rig:
+        mission = await rig.over(await rig.say(words))
+        assert (mission.reason, mission.why) == (reason, why)
 
 
 @pytest.mark.feature("D7")
-def test_what_fails_later_is_a_failure_of_its_own_mission_only() -> None:
-    async def main() -> None:
-        robot = Robot()
-        async with robot.rig() as rig:
-            following = await rig.say("follow a man")
-            while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
-                await asyncio.sleep(0.1)
-            rig.core.control.pause()
-            robot.lost.set()
-            await asyncio.sleep(1)
-            looking, puzzling = await rig.say("what do you see"), await rig.say("move 1")
-            rig.core.control.resume()
-            for mission in (following, looking, puzzling):
-                await rig.over(mission)
-            assert (following.reason, following.why) == ("call_failed", "follow_person: lost them")
-            assert [looking.reason, puzzling.reason] == ["completed", "completed"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_what_fails_later_is_a_failure_of_its_own_mission_only() -> None:
+    robot = Robot()
+    async with robot.rig() as rig:
+        following = await rig.say("follow a man")
+        while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.1)
+        rig.core.control.pause()
+        robot.lost.set()
+        await asyncio.sleep(1)
+        looking, puzzling = await rig.say("what do you see"), await rig.say("move 1")
+        rig.core.control.resume()
+        for mission in (following, looking, puzzling):
+            await rig.over(mission)
+        assert (following.reason, following.why) == ("call_failed", "follow_person: lost them")
+        assert [looking.reason, puzzling.reason] == ["completed", "completed"]
 
 
 @pytest.mark.feature("D7")
-def test_a_call_that_somebody_has_cancelled_is_no_failure() -> None:
-    async def main() -> None:
-        robot = Robot()
-        async with robot.rig() as rig:
-            mission = await rig.say("follow a man")
-            while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
-                await asyncio.sleep(0.1)
-            await asyncio.sleep(1)
-            await robot.bridge.cancel(next(iter(robot.bridge.calls_)), "enough")
-            assert (await rig.over(mission)).reason == "completed"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_call_that_somebody_has_cancelled_is_no_failure() -> None:
+    robot = Robot()
+    async with robot.rig() as rig:
+        mission = await rig.say("follow a man")
+        while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
+        await robot.bridge.cancel(next(iter(robot.bridge.calls_)), "enough")
+        assert (await rig.over(mission)).reason == "completed"

@@ -17,7 +17,6 @@ from dimos_streams.agent.models.protocol import ModelRequest, UserMessage
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.agent.loop.rig import Answer, FakeBridge, FakeCall, FunctionModel, Rig, asks, offered, says
-from tests.helpers import run_virtual
 
 pytestmark = pytest.mark.slow
 
@@ -167,13 +166,11 @@ class Chaos:
 
 @pytest.mark.feature("B3", "B4", "B5", "B6")
 @pytest.mark.parametrize("part", range(PARTS))
-def test_nobody_is_stranded_and_nothing_acts_after_an_abort(part: int) -> None:
-    async def main() -> None:
-        for seed in range(part, SEQUENCES, PARTS):
-            try:
-                await Chaos(seed).run()
-            except BaseException as error:
-                error.add_note(f"seed {seed}")
-                raise
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_nobody_is_stranded_and_nothing_acts_after_an_abort(part: int) -> None:
+    for seed in range(part, SEQUENCES, PARTS):
+        try:
+            await Chaos(seed).run()
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise

@@ -15,7 +15,7 @@ from dimos_streams.agent.recovery_reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import World
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 
 async def restarted(
@@ -37,29 +37,25 @@ async def restarted(
 
 
 @pytest.mark.feature("B8")
-def test_free_motions_are_counted_over_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        first = [asks(("follow", {}), ("move", {"by": 1})), asks(("move", {"by": 2}))]
-        second = [asks(("move", {"by": 3})), says("then not")]
-        world, reason, results = await restarted(tmp_path, first, second, plan={"motions": 2})
-        assert reason == "completed"
-        assert "2 motions of this mission have begun without a plan" in results[-1]
-        assert world.log == ["move 1", "move 2", "follow ended"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_free_motions_are_counted_over_a_restart(tmp_path: Path) -> None:
+    first = [asks(("follow", {}), ("move", {"by": 1})), asks(("move", {"by": 2}))]
+    second = [asks(("move", {"by": 3})), says("then not")]
+    world, reason, results = await restarted(tmp_path, first, second, plan={"motions": 2})
+    assert reason == "completed"
+    assert "2 motions of this mission have begun without a plan" in results[-1]
+    assert world.log == ["move 1", "move 2", "follow ended"]
 
 
 @pytest.mark.feature("B8")
-def test_a_motion_that_was_refused_is_not_counted_over_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        rules = [{"skill": "move", "arguments": {"by": 9}, "action": "deny"}]
-        first = [asks(("follow", {})), asks(("move", {"by": 9})), asks(("move", {"by": 1}))]
-        second = [asks(("move", {"by": 3})), says("there")]
-        config: dict[str, Any] = {"plan": {"motions": 2}, "approval": {"rules": rules}}
-        world, _, _ = await restarted(tmp_path, first, second, **config)
-        assert world.log == ["move 1", "follow ended", "move 3"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_motion_that_was_refused_is_not_counted_over_a_restart(tmp_path: Path) -> None:
+    rules = [{"skill": "move", "arguments": {"by": 9}, "action": "deny"}]
+    first = [asks(("follow", {})), asks(("move", {"by": 9})), asks(("move", {"by": 1}))]
+    second = [asks(("move", {"by": 3})), says("there")]
+    config: dict[str, Any] = {"plan": {"motions": 2}, "approval": {"rules": rules}}
+    world, _, _ = await restarted(tmp_path, first, second, **config)
+    assert world.log == ["move 1", "follow ended", "move 3"]
 
 
 @pytest.mark.feature("D4")
@@ -71,17 +67,15 @@ def test_a_motion_that_was_refused_is_not_counted_over_a_restart(tmp_path: Path)
     ],
     ids=["actions", "repetition"],
 )
-def test_actions_are_counted_over_a_restart(
+@pytest.mark.virtual_time
+async def test_actions_are_counted_over_a_restart(
     steps: list[int], config: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        first = [asks(("follow", {})), *[asks(("drop", {"n": n})) for n in (1, *steps[:1])]]
-        second = [asks(("drop", {"n": n})) for n in (*steps[1:], 1)]
-        world, ended, _ = await restarted(tmp_path, first, second, **config)
-        assert ended == reason
-        assert len([line for line in world.log if line.startswith("drop")]) <= 3
-
-    run_virtual(main())
+    first = [asks(("follow", {})), *[asks(("drop", {"n": n})) for n in (1, *steps[:1])]]
+    second = [asks(("drop", {"n": n})) for n in (*steps[1:], 1)]
+    world, ended, _ = await restarted(tmp_path, first, second, **config)
+    assert ended == reason
+    assert len([line for line in world.log if line.startswith("drop")]) <= 3
 
 
 FAILED: list[Any] = [TextDelta("that did not work"), Usage(1, 1), Finish("call_failed")]
@@ -90,31 +84,29 @@ FAILED: list[Any] = [TextDelta("that did not work"), Usage(1, 1), Finish("call_f
 
 @pytest.mark.feature("D4")
 @pytest.mark.parametrize("dies", ["after the turn", "in the turn"])
-def test_a_command_that_failed_has_failed_after_a_restart_too(
+@pytest.mark.virtual_time
+async def test_a_command_that_failed_has_failed_after_a_restart_too(
     dies: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        world = World()
-        steps = [asks(("follow", {})), asks(("fail", {"n": 7})), FAILED]
-        before = FunctionModel(in_turn(*steps))
-        if dies == "in the turn":
-            before = FunctionModel(in_turn(*steps), lambda: 1000.0 if len(before.requests) == 3 else 0.0)
-        async with world.with_model(before, tmp_path) as rig:
-            await rig.say("go")
-            await until(lambda: len(before.requests) == 3)
-            await asyncio.sleep(1)
-            monkeypatch.setattr(rig.core.record, "_append", lambda mission, line: True)  # as if it was killed
-            await rig.leave()
-            monkeypatch.undo()
-            after = [says("she has left")] if dies == "after the turn" else [FAILED, says("she has left")]
-            async with world.with_model(FunctionModel(in_turn(*after)), tmp_path) as successor:
-                (mission,) = successor.core.loop.missions.values()
-                await until(lambda: successor.core.loop.state is LoopState.IDLE)
-                world.released.set()
-                await successor.over(mission)
-                assert (mission.reason, mission.why) == ("call_failed", "fail: no: 7")
-
-    run_virtual(main())
+    world = World()
+    steps = [asks(("follow", {})), asks(("fail", {"n": 7})), FAILED]
+    before = FunctionModel(in_turn(*steps))
+    if dies == "in the turn":
+        before = FunctionModel(in_turn(*steps), lambda: 1000.0 if len(before.requests) == 3 else 0.0)
+    async with world.with_model(before, tmp_path) as rig:
+        await rig.say("go")
+        await until(lambda: len(before.requests) == 3)
+        await asyncio.sleep(1)
+        monkeypatch.setattr(rig.core.record, "_append", lambda mission, line: True)  # as if it was killed
+        await rig.leave()
+        monkeypatch.undo()
+        after = [says("she has left")] if dies == "after the turn" else [FAILED, says("she has left")]
+        async with world.with_model(FunctionModel(in_turn(*after)), tmp_path) as successor:
+            (mission,) = successor.core.loop.missions.values()
+            await until(lambda: successor.core.loop.state is LoopState.IDLE)
+            world.released.set()
+            await successor.over(mission)
+            assert (mission.reason, mission.why) == ("call_failed", "fail: no: 7")
 
 
 @pytest.mark.feature("D4")
@@ -151,17 +143,15 @@ def test_an_update_that_reports_a_failure_is_known_after_a_restart(
 
 
 @pytest.mark.feature("B8")
-def test_events_are_numbered_on_over_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        world = World()
-        async with world.with_model(FunctionModel(in_turn(says("hello"))), tmp_path) as rig:
-            await rig.over(await rig.say("hello"))
-            await rig.leave()
-            last = rig.core.events.last_number
-            assert last > 3
-            async with world.with_model(FunctionModel(in_turn(says("again"))), tmp_path) as successor:
-                await successor.over(await successor.say("again"))
-                numbers = [event.number for event in successor.core.events.after(0)]
-                assert numbers == list(range(last + 1, last + 1 + len(numbers)))
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_events_are_numbered_on_over_a_restart(tmp_path: Path) -> None:
+    world = World()
+    async with world.with_model(FunctionModel(in_turn(says("hello"))), tmp_path) as rig:
+        await rig.over(await rig.say("hello"))
+        await rig.leave()
+        last = rig.core.events.last_number
+        assert last > 3
+        async with world.with_model(FunctionModel(in_turn(says("again"))), tmp_path) as successor:
+            await successor.over(await successor.say("again"))
+            numbers = [event.number for event in successor.core.events.after(0)]
+            assert numbers == list(range(last + 1, last + 1 + len(numbers)))

@@ -16,7 +16,6 @@ from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, says
 from tests.agent.loop.skills import World
-from tests.helpers import run_virtual
 
 
 async def ended(rig: Rig, text: str = "go") -> Mission:
@@ -56,151 +55,135 @@ MOVES = [asks(("move", {"by": n})) for n in range(10)]
         ([asks(("move", {"by": 1}))] * 10, {"max_iterations": 50}, "repetition"),
     ],
 )
-def test_reasons(answers: list[Answer], config: dict[str, Any], reason: str) -> None:
-    async def main() -> None:
-        world = World()
-        async with world.rig(*answers, **config) as rig:
-            mission = await ended(rig)
-            assert mission.reason == reason
-            assert rig.data("stop")[-1]["reason"] == reason
-            assert rig.data("done")[-1]["reason"] == reason
-            # Each call that was asked for has a result, so the next turn can be asked.
-            asked = [call["id"] for data in rig.data("answer") for call in data["tool_calls"]]
-            assert len(asked) == len(rig.data("result"))
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_reasons(answers: list[Answer], config: dict[str, Any], reason: str) -> None:
+    world = World()
+    async with world.rig(*answers, **config) as rig:
+        mission = await ended(rig)
+        assert mission.reason == reason
+        assert rig.data("stop")[-1]["reason"] == reason
+        assert rig.data("done")[-1]["reason"] == reason
+        # Each call that was asked for has a result, so the next turn can be asked.
+        asked = [call["id"] for data in rig.data("answer") for call in data["tool_calls"]]
+        assert len(asked) == len(rig.data("result"))
 
 
 @pytest.mark.feature("B9")
-def test_a_model_that_fails_ends_the_turn_and_not_the_agent() -> None:
-    async def main() -> None:
-        world = World()
-        model = FunctionModel(failing)
-        async with world.with_model(model) as rig:
-            assert (await ended(rig)).reason == "error"
-            assert rig.data("error")[0]["text"] == "the model failed: no key"
-            model._answer = lambda request: says("here I am")
-            assert (await ended(rig)).text == "here I am"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_model_that_fails_ends_the_turn_and_not_the_agent() -> None:
+    world = World()
+    model = FunctionModel(failing)
+    async with world.with_model(model) as rig:
+        assert (await ended(rig)).reason == "error"
+        assert rig.data("error")[0]["text"] == "the model failed: no key"
+        model._answer = lambda request: says("here I am")
+        assert (await ended(rig)).text == "here I am"
 
 
 @pytest.mark.feature("D2")
-def test_a_hung_skill_ends_at_its_bound() -> None:
-    async def main() -> None:
-        world = World()
-        config = {"limits": {"call_timeout_s": 4}, "answer_timeout_s": 60}
-        async with world.rig(asks(("hang", {})), says("too bad"), **config) as rig:
-            began = clock.monotonic()
-            mission = await ended(rig)
-            assert clock.monotonic() - began == pytest.approx(4, abs=0.5)
-            assert "it ran longer than 4 s" in rig.data("result")[0]["text"]
-            assert mission.text == "too bad"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_hung_skill_ends_at_its_bound() -> None:
+    world = World()
+    config = {"limits": {"call_timeout_s": 4}, "answer_timeout_s": 60}
+    async with world.rig(asks(("hang", {})), says("too bad"), **config) as rig:
+        began = clock.monotonic()
+        mission = await ended(rig)
+        assert clock.monotonic() - began == pytest.approx(4, abs=0.5)
+        assert "it ran longer than 4 s" in rig.data("result")[0]["text"]
+        assert mission.text == "too bad"
 
 
 @pytest.mark.feature("D2")
-def test_a_skill_that_does_not_even_end_when_cancelled_is_given_up_at_its_bound() -> None:
-    async def main() -> None:
-        world = World()
-        config = {"limits": {"call_timeout_s": 4}}
-        async with world.rig(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as rig:
-            began = clock.monotonic()
-            mission = await ended(rig)
-            assert clock.monotonic() - began == pytest.approx(4, abs=0.5)
-            (update,) = rig.data("update")
-            assert update["event"]["data"]["outcome"] == "timed_out"
-            assert "may still run" in update["text"]
-            assert mission.text == "it is lost"
-            world.released.set()
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_skill_that_does_not_even_end_when_cancelled_is_given_up_at_its_bound() -> None:
+    world = World()
+    config = {"limits": {"call_timeout_s": 4}}
+    async with world.rig(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as rig:
+        began = clock.monotonic()
+        mission = await ended(rig)
+        assert clock.monotonic() - began == pytest.approx(4, abs=0.5)
+        (update,) = rig.data("update")
+        assert update["event"]["data"]["outcome"] == "timed_out"
+        assert "may still run" in update["text"]
+        assert mission.text == "it is lost"
+        world.released.set()
 
 
 @pytest.mark.feature("D2")
 @pytest.mark.parametrize("fate", ["runs", "has closed", "is unknown"])
-def test_after_a_gap_a_call_that_was_given_up_counts_as_long_as_it_may_run(fate: str) -> None:
-    async def main() -> None:
-        world = World()
-        config = {"limits": {"call_timeout_s": 4}}
-        async with world.rig(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as rig:
-            await ended(rig)
-            (call,) = world.bridge.calls_.values()
-            assert [left.call_id for left in rig.core.calls.given_up] == [call.id]
-            if fate == "has closed":
-                call.outcome = Outcome.CANCELLED  # its close is what falls into the gap
-            elif fate == "is unknown":
-                del world.bridge.calls_[call.id]
-            gap = ToolEvent(utime=1, call_id="", seq=0, type="gap", module="", skill="", caller="agent", text="lost")
-            await rig.core.calls.observe(gap)
-            assert [left.call_id for left in rig.core.calls.given_up] == [call.id] * (fate == "runs")
-            world.released.set()
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_after_a_gap_a_call_that_was_given_up_counts_as_long_as_it_may_run(fate: str) -> None:
+    world = World()
+    config = {"limits": {"call_timeout_s": 4}}
+    async with world.rig(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as rig:
+        await ended(rig)
+        (call,) = world.bridge.calls_.values()
+        assert [left.call_id for left in rig.core.calls.given_up] == [call.id]
+        if fate == "has closed":
+            call.outcome = Outcome.CANCELLED  # its close is what falls into the gap
+        elif fate == "is unknown":
+            del world.bridge.calls_[call.id]
+        gap = ToolEvent(utime=1, call_id="", seq=0, type="gap", module="", skill="", caller="agent", text="lost")
+        await rig.core.calls.observe(gap)
+        assert [left.call_id for left in rig.core.calls.given_up] == [call.id] * (fate == "runs")
+        world.released.set()
 
 
 @pytest.mark.feature("D2")
 @pytest.mark.parametrize("deadline_s", [5, None])
-def test_a_hung_model_ends_at_the_deadline_or_when_it_was_silent_for_too_long(deadline_s: float | None) -> None:
+@pytest.mark.virtual_time
+async def test_a_hung_model_ends_at_the_deadline_or_when_it_was_silent_for_too_long(deadline_s: float | None) -> None:
     from dimos_streams.agent.models.silence import SilenceModel
 
-    async def main() -> None:
-        world = World()
-        hung = FunctionModel(lambda request: says("never"), lambda: 10_000.0)
-        async with world.with_model(hung, limits={"deadline_s": deadline_s}) as rig:
-            rig.core.loop.parts.model = SilenceModel(hung, name="hung", silence_s=7)
-            began = clock.monotonic()
-            mission = await ended(rig)
-            assert clock.monotonic() - began == pytest.approx(deadline_s or 7, abs=0.5)
-            assert mission.reason == ("deadline" if deadline_s else "error")
-            assert hung.streams == 0
-
-    run_virtual(main())
+    world = World()
+    hung = FunctionModel(lambda request: says("never"), lambda: 10_000.0)
+    async with world.with_model(hung, limits={"deadline_s": deadline_s}) as rig:
+        rig.core.loop.parts.model = SilenceModel(hung, name="hung", silence_s=7)
+        began = clock.monotonic()
+        mission = await ended(rig)
+        assert clock.monotonic() - began == pytest.approx(deadline_s or 7, abs=0.5)
+        assert mission.reason == ("deadline" if deadline_s else "error")
+        assert hung.streams == 0
 
 
 @pytest.mark.feature("D2")
-def test_the_deadline_is_of_the_whole_mission_and_ends_its_calls_only() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.rig(asks(("follow", {})), says("I follow"), says("moved")) as rig:
-            object.__setattr__(rig.core.loop.parts.budget.settings, "deadline_s", 100.0)
-            mission = await rig.say("follow")
-            await asyncio.sleep(60)
-            other = await rig.say("say something")
-            await rig.over(other)
-            assert not mission.over
-            await asyncio.sleep(41)
-            assert (mission.over, mission.reason) == (True, "deadline")
-            assert world.log == ["follow ended"]
-            # What became of its call is in the record, and is nothing to react to.
-            assert rig.kinds()[-2:] == ["update", "done"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_deadline_is_of_the_whole_mission_and_ends_its_calls_only() -> None:
+    world = World()
+    async with world.rig(asks(("follow", {})), says("I follow"), says("moved")) as rig:
+        object.__setattr__(rig.core.loop.parts.budget.settings, "deadline_s", 100.0)
+        mission = await rig.say("follow")
+        await asyncio.sleep(60)
+        other = await rig.say("say something")
+        await rig.over(other)
+        assert not mission.over
+        await asyncio.sleep(41)
+        assert (mission.over, mission.reason) == (True, "deadline")
+        assert world.log == ["follow ended"]
+        # What became of its call is in the record, and is nothing to react to.
+        assert rig.kinds()[-2:] == ["update", "done"]
 
 
 @pytest.mark.feature("D3")
-def test_a_condition_stops_before_what_was_asked_for_runs_and_its_reason_stays() -> None:
-    async def main() -> None:
-        world = World()
-        seen: list[Progress] = []
+@pytest.mark.virtual_time
+async def test_a_condition_stops_before_what_was_asked_for_runs_and_its_reason_stays() -> None:
+    world = World()
+    seen: list[Progress] = []
 
-        def condition(progress: Progress) -> str | None:
-            seen.append(progress)
-            return "enough moved" if progress.asked and len(progress.executed) == 2 else None
+    def condition(progress: Progress) -> str | None:
+        seen.append(progress)
+        return "enough moved" if progress.asked and len(progress.executed) == 2 else None
 
-        async with world.rig(*MOVES[1:], max_iterations=50) as rig:
-            object.__setattr__(rig.core.loop.parts.budget.settings, "stop_conditions", (condition,))
-            mission = await ended(rig)
-            assert mission.reason == rig.data("stop")[0]["reason"] == "enough moved"
-            assert world.log == ["move 1", "move 2"]
-            assert rig.data("result")[-1]["text"] == "not run: enough moved"
-            last = seen[-1]
-            assert (last.iteration, last.asked, last.spent.tokens) == (3, ("move",), 45)
-            assert [call.arguments["by"] for call in last.executed] == [1, 2]
-            assert [call.text for call in last.last_results] == ['done\nresult: "at 3"']
-
-    run_virtual(main())
+    async with world.rig(*MOVES[1:], max_iterations=50) as rig:
+        object.__setattr__(rig.core.loop.parts.budget.settings, "stop_conditions", (condition,))
+        mission = await ended(rig)
+        assert mission.reason == rig.data("stop")[0]["reason"] == "enough moved"
+        assert world.log == ["move 1", "move 2"]
+        assert rig.data("result")[-1]["text"] == "not run: enough moved"
+        last = seen[-1]
+        assert (last.iteration, last.asked, last.spent.tokens) == (3, ("move",), 45)
+        assert [call.arguments["by"] for call in last.executed] == [1, 2]
+        assert [call.text for call in last.last_results] == ['done\nresult: "at 3"']
 
 
 def progress(**robot: float) -> Progress:
@@ -225,40 +208,34 @@ def test_ready_made_conditions() -> None:
 
 
 @pytest.mark.feature("D3")
-def test_a_condition_of_the_blueprint_ends_the_calls_too() -> None:
-    async def main() -> None:
-        world = World()
-        config = {"stop_when": {"outside": [(-1, -1), (2, -1), (2, 1), (-1, 1)]}}
-        async with world.rig(asks(("follow", {}), ("move", {"by": 3})), says("never"), **config) as rig:
-            rig.core.loop.parts.budget.robot = lambda: RobotState(x=world.x, y=0.0)
-            mission = await ended(rig)
-            assert mission.reason == "geofence: the robot is outside, at (3.00, 0.00)"
-            assert world.log == ["move 3", "follow ended"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_condition_of_the_blueprint_ends_the_calls_too() -> None:
+    world = World()
+    config = {"stop_when": {"outside": [(-1, -1), (2, -1), (2, 1), (-1, 1)]}}
+    async with world.rig(asks(("follow", {}), ("move", {"by": 3})), says("never"), **config) as rig:
+        rig.core.loop.parts.budget.robot = lambda: RobotState(x=world.x, y=0.0)
+        mission = await ended(rig)
+        assert mission.reason == "geofence: the robot is outside, at (3.00, 0.00)"
+        assert world.log == ["move 3", "follow ended"]
 
 
-def test_a_condition_that_can_not_be_imported() -> None:
-    async def main() -> None:
-        with pytest.raises(UserError, match="stop condition 'nowhere:no' can't be imported"):
-            World().rig(stop_when={"conditions": ["nowhere:no"]})
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_condition_that_can_not_be_imported() -> None:
+    with pytest.raises(UserError, match="stop condition 'nowhere:no' can't be imported"):
+        World().rig(stop_when={"conditions": ["nowhere:no"]})
 
 
 @pytest.mark.feature("D8")
-def test_usage_sums_up_with_what_a_cut_answer_has_used() -> None:
-    async def main() -> None:
-        world = World()
-        options = ModelOptions.model_validate({"pricing": {"input": 1.0, "output": 2.0}})
-        async with world.rig(*MOVES[:3], says("done"), model_options=options.model_dump()) as rig:
-            mission = await ended(rig)
-            each = rig.data("usage")
-            assert len(each) == 4
-            assert mission.spent.requests == 4
-            assert mission.spent.input_tokens == sum(data["input_tokens"] for data in each) == 40
-            assert mission.spent.output_tokens == sum(data["output_tokens"] for data in each) == 16
-            assert mission.spent.cost == pytest.approx(72e-6)
-            assert rig.data("done")[0]["cost"] == pytest.approx(72e-6)
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_usage_sums_up_with_what_a_cut_answer_has_used() -> None:
+    world = World()
+    options = ModelOptions.model_validate({"pricing": {"input": 1.0, "output": 2.0}})
+    async with world.rig(*MOVES[:3], says("done"), model_options=options.model_dump()) as rig:
+        mission = await ended(rig)
+        each = rig.data("usage")
+        assert len(each) == 4
+        assert mission.spent.requests == 4
+        assert mission.spent.input_tokens == sum(data["input_tokens"] for data in each) == 40
+        assert mission.spent.output_tokens == sum(data["output_tokens"] for data in each) == 16
+        assert mission.spent.cost == pytest.approx(72e-6)
+        assert rig.data("done")[0]["cost"] == pytest.approx(72e-6)

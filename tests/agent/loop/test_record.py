@@ -25,85 +25,77 @@ from tests.helpers import run_virtual
 
 
 @pytest.mark.feature("B10")
-def test_the_conversation_is_rebuilt_from_the_files(tmp_path: Path) -> None:
-    async def main() -> None:
-        world = World()
-        answers = [
-            asks(("move", {"by": 1}), ("follow", {}), ("fail", {})),
-            says("I follow"),
-            says("here"),
-            says("over"),
-        ]
-        async with world.with_model(FunctionModel(in_turn(*answers)), tmp_path) as rig:
-            mission = await rig.say("go")
-            await asyncio.sleep(5)
-            rig.core.control.pause("to see it")
-            rig.core.control.resume()
-            other = await rig.over(await rig.say("where are you?"))
-            world.released.set()
-            await rig.over(mission)
-            await rig.core.loop.undo()
-            rebuilt = Conversation()
-            resumption = read_resumption(tmp_path, "agent")
-            assert resumption is not None
-            for event in resumption.events:
-                rebuilt.apply(event)
-            assert rebuilt.entries == rig.core.conversation.entries
-            assert resumption.events == rig.core.events.after(0)
-            assert (resumption.missions, resumption.calls, resumption.unanswered) == ([], [], [])
-            first, second = read_missions(tmp_path)
-            assert (first.id, second.id) == (mission.id, other.id)
-            for recorded in (first, second):
-                assert recorded.events[0].kind == "mission_start"
-                assert recorded.done is recorded.events[-1] or recorded.done is not None
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_conversation_is_rebuilt_from_the_files(tmp_path: Path) -> None:
+    world = World()
+    answers = [
+        asks(("move", {"by": 1}), ("follow", {}), ("fail", {})),
+        says("I follow"),
+        says("here"),
+        says("over"),
+    ]
+    async with world.with_model(FunctionModel(in_turn(*answers)), tmp_path) as rig:
+        mission = await rig.say("go")
+        await asyncio.sleep(5)
+        rig.core.control.pause("to see it")
+        rig.core.control.resume()
+        other = await rig.over(await rig.say("where are you?"))
+        world.released.set()
+        await rig.over(mission)
+        await rig.core.loop.undo()
+        rebuilt = Conversation()
+        resumption = read_resumption(tmp_path, "agent")
+        assert resumption is not None
+        for event in resumption.events:
+            rebuilt.apply(event)
+        assert rebuilt.entries == rig.core.conversation.entries
+        assert resumption.events == rig.core.events.after(0)
+        assert (resumption.missions, resumption.calls, resumption.unanswered) == ([], [], [])
+        first, second = read_missions(tmp_path)
+        assert (first.id, second.id) == (mission.id, other.id)
+        for recorded in (first, second):
+            assert recorded.events[0].kind == "mission_start"
+            assert recorded.done is recorded.events[-1] or recorded.done is not None
 
 
 @pytest.mark.feature("B10")
-def test_a_damaged_tail_loses_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        world = World()
-        async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
-            mission = await rig.over(await rig.say("hi"))
-            path = tmp_path / "agent.m0.jsonl"
-            whole = list(read_lines(path))
-            path.write_bytes(path.read_bytes()[:-20])
-            assert list(read_lines(path)) == whole[:-1]
-            assert "is damaged and skipped" in caplog.text
-            record = MissionRecord(tmp_path, "agent")
-            record.write(whole[-1].event)
-            record.close()
-            assert [line.event for line in read_lines(path)] == [line.event for line in whole]
-            assert mission.over
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_damaged_tail_loses_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
+        mission = await rig.over(await rig.say("hi"))
+        path = tmp_path / "agent.m0.jsonl"
+        whole = list(read_lines(path))
+        path.write_bytes(path.read_bytes()[:-20])
+        assert list(read_lines(path)) == whole[:-1]
+        assert "is damaged and skipped" in caplog.text
+        record = MissionRecord(tmp_path, "agent")
+        record.write(whole[-1].event)
+        record.close()
+        assert [line.event for line in read_lines(path)] == [line.event for line in whole]
+        assert mission.over
 
 
-def test_a_disk_that_refuses_does_not_hinder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        world = World()
-        async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
-            shutil.rmtree(tmp_path)
-            assert (await rig.over(await rig.say("hi"))).text == "hello"
-            assert caplog.text.count("can't be written") == 1
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_disk_that_refuses_does_not_hinder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
+        shutil.rmtree(tmp_path)
+        assert (await rig.over(await rig.say("hi"))).text == "hello"
+        assert caplog.text.count("can't be written") == 1
 
 
-def test_the_oldest_missions_go(tmp_path: Path) -> None:
-    async def main() -> None:
-        world = World()
-        model = FunctionModel(lambda request: says("hello"))
-        async with world.with_model(model, tmp_path) as rig:
-            for _ in range(10):
-                await rig.over(await rig.say("hi"))
-            await rig.leave()
-            other = MissionRecord(tmp_path, "agent", kept=4)
-            other.open()
-            assert len(read_missions(tmp_path)) == 4
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_oldest_missions_go(tmp_path: Path) -> None:
+    world = World()
+    model = FunctionModel(lambda request: says("hello"))
+    async with world.with_model(model, tmp_path) as rig:
+        for _ in range(10):
+            await rig.over(await rig.say("hi"))
+        await rig.leave()
+        other = MissionRecord(tmp_path, "agent", kept=4)
+        other.open()
+        assert len(read_missions(tmp_path)) == 4
 
 
 class Kill:
@@ -234,41 +226,37 @@ def _check(kill: Kill, rig: Rig) -> None:
 
 @pytest.mark.feature("B3", "B4")
 @pytest.mark.parametrize("mode", [Mode.PAUSED, Mode.STEPPING])
-def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_path: Path, mode: Mode) -> None:
-    async def main() -> None:
-        kill = Kill(tmp_path, ALONE, on_its_way=False)
-        kill.world.released.set()
+@pytest.mark.virtual_time
+async def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_path: Path, mode: Mode) -> None:
+    kill = Kill(tmp_path, ALONE, on_its_way=False)
+    kill.world.released.set()
 
-        def hold(rig: Rig) -> None:
-            if mode is Mode.PAUSED:
-                rig.core.control.pause("there is a child")
-            else:
-                rig.core.control.step()
-            rig.core.enabled.set("look", False)
+    def hold(rig: Rig) -> None:
+        if mode is Mode.PAUSED:
+            rig.core.control.pause("there is a child")
+        else:
+            rig.core.control.step()
+        rig.core.enabled.set("look", False)
 
-        assert await kill.die(21, hold)  # the first move is over
-        async with kill.rig(tmp_path / "after", None) as second:
-            await asyncio.sleep(60)
-            assert second.core.control.mode is mode
-            assert second.core.holding is (mode is Mode.PAUSED)
-            assert second.core.enabled.disabled == ("look",)
-            assert kill.world.log == ["move 1"]
-            second.core.control.resume()
-            async with asyncio.timeout(100):
-                while second.core.loop.missions:  # noqa: ASYNC110 - virtual time
-                    await asyncio.sleep(0.25)
-            assert kill.world.log == ["move 1", "follow ended", "move 2"]
-
-    run_virtual(main())
+    assert await kill.die(21, hold)  # the first move is over
+    async with kill.rig(tmp_path / "after", None) as second:
+        await asyncio.sleep(60)
+        assert second.core.control.mode is mode
+        assert second.core.holding is (mode is Mode.PAUSED)
+        assert second.core.enabled.disabled == ("look",)
+        assert kill.world.log == ["move 1"]
+        second.core.control.resume()
+        async with asyncio.timeout(100):
+            while second.core.loop.missions:  # noqa: ASYNC110 - virtual time
+                await asyncio.sleep(0.25)
+        assert kill.world.log == ["move 1", "follow ended", "move 2"]
 
 
-def test_lines_are_json_with_an_offset(tmp_path: Path) -> None:
-    async def main() -> None:
-        world = World()
-        async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
-            await rig.over(await rig.say("hi"))
-        line = json.loads((tmp_path / "agent.m0.jsonl").read_text().splitlines()[0])
-        assert line["offset"] == 0
-        assert line["event"]["kind"] == "mission_start"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_lines_are_json_with_an_offset(tmp_path: Path) -> None:
+    world = World()
+    async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
+        await rig.over(await rig.say("hi"))
+    line = json.loads((tmp_path / "agent.m0.jsonl").read_text().splitlines()[0])
+    assert line["offset"] == 0
+    assert line["event"]["kind"] == "mission_start"

@@ -54,74 +54,66 @@ def pursuing(lasts_s: float) -> tuple[World, list[float]]:
     ],
     ids=["the same", "to and fro", "ever new"],
 )
-def test_a_model_that_answers_each_end_with_a_new_call_is_ended(
+@pytest.mark.virtual_time
+async def test_a_model_that_answers_each_end_with_a_new_call_is_ended(
     calls: list[tuple[str, dict[str, Any]]], reason: str, at_most: int
 ) -> None:
-    async def main() -> None:
-        world, begun = pursuing(0.1)
-        limits = {"actions": LANGUAGE_MODEL.actions}
-        async with world.with_model(FunctionModel(Restless(*calls)), limits=limits) as rig:
-            mission = await rig.over(await rig.say("go"), 60)
-            assert mission.reason == reason
-            assert len(begun) <= at_most
-            assert not rig.core.calls.open
-            assert "the mission was ended" in mission.why or "too fast" in mission.why
-            # New words are a new mission.
-            await rig.say("go on")
-            count = len(begun)
-            await asyncio.sleep(1)
-            assert len(begun) > count
-
-    run_virtual(main())
+    world, begun = pursuing(0.1)
+    limits = {"actions": LANGUAGE_MODEL.actions}
+    async with world.with_model(FunctionModel(Restless(*calls)), limits=limits) as rig:
+        mission = await rig.over(await rig.say("go"), 60)
+        assert mission.reason == reason
+        assert len(begun) <= at_most
+        assert not rig.core.calls.open
+        assert "the mission was ended" in mission.why or "too fast" in mission.why
+        # New words are a new mission.
+        await rig.say("go on")
+        count = len(begun)
+        await asyncio.sleep(1)
+        assert len(begun) > count
 
 
 @pytest.mark.feature("D4")
 @pytest.mark.slow
-def test_a_patrol_of_hours_lives() -> None:
-    async def main() -> None:
-        world, begun = pursuing(8.0)
-        calls = [("follow", {"who": "a"}), ("follow", {"who": "b"})]
-        async with world.with_model(FunctionModel(Restless(*calls)), limits={"actions": 100}) as rig:
-            rig.model.keep = False
-            mission = await rig.say("patrol")
-            await asyncio.sleep(1.5 * 3600)
-            assert not mission.over
-            assert len(begun) > 640
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_patrol_of_hours_lives() -> None:
+    world, begun = pursuing(8.0)
+    calls = [("follow", {"who": "a"}), ("follow", {"who": "b"})]
+    async with world.with_model(FunctionModel(Restless(*calls)), limits={"actions": 100}) as rig:
+        rig.model.keep = False
+        mission = await rig.say("patrol")
+        await asyncio.sleep(1.5 * 3600)
+        assert not mission.over
+        assert len(begun) > 640
 
 
-def test_polling_does_not_count_and_input_begins_anew() -> None:
-    async def main() -> None:
-        guard = RunawayGuard(RepetitionSettings(), 3, 3600)
-        looks: list[tuple[str, dict[str, Any]]] = [("look", {})]
-        assert [guard.observe(looks, frozenset({"look"})) for _ in range(50)] == [None] * 50
-        numbers = itertools.count()
-        walks = [guard.observe([("walk", {"n": next(numbers)})]) for _ in range(4)]
-        assert [each and each[0] for each in walks] == [None, None, None, "max_actions"]
-        await asyncio.sleep(2)
-        assert guard.observe([("walk", {"n": -1})]) is None
-        guard.reset()
-        assert [guard.observe([("walk", {"n": next(numbers)})]) for _ in range(3)] == [None] * 3
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_polling_does_not_count_and_input_begins_anew() -> None:
+    guard = RunawayGuard(RepetitionSettings(), 3, 3600)
+    looks: list[tuple[str, dict[str, Any]]] = [("look", {})]
+    assert [guard.observe(looks, frozenset({"look"})) for _ in range(50)] == [None] * 50
+    numbers = itertools.count()
+    walks = [guard.observe([("walk", {"n": next(numbers)})]) for _ in range(4)]
+    assert [each and each[0] for each in walks] == [None, None, None, "max_actions"]
+    await asyncio.sleep(2)
+    assert guard.observe([("walk", {"n": -1})]) is None
+    guard.reset()
+    assert [guard.observe([("walk", {"n": next(numbers)})]) for _ in range(3)] == [None] * 3
 
 
 @pytest.mark.feature("D2")
-def test_surplus_calls_of_an_answer_are_not_run() -> None:
-    async def main() -> None:
-        world = World()
-        answers = iter([asks(*[("drop", {"n": n}) for n in range(50)]), says("ok")])
-        async with world.with_model(FunctionModel(lambda _: next(answers)), limits={"calls_per_answer": 8}) as rig:
-            mission = await rig.over(await rig.say("go"))
-            assert mission.reason == "completed"
-            results = rig.data("result")
-            assert len(results) == 50
-            assert [result["is_error"] for result in results] == [False] * 8 + [True] * 42
-            assert "an answer may ask for 8 calls at most" in results[8]["text"]
-            assert world.log == ["drop"] * 8
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_surplus_calls_of_an_answer_are_not_run() -> None:
+    world = World()
+    answers = iter([asks(*[("drop", {"n": n}) for n in range(50)]), says("ok")])
+    async with world.with_model(FunctionModel(lambda _: next(answers)), limits={"calls_per_answer": 8}) as rig:
+        mission = await rig.over(await rig.say("go"))
+        assert mission.reason == "completed"
+        results = rig.data("result")
+        assert len(results) == 50
+        assert [result["is_error"] for result in results] == [False] * 8 + [True] * 42
+        assert "an answer may ask for 8 calls at most" in results[8]["text"]
+        assert world.log == ["drop"] * 8
 
 
 @pytest.mark.feature("B8", "D2")

@@ -10,7 +10,7 @@ from dimos_streams.agent.models.protocol import ModelRequest, UserMessage
 from dimos_streams.agent.record.mission_record import read_lines
 from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Rig, asks, says
 from tests.agent.loop.skills import World
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 AGENTS = {"helper": {"description": "follows people", "prompt": "helper", "skills": ["follow"]}}
 
@@ -30,33 +30,31 @@ def updates_seen(model: FunctionModel, text: str) -> int:
 
 
 @pytest.mark.feature("E6", "B10")
-def test_the_calls_of_a_sub_agent_outlive_the_agent(tmp_path: Path) -> None:
-    async def main() -> None:
-        world = World()
-        slow = FunctionModel(delegates, lambda: 0.2)
-        rig = Rig(world.bridge, slow, {"agents": AGENTS}, record_dir=tmp_path)
-        async with rig:
-            mission = await rig.say("go")
-            await until(lambda: bool(world.bridge.calls_))
-            (call,) = world.bridge.calls_.values()
-            await until(lambda: slow.streams == 1 and len(slow.requests) == 3)
-            call.send("update", "found her")
-            unread = len(world.bridge.journal)
-            await until(lambda: rig.core.inbox is not None and rig.core.inbox.offset >= unread)
-            await rig.leave()
-            assert is_running(call)
-            assert newest_offset(tmp_path) < unread
-            reader = FunctionModel(lambda request: says("she is there"))
-            successor = Rig(world.bridge, reader, {"agents": AGENTS}, record_dir=tmp_path)
-            async with successor:
-                await until(lambda: bool(reader.requests) and updates_seen(reader, "found her") == 1)
-                resumed = successor.core.loop.missions[mission.id]
-                assert [each.missions for each in successor.core.calls.open] == [(resumed,)]
-                resumed.end("cancelled")
-                await successor.over(resumed)
-                assert call.reason == "the operator has withdrawn what led to this call"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_calls_of_a_sub_agent_outlive_the_agent(tmp_path: Path) -> None:
+    world = World()
+    slow = FunctionModel(delegates, lambda: 0.2)
+    rig = Rig(world.bridge, slow, {"agents": AGENTS}, record_dir=tmp_path)
+    async with rig:
+        mission = await rig.say("go")
+        await until(lambda: bool(world.bridge.calls_))
+        (call,) = world.bridge.calls_.values()
+        await until(lambda: slow.streams == 1 and len(slow.requests) == 3)
+        call.send("update", "found her")
+        unread = len(world.bridge.journal)
+        await until(lambda: rig.core.inbox is not None and rig.core.inbox.offset >= unread)
+        await rig.leave()
+        assert is_running(call)
+        assert newest_offset(tmp_path) < unread
+        reader = FunctionModel(lambda request: says("she is there"))
+        successor = Rig(world.bridge, reader, {"agents": AGENTS}, record_dir=tmp_path)
+        async with successor:
+            await until(lambda: bool(reader.requests) and updates_seen(reader, "found her") == 1)
+            resumed = successor.core.loop.missions[mission.id]
+            assert [each.missions for each in successor.core.calls.open] == [(resumed,)]
+            resumed.end("cancelled")
+            await successor.over(resumed)
+            assert call.reason == "the operator has withdrawn what led to this call"
 
 
 def newest_offset(record_dir: Path) -> int:

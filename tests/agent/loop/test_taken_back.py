@@ -14,7 +14,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import World
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 
 def data(messages: tuple[Message, ...]) -> list[str]:
@@ -22,171 +22,153 @@ def data(messages: tuple[Message, ...]) -> list[str]:
 
 
 @pytest.mark.feature("B5")
-def test_the_model_is_shown_undo_and_rollback_and_keeps_it_over_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        world = World()
-        answers = (asks(("move", {"by": 1}), ("move", {"by": 13}), ("drop", {})), says("Done."), says("Hm."))
-        model = FunctionModel(in_turn(*answers))
-        async with world.with_model(model, tmp_path) as rig:
-            await rig.over(await rig.say("go"))
-            await rig.core.loop.undo(2)
-            await rig.core.loop.abort("enough", rollback=True)  # nothing is left to be aborted
-            await rig.core.loop.undo(1)
-            await rig.over(await rig.say("and now?"))
-            seen = model.requests[-1].messages
-            assert data(seen) == [
-                "The operator took a call back. drop() (call c2) can't be undone: what it did can't be taken back",
-                "The operator took a call back. move(by=13) (call c1) could not be undone: something is in the way",
-                "The operator took a call back. move(by=1) (call c0) is undone: done",
-            ]
-            assert seen[-2].text == "[noted]"
-            assert seen[-1].text == "and now?"
-            before = rig.core.conversation.messages()
-        async with world.with_model(FunctionModel(in_turn()), tmp_path) as rig:
-            assert rig.core.conversation.messages() == before
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_model_is_shown_undo_and_rollback_and_keeps_it_over_a_restart(tmp_path: Path) -> None:
+    world = World()
+    answers = (asks(("move", {"by": 1}), ("move", {"by": 13}), ("drop", {})), says("Done."), says("Hm."))
+    model = FunctionModel(in_turn(*answers))
+    async with world.with_model(model, tmp_path) as rig:
+        await rig.over(await rig.say("go"))
+        await rig.core.loop.undo(2)
+        await rig.core.loop.abort("enough", rollback=True)  # nothing is left to be aborted
+        await rig.core.loop.undo(1)
+        await rig.over(await rig.say("and now?"))
+        seen = model.requests[-1].messages
+        assert data(seen) == [
+            "The operator took a call back. drop() (call c2) can't be undone: what it did can't be taken back",
+            "The operator took a call back. move(by=13) (call c1) could not be undone: something is in the way",
+            "The operator took a call back. move(by=1) (call c0) is undone: done",
+        ]
+        assert seen[-2].text == "[noted]"
+        assert seen[-1].text == "and now?"
+        before = rig.core.conversation.messages()
+    async with world.with_model(FunctionModel(in_turn()), tmp_path) as rig:
+        assert rig.core.conversation.messages() == before
 
 
 @pytest.mark.feature("B5")
-def test_rollback_and_its_reason(tmp_path: Path) -> None:
-    async def main() -> None:
-        world = World()
-        model = FunctionModel(
-            in_turn(asks(("move", {"by": 1})), asks(("follow", {})), asks(("hang", {})), says("Hm."))
+@pytest.mark.virtual_time
+async def test_rollback_and_its_reason(tmp_path: Path) -> None:
+    world = World()
+    model = FunctionModel(in_turn(asks(("move", {"by": 1})), asks(("follow", {})), asks(("hang", {})), says("Hm.")))
+    async with world.with_model(model, tmp_path) as rig:
+        await rig.say("go")
+        await until(lambda: len(rig.core.calls.open) == 2)
+        await rig.core.loop.abort("mind the cat", rollback=True)
+        await rig.over(await rig.say("what was that?"))
+        seen = model.requests[-1].messages
+        shown = data(seen)
+        assert any("move(by=1) (call c0) is undone" in text for text in shown)
+        assert shown[-1] == (
+            "The operator has aborted everything: mind the cat. "
+            "Do not take it up again unless you are asked to.\n"
+            "Calls that were ended: c1, c2."
         )
-        async with world.with_model(model, tmp_path) as rig:
-            await rig.say("go")
-            await until(lambda: len(rig.core.calls.open) == 2)
-            await rig.core.loop.abort("mind the cat", rollback=True)
-            await rig.over(await rig.say("what was that?"))
-            seen = model.requests[-1].messages
-            shown = data(seen)
-            assert any("move(by=1) (call c0) is undone" in text for text in shown)
-            assert shown[-1] == (
-                "The operator has aborted everything: mind the cat. "
-                "Do not take it up again unless you are asked to.\n"
-                "Calls that were ended: c1, c2."
-            )
-            results = [message.text for message in seen if isinstance(message, ToolResultMessage)]
-            assert "mind the cat" in results[-1]
-            before = rig.core.conversation.messages()
-        async with world.with_model(FunctionModel(in_turn()), tmp_path) as rig:
-            assert rig.core.conversation.messages() == before
-
-    run_virtual(main())
+        results = [message.text for message in seen if isinstance(message, ToolResultMessage)]
+        assert "mind the cat" in results[-1]
+        before = rig.core.conversation.messages()
+    async with world.with_model(FunctionModel(in_turn()), tmp_path) as rig:
+        assert rig.core.conversation.messages() == before
 
 
 @pytest.mark.feature("B5")
-def test_the_reason_is_not_lost_when_an_abort_cuts_an_answer() -> None:
-    async def main() -> None:
-        world = World()
-        model = FunctionModel(in_turn([TextDelta("I drive "), *says("on.")], says("Hm.")), delay_s=lambda: 1.0)
-        async with world.with_model(model) as rig:
-            mission = await rig.say("go")
-            await asyncio.sleep(1.5)
-            await rig.core.loop.abort("mind the cat")
-            assert mission.why == "mind the cat"
-            await rig.over(await rig.say("what was that?"))
-            seen = model.requests[-1].messages
-            answers = [message.text for message in seen if isinstance(message, AssistantMessage)]
-            assert answers[0] == "I drive  [aborted: mind the cat]"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_reason_is_not_lost_when_an_abort_cuts_an_answer() -> None:
+    world = World()
+    model = FunctionModel(in_turn([TextDelta("I drive "), *says("on.")], says("Hm.")), delay_s=lambda: 1.0)
+    async with world.with_model(model) as rig:
+        mission = await rig.say("go")
+        await asyncio.sleep(1.5)
+        await rig.core.loop.abort("mind the cat")
+        assert mission.why == "mind the cat"
+        await rig.over(await rig.say("what was that?"))
+        seen = model.requests[-1].messages
+        answers = [message.text for message in seen if isinstance(message, AssistantMessage)]
+        assert answers[0] == "I drive  [aborted: mind the cat]"
 
 
 @pytest.mark.feature("B5")
-def test_a_rollback_interrupts_a_pause_for_as_long_as_it_takes() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.rig(asks(("move", {"by": 1})), asks(("follow", {}))) as rig:
-            await rig.say("go")
-            await until(lambda: [call.skill for call in rig.core.calls.open] == ["follow"])
-            rig.core.control.pause()
-            paused: list[bool] = []
+@pytest.mark.virtual_time
+async def test_a_rollback_interrupts_a_pause_for_as_long_as_it_takes() -> None:
+    world = World()
+    async with world.rig(asks(("move", {"by": 1})), asks(("follow", {}))) as rig:
+        await rig.say("go")
+        await until(lambda: [call.skill for call in rig.core.calls.open] == ["follow"])
+        rig.core.control.pause()
+        paused: list[bool] = []
 
-            def hear(event: AgentEvent) -> None:
-                if event.kind == "undo":
-                    paused.append(rig.core.control.paused)
+        def hear(event: AgentEvent) -> None:
+            if event.kind == "undo":
+                paused.append(rig.core.control.paused)
 
-            rig.core.events.listen(hear)
-            report = await rig.core.loop.abort(rollback=True)
-            assert [undone.how for undone in report.undone] == ["impossible", "undone"]
-            assert paused == [False] * 4
-            assert report.stays_paused
-            assert rig.core.control.paused
-
-    run_virtual(main())
+        rig.core.events.listen(hear)
+        report = await rig.core.loop.abort(rollback=True)
+        assert [undone.how for undone in report.undone] == ["impossible", "undone"]
+        assert paused == [False] * 4
+        assert report.stays_paused
+        assert rig.core.control.paused
 
 
 @pytest.mark.feature("B5")
-def test_an_undo_interrupts_a_pause_for_as_long_as_it_takes() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.rig(asks(("move", {"by": 1})), says("done")) as rig:
-            await rig.over(await rig.say("go"))
-            rig.core.control.pause()
-            undoing = asyncio.ensure_future(rig.core.loop.undo())
-            await until(lambda: world.log[-1] == "back 1")
-            assert not rig.core.control.paused
-            began = clock.monotonic()
-            assert [undone.how for undone in await undoing] == ["undone"]
-            assert clock.monotonic() - began < 2.0
-            assert rig.core.control.paused
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_an_undo_interrupts_a_pause_for_as_long_as_it_takes() -> None:
+    world = World()
+    async with world.rig(asks(("move", {"by": 1})), says("done")) as rig:
+        await rig.over(await rig.say("go"))
+        rig.core.control.pause()
+        undoing = asyncio.ensure_future(rig.core.loop.undo())
+        await until(lambda: world.log[-1] == "back 1")
+        assert not rig.core.control.paused
+        began = clock.monotonic()
+        assert [undone.how for undone in await undoing] == ["undone"]
+        assert clock.monotonic() - began < 2.0
+        assert rig.core.control.paused
 
 
 @pytest.mark.feature("B5", "B6")
-def test_an_undo_in_a_pause_is_refused_while_something_else_would_go_on() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.rig(asks(("follow", {}), ("move", {"by": 1})), says("done")) as rig:
-            await rig.say("go")
-            await until(lambda: rig.core.loop.state is LoopState.IDLE and rig.core.calls.open)
-            rig.core.control.pause()
-            began = clock.monotonic()
-            with pytest.raises(SkillError, match=r"follow \(call c0\) would go on as well; `resume` first"):
-                await rig.core.loop.undo(1)
-            assert clock.monotonic() == began
-            assert rig.core.control.paused
-            # It may be taken back together with what would go on.
-            assert [undone.how for undone in await rig.core.loop.undo(2)] == ["undone", "impossible"]
-            assert world.log[-2:] == ["follow ended", "back 1"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_an_undo_in_a_pause_is_refused_while_something_else_would_go_on() -> None:
+    world = World()
+    async with world.rig(asks(("follow", {}), ("move", {"by": 1})), says("done")) as rig:
+        await rig.say("go")
+        await until(lambda: rig.core.loop.state is LoopState.IDLE and rig.core.calls.open)
+        rig.core.control.pause()
+        began = clock.monotonic()
+        with pytest.raises(SkillError, match=r"follow \(call c0\) would go on as well; `resume` first"):
+            await rig.core.loop.undo(1)
+        assert clock.monotonic() == began
+        assert rig.core.control.paused
+        # It may be taken back together with what would go on.
+        assert [undone.how for undone in await rig.core.loop.undo(2)] == ["undone", "impossible"]
+        assert world.log[-2:] == ["follow ended", "back 1"]
 
 
 @pytest.mark.feature("B5")
-def test_time_stands_still_for_an_undo_that_is_paused() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.rig(asks(("slow", {})), says("done")) as rig:
-            await rig.over(await rig.say("go"))
-            undoing = asyncio.ensure_future(rig.core.loop.undo())
-            await asyncio.sleep(1)
-            rig.core.control.pause()
-            await asyncio.sleep(300)
-            assert not undoing.done()
-            rig.core.control.resume()
-            world.released.set()
-            assert [undone.how for undone in await undoing] == ["undone"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_time_stands_still_for_an_undo_that_is_paused() -> None:
+    world = World()
+    async with world.rig(asks(("slow", {})), says("done")) as rig:
+        await rig.over(await rig.say("go"))
+        undoing = asyncio.ensure_future(rig.core.loop.undo())
+        await asyncio.sleep(1)
+        rig.core.control.pause()
+        await asyncio.sleep(300)
+        assert not undoing.done()
+        rig.core.control.resume()
+        world.released.set()
+        assert [undone.how for undone in await undoing] == ["undone"]
 
 
 @pytest.mark.feature("B5")
-def test_a_rollback_beside_what_may_still_run_moves_nothing_and_does_not_wait() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.rig(asks(("move", {"by": 1}), ("deaf", {})), says("done")) as rig:
-            await rig.say("go")
-            await until(lambda: [call.skill for call in rig.core.calls.open] == ["deaf"])
-            began = clock.monotonic()
-            report = await rig.core.loop.abort(rollback=True)
-            assert [(undone.skill, undone.how) for undone in report.undone][-1] == ("move", "failed")
-            assert report.undone[-1].text == "it needs motion, and the robot is held still"
-            assert clock.monotonic() - began < 2 * rig.core.loop.parts.budget.settings.abort_bound_s
-            world.released.set()
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_rollback_beside_what_may_still_run_moves_nothing_and_does_not_wait() -> None:
+    world = World()
+    async with world.rig(asks(("move", {"by": 1}), ("deaf", {})), says("done")) as rig:
+        await rig.say("go")
+        await until(lambda: [call.skill for call in rig.core.calls.open] == ["deaf"])
+        began = clock.monotonic()
+        report = await rig.core.loop.abort(rollback=True)
+        assert [(undone.skill, undone.how) for undone in report.undone][-1] == ("move", "failed")
+        assert report.undone[-1].text == "it needs motion, and the robot is held still"
+        assert clock.monotonic() - began < 2 * rig.core.loop.parts.budget.settings.abort_bound_s
+        world.released.set()

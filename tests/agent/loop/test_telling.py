@@ -15,181 +15,167 @@ from dimos_streams.agent.models.protocol import AssistantMessage, UserMessage
 from tests.agent.loop.rig import FakeCall, FunctionModel, asks, in_turn, offered, says
 from tests.agent.loop.skills import World
 from tests.agent.stage import stage
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 
 @pytest.mark.feature("E4")
-def test_what_comes_while_the_operator_types_waits_for_the_input() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.rig(asks(("follow", {})), says("I follow"), says("fine"), says("later")) as rig:
-            await rig.say("follow")
-            await asyncio.sleep(1)
-            rig.core.control.typing(10)
-            world.released.set()
-            await asyncio.sleep(5)
-            assert len(rig.model.requests) == 2
-            rig.core.control.typed()
-            await rig.say("what now?")
-            await until(lambda: rig.data("done"))
-            texts = [m.text for m in rig.model.requests[2].messages if isinstance(m, UserMessage)]
-            assert texts[1] == 'done\nresult: "she has left"'
-            assert texts[2] == "what now?"
-            # A sentence that never ends holds nothing for ever.
-            rig.core.control.typing(10)
-            await rig.over(await rig.say("and now?"), 11)
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_what_comes_while_the_operator_types_waits_for_the_input() -> None:
+    world = World()
+    async with world.rig(asks(("follow", {})), says("I follow"), says("fine"), says("later")) as rig:
+        await rig.say("follow")
+        await asyncio.sleep(1)
+        rig.core.control.typing(10)
+        world.released.set()
+        await asyncio.sleep(5)
+        assert len(rig.model.requests) == 2
+        rig.core.control.typed()
+        await rig.say("what now?")
+        await until(lambda: rig.data("done"))
+        texts = [m.text for m in rig.model.requests[2].messages if isinstance(m, UserMessage)]
+        assert texts[1] == 'done\nresult: "she has left"'
+        assert texts[2] == "what now?"
+        # A sentence that never ends holds nothing for ever.
+        rig.core.control.typing(10)
+        await rig.over(await rig.say("and now?"), 11)
 
 
 @pytest.mark.feature("E4")
-def test_two_results_that_come_while_paused_are_one_turn() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.rig(asks(("follow", {}), ("follow", {})), says("I follow"), says("both")) as rig:
-            mission = await rig.say("follow")
-            await asyncio.sleep(1)
-            rig.core.control.pause()
-            world.released.set()
-            await asyncio.sleep(60)
-            assert len(rig.model.requests) == 2
-            rig.core.control.resume()
-            await rig.over(mission)
-            assert rig.kinds("content", "usage")[-6:] == [
-                "update",
-                "update",
-                "iteration_start",
-                "answer",
-                "stop",
-                "done",
-            ]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_two_results_that_come_while_paused_are_one_turn() -> None:
+    world = World()
+    async with world.rig(asks(("follow", {}), ("follow", {})), says("I follow"), says("both")) as rig:
+        mission = await rig.say("follow")
+        await asyncio.sleep(1)
+        rig.core.control.pause()
+        world.released.set()
+        await asyncio.sleep(60)
+        assert len(rig.model.requests) == 2
+        rig.core.control.resume()
+        await rig.over(mission)
+        assert rig.kinds("content", "usage")[-6:] == [
+            "update",
+            "update",
+            "iteration_start",
+            "answer",
+            "stop",
+            "done",
+        ]
 
 
 @pytest.mark.feature("E4")
-def test_a_turn_of_two_missions_goes_on_when_one_of_them_is_cancelled() -> None:
-    async def main() -> None:
-        world = World()
-        answers = in_turn(asks(("follow", {})), says("one"), asks(("follow", {})), says("two"), says("both are over"))
-        async with world.with_model(FunctionModel(answers, lambda: 1.0)) as rig:
-            missions = [await rig.say("follow ann")]
-            await until(lambda: len(rig.data("stop")) == 1)
-            missions.append(await rig.say("follow bob"))
-            await until(lambda: len(rig.data("stop")) == 2)
-            rig.core.control.pause()
-            world.released.set()
-            await asyncio.sleep(1)
-            rig.core.control.resume()
-            await asyncio.sleep(0.5)
-            assert rig.core.loop.iteration == 1, "the model is being asked what to make of both"
-            missions[0].end("cancelled")
-            await rig.over(missions[1])
-            assert (missions[0].reason, missions[1].reason) == ("cancelled", "completed")
-            assert missions[1].text == "both are over"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_turn_of_two_missions_goes_on_when_one_of_them_is_cancelled() -> None:
+    world = World()
+    answers = in_turn(asks(("follow", {})), says("one"), asks(("follow", {})), says("two"), says("both are over"))
+    async with world.with_model(FunctionModel(answers, lambda: 1.0)) as rig:
+        missions = [await rig.say("follow ann")]
+        await until(lambda: len(rig.data("stop")) == 1)
+        missions.append(await rig.say("follow bob"))
+        await until(lambda: len(rig.data("stop")) == 2)
+        rig.core.control.pause()
+        world.released.set()
+        await asyncio.sleep(1)
+        rig.core.control.resume()
+        await asyncio.sleep(0.5)
+        assert rig.core.loop.iteration == 1, "the model is being asked what to make of both"
+        missions[0].end("cancelled")
+        await rig.over(missions[1])
+        assert (missions[0].reason, missions[1].reason) == ("cancelled", "completed")
+        assert missions[1].text == "both are over"
 
 
 @pytest.mark.feature("E5")
-def test_nothing_is_delivered_twice_and_an_empty_answer_is_an_answer() -> None:
-    async def main() -> None:
-        world = World()
-        chatty = 20
+@pytest.mark.virtual_time
+async def test_nothing_is_delivered_twice_and_an_empty_answer_is_an_answer() -> None:
+    world = World()
+    chatty = 20
 
-        async def chat(call: FakeCall) -> str:
-            for n in range(chatty):
-                call.send("update", f"step <{n}>")
-                await asyncio.sleep(0.3)
-            return "end"
+    async def chat(call: FakeCall) -> str:
+        for n in range(chatty):
+            call.send("update", f"step <{n}>")
+            await asyncio.sleep(0.3)
+        return "end"
 
-        world.bridge.bodies["chat"] = (offered("chat"), chat)
-        model = FunctionModel(in_turn(asks(("chat", {}))), lambda: 0.5)  # and then it has nothing to say
-        async with world.with_model(model) as rig:
-            mission = await rig.over(await rig.say("chat"))
-            assert (mission.reason, mission.text) == ("completed", "")
-            assert len(model.requests) > 3
-            newest = model.requests[-1].messages
-            shown = "\n".join(message.text for message in newest)
-            assert [shown.count(f"step <{n}>") for n in range(chatty)] == [1] * chatty
-            assert shown.count("end") == 1
-            # An answer that said nothing is an answer, also for the model: what it answers is over.
-            answers = [data for data in rig.data("answer") if not data["text"] and not data["tool_calls"]]
-            assert len(answers) == len(model.requests) - 1
-            final = [
-                message.text for message in newest if isinstance(message, AssistantMessage) and not message.tool_calls
-            ]
-            assert final == [SILENT] * (len(answers) - 1)
-            # What was shown before is shown again only as it was: each request begins as the one before it ended.
-            for before, after in itertools.pairwise(model.requests):
-                assert after.messages[: len(before.messages)] == before.messages
-
-    run_virtual(main())
+    world.bridge.bodies["chat"] = (offered("chat"), chat)
+    model = FunctionModel(in_turn(asks(("chat", {}))), lambda: 0.5)  # and then it has nothing to say
+    async with world.with_model(model) as rig:
+        mission = await rig.over(await rig.say("chat"))
+        assert (mission.reason, mission.text) == ("completed", "")
+        assert len(model.requests) > 3
+        newest = model.requests[-1].messages
+        shown = "\n".join(message.text for message in newest)
+        assert [shown.count(f"step <{n}>") for n in range(chatty)] == [1] * chatty
+        assert shown.count("end") == 1
+        # An answer that said nothing is an answer, also for the model: what it answers is over.
+        answers = [data for data in rig.data("answer") if not data["text"] and not data["tool_calls"]]
+        assert len(answers) == len(model.requests) - 1
+        final = [
+            message.text for message in newest if isinstance(message, AssistantMessage) and not message.tool_calls
+        ]
+        assert final == [SILENT] * (len(answers) - 1)
+        # What was shown before is shown again only as it was: each request begins as the one before it ended.
+        for before, after in itertools.pairwise(model.requests):
+            assert after.messages[: len(before.messages)] == before.messages
 
 
 @pytest.mark.feature("E9")
-def test_errors_reach_the_model_as_they_are_meant_to() -> None:
-    async def main() -> None:
-        world = World()
+@pytest.mark.virtual_time
+async def test_errors_reach_the_model_as_they_are_meant_to() -> None:
+    world = World()
 
-        async def bug(call: FakeCall) -> str:
-            return ""
+    async def bug(call: FakeCall) -> str:
+        return ""
 
-        world.bridge.bodies["bug"] = (offered("bug"), bug)
-        begin = world.bridge.call
+    world.bridge.bodies["bug"] = (offered("bug"), bug)
+    begin = world.bridge.call
 
-        async def broken(skill: str, *args: object, **options: object) -> str:
-            if skill == "bug":
-                raise ZeroDivisionError("secret detail")
-            return await begin(skill, *args, **options)  # type: ignore[arg-type]
+    async def broken(skill: str, *args: object, **options: object) -> str:
+        if skill == "bug":
+            raise ZeroDivisionError("secret detail")
+        return await begin(skill, *args, **options)  # type: ignore[arg-type]
 
-        world.bridge.call = broken  # type: ignore[method-assign]
-        calls = asks(("fail", {"n": 7}), ("bug", {}), ("lok", {}), ("move_back", {}))
-        async with world.rig(calls, says("sorry")) as rig:
-            await rig.over(await rig.say("go"))
-            texts = [data["text"] for data in rig.data("result")]
-            assert texts[0] == "no: 7"
-            assert texts[1].startswith("internal error agent-1-t1")
-            assert "secret detail" not in texts[1]
-            assert "did you mean 'look'?" in texts[2]
-            assert "no skill is called 'move_back'" in texts[3]
-
-    run_virtual(main())
+    world.bridge.call = broken  # type: ignore[method-assign]
+    calls = asks(("fail", {"n": 7}), ("bug", {}), ("lok", {}), ("move_back", {}))
+    async with world.rig(calls, says("sorry")) as rig:
+        await rig.over(await rig.say("go"))
+        texts = [data["text"] for data in rig.data("result")]
+        assert texts[0] == "no: 7"
+        assert texts[1].startswith("internal error agent-1-t1")
+        assert "secret detail" not in texts[1]
+        assert "did you mean 'look'?" in texts[2]
+        assert "no skill is called 'move_back'" in texts[3]
 
 
 @pytest.mark.feature("E10")
 @pytest.mark.parametrize("moment_s", [0.0, 0.5, 1.5, 3.0, 3.9])
-def test_nothing_is_left_of_an_agent_that_is_stopped(moment_s: float) -> None:
-    async def main() -> None:
-        before = asyncio.all_tasks()
-        world = World()
-        calls = asks(("look", {}), ("look", {}), ("follow", {}), ("move", {"by": 1}))
-        async with world.rig(calls, asks(("hang", {})), says("")) as rig:
-            rig.model._delay_s = lambda: 0.1
-            await rig.say("go")
-            rig.core.control.typing(100)
-            rig.core.control.typed()
-            await asyncio.sleep(moment_s)
-        assert rig.core.loop.state is LoopState.CLOSED
-        assert rig.model.streams == 0
-        assert asyncio.all_tasks() == before
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_nothing_is_left_of_an_agent_that_is_stopped(moment_s: float) -> None:
+    before = asyncio.all_tasks()
+    world = World()
+    calls = asks(("look", {}), ("look", {}), ("follow", {}), ("move", {"by": 1}))
+    async with world.rig(calls, asks(("hang", {})), says("")) as rig:
+        rig.model._delay_s = lambda: 0.1
+        await rig.say("go")
+        rig.core.control.typing(100)
+        rig.core.control.typed()
+        await asyncio.sleep(moment_s)
+    assert rig.core.loop.state is LoopState.CLOSED
+    assert rig.model.streams == 0
+    assert asyncio.all_tasks() == before
 
 
 @pytest.mark.feature("E10")
-def test_nothing_is_left_of_a_whole_stage() -> None:
-    async def main() -> None:
-        before = asyncio.all_tasks()
-        async with stage() as s:
-            await s.say("follow the person in red")
-            await s.until("tool", "Following")
-            report = await s.harness.call("report", caller="monitor")
-            await until(lambda: report.events)
-            assert len(asyncio.all_tasks()) > 5
-        assert asyncio.all_tasks() == before
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_nothing_is_left_of_a_whole_stage() -> None:
+    before = asyncio.all_tasks()
+    async with stage() as s:
+        await s.say("follow the person in red")
+        await s.until("tool", "Following")
+        report = await s.harness.call("report", caller="monitor")
+        await until(lambda: report.events)
+        assert len(asyncio.all_tasks()) > 5
+    assert asyncio.all_tasks() == before
 
 
 def held() -> tuple[set[asyncio.Task[object]], set[str], int]:

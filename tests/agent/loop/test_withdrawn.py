@@ -48,90 +48,82 @@ async def heard(rig: Rig, text: str, *, now: bool = False) -> Mission:
 
 @pytest.mark.feature("B9")
 @pytest.mark.parametrize("way", ["cancelled", "now", "deadline", "aborted", "with others"])
-def test_no_model_sees_an_order_that_was_withdrawn_behind_a_pause(way: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        model = FunctionModel(lambda request: says("a wall"))
-        limits = {"deadline_s": 5} if way == "deadline" else {}
-        async with World().with_model(model, record_dir=tmp_path, limits=limits) as rig:
+@pytest.mark.virtual_time
+async def test_no_model_sees_an_order_that_was_withdrawn_behind_a_pause(way: str, tmp_path: Path) -> None:
+    model = FunctionModel(lambda request: says("a wall"))
+    limits = {"deadline_s": 5} if way == "deadline" else {}
+    async with World().with_model(model, record_dir=tmp_path, limits=limits) as rig:
+        rig.core.control.pause()
+        order = await heard(rig, ORDER, now=way == "now")
+        if way == "aborted":
+            await rig.core.loop.abort()
             rig.core.control.pause()
-            order = await heard(rig, ORDER, now=way == "now")
-            if way == "aborted":
-                await rig.core.loop.abort()
-                rig.core.control.pause()
-            elif way == "with others":  # no moment passes between the two
-                other = await heard(rig, QUESTION)
-                order.end("cancelled")
-                rig.core.control.resume()
-                await rig.over(other)
-            elif way != "deadline":
-                order.end("cancelled")
-            await rig.over(order, 6)
+        elif way == "with others":  # no moment passes between the two
+            other = await heard(rig, QUESTION)
+            order.end("cancelled")
             rig.core.control.resume()
-            await rig.over(await heard(rig, "and now?"))
-            assert [request for request in model.requests if ORDER in str(request.messages)] == []
-            assert any(ORDER in entry.text for entry in rig.core.conversation.entries)  # people see it
-        async with World().with_model(model, record_dir=tmp_path, limits=limits) as successor:
-            await successor.over(await heard(successor, "who are you?"))
-            assert open_orders(model.requests[-1]) == ["who are you?"]
-
-    run_virtual(main())
+            await rig.over(other)
+        elif way != "deadline":
+            order.end("cancelled")
+        await rig.over(order, 6)
+        rig.core.control.resume()
+        await rig.over(await heard(rig, "and now?"))
+        assert [request for request in model.requests if ORDER in str(request.messages)] == []
+        assert any(ORDER in entry.text for entry in rig.core.conversation.entries)  # people see it
+    async with World().with_model(model, record_dir=tmp_path, limits=limits) as successor:
+        await successor.over(await heard(successor, "who are you?"))
+        assert open_orders(model.requests[-1]) == ["who are you?"]
 
 
 @pytest.mark.feature("B9")
-def test_an_order_that_was_withdrawn_in_a_turn_with_others_is_none_any_more() -> None:
-    async def main() -> None:
-        def answer(request: ModelRequest) -> Answer:
-            return asks(("look", {})) if len(model.requests) == 1 else says("a wall")
+@pytest.mark.virtual_time
+async def test_an_order_that_was_withdrawn_in_a_turn_with_others_is_none_any_more() -> None:
+    def answer(request: ModelRequest) -> Answer:
+        return asks(("look", {})) if len(model.requests) == 1 else says("a wall")
 
-        model = FunctionModel(answer)
-        async with World().with_model(model) as rig:
-            rig.core.control.pause()
-            order, other = await heard(rig, ORDER), await heard(rig, QUESTION)
-            rig.core.control.resume()
-            await asyncio.sleep(0.5)
-            order.end("cancelled")
-            assert (await rig.over(other)).reason == "completed"
-            assert [open_orders(request) for request in model.requests] == [[ORDER, QUESTION], [QUESTION]]
-
-    run_virtual(main())
+    model = FunctionModel(answer)
+    async with World().with_model(model) as rig:
+        rig.core.control.pause()
+        order, other = await heard(rig, ORDER), await heard(rig, QUESTION)
+        rig.core.control.resume()
+        await asyncio.sleep(0.5)
+        order.end("cancelled")
+        assert (await rig.over(other)).reason == "completed"
+        assert [open_orders(request) for request in model.requests] == [[ORDER, QUESTION], [QUESTION]]
 
 
 @pytest.mark.feature("B9")
-def test_a_call_that_waits_when_an_order_is_withdrawn_is_asked_for_anew_or_not_at_all() -> None:
-    async def main() -> None:
-        world = World()
+@pytest.mark.virtual_time
+async def test_a_call_that_waits_when_an_order_is_withdrawn_is_asked_for_anew_or_not_at_all() -> None:
+    world = World()
 
-        def answer(request: ModelRequest) -> Answer:
-            return asks(("move", {"by": 3})) if ORDER in open_orders(request) else says("a wall")
+    def answer(request: ModelRequest) -> Answer:
+        return asks(("move", {"by": 3})) if ORDER in open_orders(request) else says("a wall")
 
-        model = FunctionModel(answer, lambda: 0.2)
-        async with world.with_model(model) as rig:
-            rig.core.control.pause()
-            order, other = await heard(rig, ORDER), await heard(rig, QUESTION)
-            rig.core.control.resume()
-            await asyncio.sleep(0.1)
-            rig.core.control.pause()  # the model answers all the same; the call waits
-            await asyncio.sleep(2)
-            order.end("cancelled")
-            rig.core.control.resume()
-            assert (await rig.over(other)).reason == "completed"
-            assert world.log == []
-
-    run_virtual(main())
+    model = FunctionModel(answer, lambda: 0.2)
+    async with world.with_model(model) as rig:
+        rig.core.control.pause()
+        order, other = await heard(rig, ORDER), await heard(rig, QUESTION)
+        rig.core.control.resume()
+        await asyncio.sleep(0.1)
+        rig.core.control.pause()  # the model answers all the same; the call waits
+        await asyncio.sleep(2)
+        order.end("cancelled")
+        rig.core.control.resume()
+        assert (await rig.over(other)).reason == "completed"
+        assert world.log == []
 
 
 @pytest.mark.feature("B9")
-def test_input_that_was_withdrawn_answers_no_question() -> None:
-    async def main() -> None:
-        async with World().rig() as rig, rig.core.foreground.dialogue() as dialogue:
-            listening = asyncio.ensure_future(dialogue.listen())
-            await asyncio.sleep(0.1)
-            order = await heard(rig, ORDER)
-            order.end("cancelled")
-            await heard(rig, "yes")
-            assert await listening == "yes"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_input_that_was_withdrawn_answers_no_question() -> None:
+    async with World().rig() as rig, rig.core.foreground.dialogue() as dialogue:
+        listening = asyncio.ensure_future(dialogue.listen())
+        await asyncio.sleep(0.1)
+        order = await heard(rig, ORDER)
+        order.end("cancelled")
+        await heard(rig, "yes")
+        assert await listening == "yes"
 
 
 @pytest.mark.feature("B9")
@@ -150,19 +142,17 @@ def test_the_offline_model_goes_on_with_what_is_left_of_a_turn() -> None:
 
 @pytest.mark.feature("B9")
 @pytest.mark.parametrize("now", [False, True])
-def test_nothing_moves_for_input_that_was_cancelled_behind_a_pause(now: bool) -> None:
-    async def main() -> None:
-        async with stage() as s:
-            await s.harness.call("pause", caller="operator")
-            order = await s.harness.call("say", caller="operator", text="move 0.4", now=now)
-            await asyncio.sleep(0.1)
-            order.cancel("the operator waits no longer")
-            assert (await order.closed()).outcome == "cancelled"
-            await s.harness.call("resume", caller="operator")
-            await (await s.say("what do you see")).closed()
-            assert s.skills.moves == []
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_nothing_moves_for_input_that_was_cancelled_behind_a_pause(now: bool) -> None:
+    async with stage() as s:
+        await s.harness.call("pause", caller="operator")
+        order = await s.harness.call("say", caller="operator", text="move 0.4", now=now)
+        await asyncio.sleep(0.1)
+        order.cancel("the operator waits no longer")
+        assert (await order.closed()).outcome == "cancelled"
+        await s.harness.call("resume", caller="operator")
+        await (await s.say("what do you see")).closed()
+        assert s.skills.moves == []
 
 
 @pytest.mark.feature("B9")

@@ -12,7 +12,6 @@ from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.tool_stream.event import CALLS
 from tests.agent.stage import script, stage
-from tests.helpers import run_virtual
 
 
 def calls_on(bus: Bus) -> list[str]:
@@ -36,7 +35,8 @@ TRUNCATED = '{"distance_m": 1, "note": "' + "x" * 300
 
 
 @pytest.mark.feature("B2")
-def test_damaged_calls_reach_nobody_and_are_answered(tmp_path: Path) -> None:
+@pytest.mark.virtual_time
+async def test_damaged_calls_reach_nobody_and_are_answered(tmp_path: Path) -> None:
     damaged = {
         f"Received (200 of {len(TRUNCATED)} characters): {TRUNCATED[:200]}": sending("move", TRUNCATED),
         "'move' was not run: its arguments are malformed": sending("move", "{distance_m: 1}"),
@@ -45,34 +45,29 @@ def test_damaged_calls_reach_nobody_and_are_answered(tmp_path: Path) -> None:
     }
     turns = [turn for words, call in damaged.items() for turn in (call, {"text": "I see.", "expect": words})]
 
-    async def main() -> None:
-        async with stage(script(tmp_path / "s.json", *turns)) as s:
-            asked = calls_on(s.harness.bus)
-            for _ in damaged:
-                result = await (await s.say("move")).result()
-                assert (result["text"], result["reason"]) == ("I see.", "completed")
-            assert [entry.is_error for entry in s.entries("tool")] == [True] * len(damaged)
-            assert asked == []
-            assert s.skills.moves == []
-            assert not [event for event in s.harness.events() if event.skill in ("move", "stop_following")]
-
-    run_virtual(main())
+    async with stage(script(tmp_path / "s.json", *turns)) as s:
+        asked = calls_on(s.harness.bus)
+        for _ in damaged:
+            result = await (await s.say("move")).result()
+            assert (result["text"], result["reason"]) == ("I see.", "completed")
+        assert [entry.is_error for entry in s.entries("tool")] == [True] * len(damaged)
+        assert asked == []
+        assert s.skills.moves == []
+        assert not [event for event in s.harness.events() if event.skill in ("move", "stop_following")]
 
 
 @pytest.mark.feature("B2")
-def test_no_arguments_are_none_where_the_skill_allows_it(tmp_path: Path) -> None:
+@pytest.mark.virtual_time
+async def test_no_arguments_are_none_where_the_skill_allows_it(tmp_path: Path) -> None:
     turns = (
         sending("stop_following", ""),
         sending("move", "", expect="stopped following"),
         {"text": "Done.", "expect": "distance_m"},
     )
 
-    async def main() -> None:
-        async with stage(script(tmp_path / "s.json", *turns)) as s:
-            asked = calls_on(s.harness.bus)
-            result = await (await s.say("stop following")).result()
-            assert result["text"] == "Done."
-            assert [entry.is_error for entry in s.entries("tool")] == [False, True]
-            assert asked == ["stop_following"]
-
-    run_virtual(main())
+    async with stage(script(tmp_path / "s.json", *turns)) as s:
+        asked = calls_on(s.harness.bus)
+        result = await (await s.say("stop following")).result()
+        assert result["text"] == "Done."
+        assert [entry.is_error for entry in s.entries("tool")] == [False, True]
+        assert asked == ["stop_following"]

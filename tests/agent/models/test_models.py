@@ -33,7 +33,6 @@ from dimos_streams.agent.models.protocol import (
 )
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.event import ToolEvent
-from tests.helpers import run_virtual
 
 STOCK = (
     *("look_out_for", "follow_person", "stop_following", "stop_looking_out"),
@@ -260,7 +259,8 @@ turns:
     assert answer(model) == [Finish("script_ended")]
 
 
-def test_a_script_takes_its_time_and_fails_as_it_says(tmp_path: Path) -> None:
+@pytest.mark.virtual_time
+async def test_a_script_takes_its_time_and_fails_as_it_says(tmp_path: Path) -> None:
     model = write(
         tmp_path / "s.yaml",
         """
@@ -274,21 +274,18 @@ turns:
 """,
     )
 
-    async def main() -> None:
-        begun = clock.monotonic()
-        seen_event = [(clock.monotonic() - begun, delta) async for delta in model.stream(ModelRequest(()))]
-        assert seen_event == [
-            (2.0, ReasoningDelta("hm")),
-            (2.5, TextDelta("a")),
-            (3.0, TextDelta("b")),
-            (3.5, Usage(9, 0, 8)),
-            (4.0, Finish("stop")),
-        ]
-        with pytest.raises(ModelError, match="busy") as caught:
-            [delta async for delta in model.stream(ModelRequest(()))]
-        assert (caught.value.retryable, caught.value.retry_after_s, caught.value.status) == (True, 4, 503)
-
-    run_virtual(main())
+    begun = clock.monotonic()
+    seen_event = [(clock.monotonic() - begun, delta) async for delta in model.stream(ModelRequest(()))]
+    assert seen_event == [
+        (2.0, ReasoningDelta("hm")),
+        (2.5, TextDelta("a")),
+        (3.0, TextDelta("b")),
+        (3.5, Usage(9, 0, 8)),
+        (4.0, Finish("stop")),
+    ]
+    with pytest.raises(ModelError, match="busy") as caught:
+        [delta async for delta in model.stream(ModelRequest(()))]
+    assert (caught.value.retryable, caught.value.retry_after_s, caught.value.status) == (True, 4, 503)
 
 
 def test_a_script_expects_tools_and_images(tmp_path: Path) -> None:

@@ -158,26 +158,24 @@ class Watched:
         """Nothing to close."""
 
 
-def test_the_stream_is_closed_whatever_ends_it() -> None:
+@pytest.mark.virtual_time
+async def test_the_stream_is_closed_whatever_ends_it() -> None:
     model = Watched()
 
-    async def main() -> None:
-        guard = guarded(model, name="m", options=ModelOptions(silence_s=5), rng=random.Random(1))
-        with pytest.raises(ModelError):
-            await heard(guard)
-        assert model.closed == 1
-        async with closing(guard.stream(REQUEST)) as stream:
-            async for _ in stream:
-                break
-        assert model.closed == 2
-        task = asyncio.ensure_future(heard(guard))
-        await asyncio.sleep(1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert model.closed == 3
-
-    run_virtual(main())
+    guard = guarded(model, name="m", options=ModelOptions(silence_s=5), rng=random.Random(1))
+    with pytest.raises(ModelError):
+        await heard(guard)
+    assert model.closed == 1
+    async with closing(guard.stream(REQUEST)) as stream:
+        async for _ in stream:
+            break
+    assert model.closed == 2
+    task = asyncio.ensure_future(heard(guard))
+    await asyncio.sleep(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert model.closed == 3
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from dimos_streams.agent.policies.approvals import ApprovalBook, Decision
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.errors import SkillError
 from tests.agent.policies.parts import Events
-from tests.helpers import run_virtual
 
 
 def book(events: Events | None = None, **settings: Any) -> ApprovalBook:
@@ -28,205 +27,187 @@ async def asked(made: ApprovalBook, arguments: Mapping[str, Any], **more: Any) -
     return task, next((view.id for view in made.pending() if view.id not in known), "")
 
 
-def test_every_way_out_wakes_the_waiter() -> None:
-    async def main() -> None:
-        events = Events()
-        made = book(events, timeout_s=10)
-        for decision, approved in (("approve", True), ("reject", False), ("delete", False)):
-            task, id = await asked(made, {"n": decision})
-            view = made.decide(id, decision, reason="so")  # type: ignore[arg-type]
-            assert (await task).approved is approved
-            assert (await task).reason == "so"
-            assert made.decide(id, "approve" if not approved else "reject") == view
-        task, id = await asked(made, {"n": 0})
-        assert made.pending()[0].expires_utime is not None
-        assert await task == Decision(approved=False, arguments={"n": 0}, reason="nobody decided in time")
-        assert made.decide(id, "approve").state == "timed_out"
-        assert made.pending() == []
-        assert events.kinds() == ["approval_created", "approval_decided"] * 4
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_every_way_out_wakes_the_waiter() -> None:
+    events = Events()
+    made = book(events, timeout_s=10)
+    for decision, approved in (("approve", True), ("reject", False), ("delete", False)):
+        task, id = await asked(made, {"n": decision})
+        view = made.decide(id, decision, reason="so")  # type: ignore[arg-type]
+        assert (await task).approved is approved
+        assert (await task).reason == "so"
+        assert made.decide(id, "approve" if not approved else "reject") == view
+    task, id = await asked(made, {"n": 0})
+    assert made.pending()[0].expires_utime is not None
+    assert await task == Decision(approved=False, arguments={"n": 0}, reason="nobody decided in time")
+    assert made.decide(id, "approve").state == "timed_out"
+    assert made.pending() == []
+    assert events.kinds() == ["approval_created", "approval_decided"] * 4
 
 
-def test_a_decision_in_the_instant_of_creation_counts() -> None:
-    async def main() -> None:
-        events = Events()
-        made: ApprovalBook
+@pytest.mark.virtual_time
+async def test_a_decision_in_the_instant_of_creation_counts() -> None:
+    events = Events()
+    made: ApprovalBook
 
-        def emit(kind: str, missions: Sequence[str] = (), **data: Any) -> None:
-            events.emit(kind, missions, **data)
-            if kind == "approval_created":
-                made.decide(data["approval"]["id"], "approve")
+    def emit(kind: str, missions: Sequence[str] = (), **data: Any) -> None:
+        events.emit(kind, missions, **data)
+        if kind == "approval_created":
+            made.decide(data["approval"]["id"], "approve")
 
-        made = ApprovalBook(ApprovalSettings(), emit)
-        assert (await made.ask("drop", {})).approved
-        assert events.kinds() == ["approval_created", "approval_decided"]
-
-    run_virtual(main())
+    made = ApprovalBook(ApprovalSettings(), emit)
+    assert (await made.ask("drop", {})).approved
+    assert events.kinds() == ["approval_created", "approval_decided"]
 
 
-def test_the_same_call_asks_once_and_changed_arguments_ask_again() -> None:
-    async def main() -> None:
-        made = book()
-        first, id = await asked(made, {"a": 1, "b": 2})
-        duplicate, none = await asked(made, {"b": 2, "a": 1.0})
-        assert none == ""
-        other, other_id = await asked(made, {"a": 1, "b": 3})
-        made.decide(id, "approve")
-        made.decide(other_id, "reject", reason="too many")
-        assert (await first).approved
-        assert (await duplicate).approved
-        assert (await made.ask("drop", {"a": 1, "b": 2}, missions=("m",))).approved
-        assert (await made.ask("drop", {"a": 1, "b": 3}, missions=("m",))).reason == "too many"
-        again, id = await asked(made, {"a": 1, "b": 4})
-        assert id
-        elsewhere = asyncio.create_task(made.ask("drop", {"a": 1, "b": 2}, missions=("m2",)))
-        await asyncio.sleep(0)
-        assert len(made.pending()) == 2
-        made.close()
-        assert not (await again).approved
-        assert not (await elsewhere).approved
-        assert not (await other).approved
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_same_call_asks_once_and_changed_arguments_ask_again() -> None:
+    made = book()
+    first, id = await asked(made, {"a": 1, "b": 2})
+    duplicate, none = await asked(made, {"b": 2, "a": 1.0})
+    assert none == ""
+    other, other_id = await asked(made, {"a": 1, "b": 3})
+    made.decide(id, "approve")
+    made.decide(other_id, "reject", reason="too many")
+    assert (await first).approved
+    assert (await duplicate).approved
+    assert (await made.ask("drop", {"a": 1, "b": 2}, missions=("m",))).approved
+    assert (await made.ask("drop", {"a": 1, "b": 3}, missions=("m",))).reason == "too many"
+    again, id = await asked(made, {"a": 1, "b": 4})
+    assert id
+    elsewhere = asyncio.create_task(made.ask("drop", {"a": 1, "b": 2}, missions=("m2",)))
+    await asyncio.sleep(0)
+    assert len(made.pending()) == 2
+    made.close()
+    assert not (await again).approved
+    assert not (await elsewhere).approved
+    assert not (await other).approved
 
 
-def test_changed_arguments_are_checked_and_what_was_changed_is_asked_again() -> None:
+@pytest.mark.virtual_time
+async def test_changed_arguments_are_checked_and_what_was_changed_is_asked_again() -> None:
     def check(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if not isinstance(arguments.get("n"), int):
             raise SkillError("n: is no number")
         return arguments
 
-    async def main() -> None:
-        events = Events()
-        made = book(events)
-        task, id = await asked(made, {"n": 1}, check=check)
-        with pytest.raises(SkillError, match="n: is no number"):
-            made.decide(id, "approve", {"n": "x"})
-        with pytest.raises(SkillError, match="n: is no number"):
-            made.amend(id, {})
-        assert made.amend(id, {"n": 2}).arguments == {"n": 2}
-        assert not task.done()
-        made.decide(id, "approve", {"n": 3})
-        assert await task == Decision(approved=True, arguments={"n": 3}, changed=True)
-        assert events.kinds() == ["approval_created", *["approval_changed"] * 2, "approval_decided"]
-        again, id = await asked(made, {"n": 1}, check=check)
-        assert id
-        made.decide(id, "delete")
-        assert not (await again).approved
-        with pytest.raises(SkillError, match="no approval has the id 'nonsense'"):
-            made.decide("nonsense", "approve")
-
-    run_virtual(main())
+    events = Events()
+    made = book(events)
+    task, id = await asked(made, {"n": 1}, check=check)
+    with pytest.raises(SkillError, match="n: is no number"):
+        made.decide(id, "approve", {"n": "x"})
+    with pytest.raises(SkillError, match="n: is no number"):
+        made.amend(id, {})
+    assert made.amend(id, {"n": 2}).arguments == {"n": 2}
+    assert not task.done()
+    made.decide(id, "approve", {"n": 3})
+    assert await task == Decision(approved=True, arguments={"n": 3}, changed=True)
+    assert events.kinds() == ["approval_created", *["approval_changed"] * 2, "approval_decided"]
+    again, id = await asked(made, {"n": 1}, check=check)
+    assert id
+    made.decide(id, "delete")
+    assert not (await again).approved
+    with pytest.raises(SkillError, match="no approval has the id 'nonsense'"):
+        made.decide("nonsense", "approve")
 
 
-def test_a_waiter_that_goes_away_takes_the_question_with_it() -> None:
-    async def main() -> None:
-        made = book()
-        task, id = await asked(made, {})
-        duplicate, _ = await asked(made, {})
-        task.cancel()
-        await asyncio.sleep(0)
-        assert [view.id for view in made.pending()] == [id]
-        duplicate.cancel()
-        await asyncio.wait([task, duplicate])
-        assert made.pending() == []
-        assert made.decide(id, "approve").state == "deleted"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_waiter_that_goes_away_takes_the_question_with_it() -> None:
+    made = book()
+    task, id = await asked(made, {})
+    duplicate, _ = await asked(made, {})
+    task.cancel()
+    await asyncio.sleep(0)
+    assert [view.id for view in made.pending()] == [id]
+    duplicate.cancel()
+    await asyncio.wait([task, duplicate])
+    assert made.pending() == []
+    assert made.decide(id, "approve").state == "deleted"
 
 
-def test_more_than_allowed_are_denied_at_once() -> None:
-    async def main() -> None:
-        made = book(max_pending=2)
-        tasks = [(await asked(made, {"n": n}))[0] for n in range(3)]
-        assert "2 approvals are pending" in (await tasks[2]).reason
-        made.close()
-        made.close()
-        await asyncio.wait(tasks)
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_more_than_allowed_are_denied_at_once() -> None:
+    made = book(max_pending=2)
+    tasks = [(await asked(made, {"n": n}))[0] for n in range(3)]
+    assert "2 approvals are pending" in (await tasks[2]).reason
+    made.close()
+    made.close()
+    await asyncio.wait(tasks)
 
 
-def test_what_the_loss_of_the_console_means() -> None:
-    async def main() -> None:
-        abort = book(on_console_loss="abort")
-        task, _ = await asked(abort, {})
-        abort.console(present=False)
-        assert "console" in (await task).reason
-        assert "console" in (await abort.ask("drop", {})).reason
-        abort.console(present=True)
-        task, _ = await asked(abort, {"n": 1})
-        abort.close()
+@pytest.mark.virtual_time
+async def test_what_the_loss_of_the_console_means() -> None:
+    abort = book(on_console_loss="abort")
+    task, _ = await asked(abort, {})
+    abort.console(present=False)
+    assert "console" in (await task).reason
+    assert "console" in (await abort.ask("drop", {})).reason
+    abort.console(present=True)
+    task, _ = await asked(abort, {"n": 1})
+    abort.close()
 
-        hold = book(on_console_loss="hold", timeout_s=10)
-        first, _ = await asked(hold, {"n": 1})
-        await asyncio.sleep(6)
-        hold.console(present=False)
-        second, _ = await asked(hold, {"n": 2})
-        await asyncio.sleep(100)
-        assert [view.expires_utime for view in hold.pending()] == [None, None]
-        hold.console(present=True)
-        await asyncio.sleep(5)
-        assert first.done()
-        assert not second.done()
-        await asyncio.sleep(6)
-        assert second.done()
+    hold = book(on_console_loss="hold", timeout_s=10)
+    first, _ = await asked(hold, {"n": 1})
+    await asyncio.sleep(6)
+    hold.console(present=False)
+    second, _ = await asked(hold, {"n": 2})
+    await asyncio.sleep(100)
+    assert [view.expires_utime for view in hold.pending()] == [None, None]
+    hold.console(present=True)
+    await asyncio.sleep(5)
+    assert first.done()
+    assert not second.done()
+    await asyncio.sleep(6)
+    assert second.done()
 
-        go_on = book(timeout_s=10)
-        task, _ = await asked(go_on, {})
-        go_on.console(present=False)
-        await asyncio.sleep(11)
-        assert task.done()
-
-    run_virtual(main())
+    go_on = book(timeout_s=10)
+    task, _ = await asked(go_on, {})
+    go_on.console(present=False)
+    await asyncio.sleep(11)
+    assert task.done()
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_sequence_strands_a_waiter_or_decides_twice(seed: int) -> None:
+@pytest.mark.virtual_time
+async def test_no_sequence_strands_a_waiter_or_decides_twice(seed: int) -> None:
     """500 random steps each: every waiter ends, each approval is decided once and its waiters agree on it."""
 
-    async def main() -> None:
-        rng = random.Random(seed)
-        events = Events()
-        made = book(
-            events, timeout_s=rng.choice([None, 3.0]), on_console_loss=rng.choice(["continue", "hold", "abort"])
-        )
-        waiters: list[asyncio.Task[Decision]] = []
-        ids: list[str] = ["none"]
-        for _ in range(500):
-            step = rng.choice(["ask", "ask", "decide", "decide", "amend", "cancel", "console", "wait", "yield"])
-            if step == "ask":
-                arguments = {"n": rng.randrange(8)}
-                missions = (rng.choice(["a", "b"]),)
-                waiters.append(asyncio.create_task(made.ask("drop", arguments, missions=missions)))
-            elif step in ("decide", "amend"):
-                ids += [view.id for view in made.pending()]
-                try:
-                    if step == "decide":
-                        made.decide(rng.choice(ids[-20:]), rng.choice(["approve", "reject", "delete"]))
-                    else:
-                        made.amend(rng.choice(ids[-20:]), {"n": rng.randrange(8)})
-                except SkillError:
-                    pass
-            elif step == "cancel" and waiters:
-                rng.choice(waiters).cancel()
-            elif step == "console":
-                made.console(present=rng.random() < 0.6)
-            elif step == "wait":
-                await asyncio.sleep(rng.random())
-            else:
-                await asyncio.sleep(0)
-        made.close()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        made.close()
-        await asyncio.wait(waiters, timeout=1)
-        assert all(waiter.done() for waiter in waiters)
-        assert made.pending() == []
-        decided = [data["approval"]["id"] for kind, data in events.all if kind == "approval_decided"]
-        created = [data["approval"]["id"] for kind, data in events.all if kind == "approval_created"]
-        assert sorted(decided) == sorted(created)
-        assert len(set(decided)) == len(decided)
-
-    run_virtual(main())
+    rng = random.Random(seed)
+    events = Events()
+    made = book(events, timeout_s=rng.choice([None, 3.0]), on_console_loss=rng.choice(["continue", "hold", "abort"]))
+    waiters: list[asyncio.Task[Decision]] = []
+    ids: list[str] = ["none"]
+    for _ in range(500):
+        step = rng.choice(["ask", "ask", "decide", "decide", "amend", "cancel", "console", "wait", "yield"])
+        if step == "ask":
+            arguments = {"n": rng.randrange(8)}
+            missions = (rng.choice(["a", "b"]),)
+            waiters.append(asyncio.create_task(made.ask("drop", arguments, missions=missions)))
+        elif step in ("decide", "amend"):
+            ids += [view.id for view in made.pending()]
+            try:
+                if step == "decide":
+                    made.decide(rng.choice(ids[-20:]), rng.choice(["approve", "reject", "delete"]))
+                else:
+                    made.amend(rng.choice(ids[-20:]), {"n": rng.randrange(8)})
+            except SkillError:
+                pass
+        elif step == "cancel" and waiters:
+            rng.choice(waiters).cancel()
+        elif step == "console":
+            made.console(present=rng.random() < 0.6)
+        elif step == "wait":
+            await asyncio.sleep(rng.random())
+        else:
+            await asyncio.sleep(0)
+    made.close()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    made.close()
+    await asyncio.wait(waiters, timeout=1)
+    assert all(waiter.done() for waiter in waiters)
+    assert made.pending() == []
+    decided = [data["approval"]["id"] for kind, data in events.all if kind == "approval_decided"]
+    created = [data["approval"]["id"] for kind, data in events.all if kind == "approval_created"]
+    assert sorted(decided) == sorted(created)
+    assert len(set(decided)) == len(decided)

@@ -12,7 +12,7 @@ from dimos_streams.agent.models.protocol import ModelRequest
 from dimos_streams.tool_stream.event import Outcome
 from tests.agent.policies.parts import Brain, decide, robot_stage
 from tests.agent.stage import Stage
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 AGENTS = {
     "helper": {"description": "walks", "prompt": "helper", "skills": ["walk", "look", "follow", "drop"]},
@@ -37,363 +37,335 @@ def first_call(made: Stage) -> str:
 
 
 @pytest.mark.feature("E6", "D8")
-def test_a_task_with_its_own_conversation_and_skills_and_usage_that_sums_up() -> None:
-    async def main() -> None:
-        brain = Brain(
-            delegating("helper", "walk a bit"),
-            "all done",
-            helper=[[("walk", {"distance_m": 2}), ("talk", {"characters": 8})], "walked"],
-        )
-        async with robot_stage(brain, agents=AGENTS) as (made, robot):
-            said = await made.say("go")
-            assert (await said.result())["text"] == "all done"
-            assert robot.log_ == ["walk 2"]
-            assert [entry.text for entry in made.entries("tool")] == ["helper: walked"]
-            parent, child, second, _ = brain.requests
-            assert {"delegate", "walk", "talk", "list_calls"} & brain.offered(0) == {
-                "delegate",
-                "walk",
-                "talk",
-            }
-            assert {"hand_back", "walk", "look", "talk"} & brain.offered(1) == {"hand_back", "walk", "look"}
-            assert [message.text for message in child.messages] == ["helper", "walk a bit"]
-            assert second.messages[-1].text == "Not run: 'talk' is none of your skills."
-            assert parent.messages[-1].text == "go"
-            events = made.agent.core.events.after(0)
-            (done,) = [event for event in events if event.kind == "done"]
-            usage = [event for event in events if event.kind == "usage"]
-            assert [bool(event.data.get("sub")) for event in usage] == [False, True, True, False]
-            assert done.data["input_tokens"] == sum(event.data["input_tokens"] for event in usage) == 40
-            assert done.data["requests"] == 4
-            assert made.agent.core.spent.tokens == 44
-            assert all(said.id in event.missions for event in events if event.data.get("sub"))
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_task_with_its_own_conversation_and_skills_and_usage_that_sums_up() -> None:
+    brain = Brain(
+        delegating("helper", "walk a bit"),
+        "all done",
+        helper=[[("walk", {"distance_m": 2}), ("talk", {"characters": 8})], "walked"],
+    )
+    async with robot_stage(brain, agents=AGENTS) as (made, robot):
+        said = await made.say("go")
+        assert (await said.result())["text"] == "all done"
+        assert robot.log_ == ["walk 2"]
+        assert [entry.text for entry in made.entries("tool")] == ["helper: walked"]
+        parent, child, second, _ = brain.requests
+        assert {"delegate", "walk", "talk", "list_calls"} & brain.offered(0) == {
+            "delegate",
+            "walk",
+            "talk",
+        }
+        assert {"hand_back", "walk", "look", "talk"} & brain.offered(1) == {"hand_back", "walk", "look"}
+        assert [message.text for message in child.messages] == ["helper", "walk a bit"]
+        assert second.messages[-1].text == "Not run: 'talk' is none of your skills."
+        assert parent.messages[-1].text == "go"
+        events = made.agent.core.events.after(0)
+        (done,) = [event for event in events if event.kind == "done"]
+        usage = [event for event in events if event.kind == "usage"]
+        assert [bool(event.data.get("sub")) for event in usage] == [False, True, True, False]
+        assert done.data["input_tokens"] == sum(event.data["input_tokens"] for event in usage) == 40
+        assert done.data["requests"] == 4
+        assert made.agent.core.spent.tokens == 44
+        assert all(said.id in event.missions for event in events if event.data.get("sub"))
 
 
-def test_too_deep_is_an_error_before_any_model_is_asked() -> None:
-    async def main() -> None:
-        deeper = delegating("helper", "go on")
-        brain = Brain(deeper, "up", helper=[deeper, deeper, "too deep", "b", "a"])
-        async with robot_stage(brain, agents=AGENTS, limits={"max_depth": 2}) as (made, _):
-            assert (await (await made.say("go")).result())["text"] == "up"
-            assert len(brain.requests) == 6
-            (refused,) = [
-                event
-                for event in made.agent.core.events.after(0)
-                if event.kind == "result" and "would be 3 deep; 2 is the limit" in event.data["text"]
-            ]
-            assert refused.data["is_error"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_too_deep_is_an_error_before_any_model_is_asked() -> None:
+    deeper = delegating("helper", "go on")
+    brain = Brain(deeper, "up", helper=[deeper, deeper, "too deep", "b", "a"])
+    async with robot_stage(brain, agents=AGENTS, limits={"max_depth": 2}) as (made, _):
+        assert (await (await made.say("go")).result())["text"] == "up"
+        assert len(brain.requests) == 6
+        (refused,) = [
+            event
+            for event in made.agent.core.events.after(0)
+            if event.kind == "result" and "would be 3 deep; 2 is the limit" in event.data["text"]
+        ]
+        assert refused.data["is_error"]
 
 
 @pytest.mark.feature("E6")
-def test_a_call_that_is_handed_over_is_delivered_to_its_new_owner_once() -> None:
-    async def main() -> None:
-        def hand_over(request: ModelRequest) -> Any:
-            return delegating("helper", "wait for Ann", calls=[first_call(made)])
+@pytest.mark.virtual_time
+async def test_a_call_that_is_handed_over_is_delivered_to_its_new_owner_once() -> None:
+    def hand_over(request: ModelRequest) -> Any:
+        return delegating("helper", "wait for Ann", calls=[first_call(made)])
 
-        brain = Brain([("follow", {"who": "Ann"})], hand_over, "fine", helper=["waiting", "she has left"])
-        async with robot_stage(brain, agents=AGENTS) as (made, robot):
-            said = await made.say("go")
-            await until(lambda: len(brain.requests) == 3)
-            await asyncio.sleep(10)
-            assert made.agent.core.loop.state == "executing"
-            robot.done.set()
-            assert (await said.result())["text"] == "fine"
-            assert made.entries("tool")[-1].text == "helper: she has left"
-            assert times_shown(brain, "helper", "Ann is gone") == 1
-            assert times_shown(brain, "You", "Ann is gone") == 0
-
-    run_virtual(main())
+    brain = Brain([("follow", {"who": "Ann"})], hand_over, "fine", helper=["waiting", "she has left"])
+    async with robot_stage(brain, agents=AGENTS) as (made, robot):
+        said = await made.say("go")
+        await until(lambda: len(brain.requests) == 3)
+        await asyncio.sleep(10)
+        assert made.agent.core.loop.state == "executing"
+        robot.done.set()
+        assert (await said.result())["text"] == "fine"
+        assert made.entries("tool")[-1].text == "helper: she has left"
+        assert times_shown(brain, "helper", "Ann is gone") == 1
+        assert times_shown(brain, "You", "Ann is gone") == 0
 
 
 @pytest.mark.feature("E6")
-def test_a_call_that_is_handed_back_unread_is_delivered_to_the_first_owner() -> None:
-    async def main() -> None:
-        def hand_over(request: ModelRequest) -> Any:
-            return delegating("helper", "wait for Ann", calls=[first_call(made)])
+@pytest.mark.virtual_time
+async def test_a_call_that_is_handed_back_unread_is_delivered_to_the_first_owner() -> None:
+    def hand_over(request: ModelRequest) -> Any:
+        return delegating("helper", "wait for Ann", calls=[first_call(made)])
 
-        async def hand_back(request: ModelRequest) -> Any:
-            robot.done.set()
-            await asyncio.sleep(1)
-            return [("hand_back", {"report": "no time"})]
+    async def hand_back(request: ModelRequest) -> Any:
+        robot.done.set()
+        await asyncio.sleep(1)
+        return [("hand_back", {"report": "no time"})]
 
-        brain = Brain([("follow", {"who": "Ann"})], hand_over, "fine", "she has left", helper=[hand_back])
-        async with robot_stage(brain, agents=AGENTS) as (made, robot):
-            assert (await (await made.say("go")).result())["text"] == "she has left"
-            assert times_shown(brain, "You", "Ann is gone") == 1
-            assert times_shown(brain, "helper", "Ann is gone") == 0
-
-    run_virtual(main())
+    brain = Brain([("follow", {"who": "Ann"})], hand_over, "fine", "she has left", helper=[hand_back])
+    async with robot_stage(brain, agents=AGENTS) as (made, robot):
+        assert (await (await made.say("go")).result())["text"] == "she has left"
+        assert times_shown(brain, "You", "Ann is gone") == 1
+        assert times_shown(brain, "helper", "Ann is gone") == 0
 
 
 @pytest.mark.feature("E6")
-def test_results_in_mid_hand_over_reach_their_owner_once() -> None:
+@pytest.mark.virtual_time
+async def test_results_in_mid_hand_over_reach_their_owner_once() -> None:
     """The helper owns Ann, the agent keeps Bob; both end while the helper works."""
 
-    async def main() -> None:
-        def hand_over(request: ModelRequest) -> Any:
-            return delegating("helper", "wait for Ann", calls=[first_call(made)])
+    def hand_over(request: ModelRequest) -> Any:
+        return delegating("helper", "wait for Ann", calls=[first_call(made)])
 
-        async def work(request: ModelRequest) -> Any:
-            robot.done.set()
-            await asyncio.sleep(1)
-            return [("look", {})]
+    async def work(request: ModelRequest) -> Any:
+        robot.done.set()
+        await asyncio.sleep(1)
+        return [("look", {})]
 
-        brain = Brain(
-            [("follow", {"who": "Ann"}), ("follow", {"who": "Bob"})],
-            hand_over,
-            "x",
-            "y",
-            helper=[work, "seen", "gone"],
-        )
-        async with robot_stage(brain, agents=AGENTS) as (made, robot):
-            await (await made.say("go")).result()
-            everything = [message.text for request in brain.requests for message in request.messages]
-            assert times_shown(brain, "helper", "Ann is gone") + times_shown(brain, "You", "Ann is gone") == 1
-            assert times_shown(brain, "helper", "Bob is gone") == 0
-            assert times_shown(brain, "You", "Bob is gone") == 1
-            assert everything
-
-    run_virtual(main())
+    brain = Brain(
+        [("follow", {"who": "Ann"}), ("follow", {"who": "Bob"})],
+        hand_over,
+        "x",
+        "y",
+        helper=[work, "seen", "gone"],
+    )
+    async with robot_stage(brain, agents=AGENTS) as (made, robot):
+        await (await made.say("go")).result()
+        everything = [message.text for request in brain.requests for message in request.messages]
+        assert times_shown(brain, "helper", "Ann is gone") + times_shown(brain, "You", "Ann is gone") == 1
+        assert times_shown(brain, "helper", "Bob is gone") == 0
+        assert times_shown(brain, "You", "Bob is gone") == 1
+        assert everything
 
 
 @pytest.mark.feature("E6")
-def test_what_a_sub_agent_has_begun_ends_its_task_or_is_handed_back() -> None:
-    async def main() -> None:
-        brain = Brain(
-            delegating("helper", "follow Ann"),
-            "she is away",
-            delegating("helper", "follow Bob, do not wait"),
-            "he is followed",
-            "Bob is away",
-            helper=[
-                [("follow", {"who": "Ann"})],
-                "waiting",
-                "Ann left",
-                [("follow", {"who": "Bob"}), ("hand_back", {"report": "Bob is being followed"})],
-                "never said",
-            ],
-        )
-        async with robot_stage(brain, agents=AGENTS) as (made, robot):
-            first = await made.say("one")
-            await until(lambda: len(brain.requests) == 3)
-            await asyncio.sleep(30)
-            assert made.agent.core.loop.state == "executing"
-            robot.done.set()
-            assert (await first.result())["text"] == "she is away"
-            assert made.entries("tool")[-1].text == "helper: Ann left"
-            robot.done.clear()
-            second = await made.say("two")
-            await made.until("assistant", "he is followed")
-            answer = made.entries("tool")[-1]
-            assert not answer.is_error
-            assert answer.text.startswith("helper: Bob is being followed\nfollow (call ")
-            robot.done.set()
-            assert (await second.result())["text"] == "Bob is away"
-            assert times_shown(brain, "You", "Bob is gone") == 1
-            assert times_shown(brain, "helper", "Bob is gone") == 0
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_what_a_sub_agent_has_begun_ends_its_task_or_is_handed_back() -> None:
+    brain = Brain(
+        delegating("helper", "follow Ann"),
+        "she is away",
+        delegating("helper", "follow Bob, do not wait"),
+        "he is followed",
+        "Bob is away",
+        helper=[
+            [("follow", {"who": "Ann"})],
+            "waiting",
+            "Ann left",
+            [("follow", {"who": "Bob"}), ("hand_back", {"report": "Bob is being followed"})],
+            "never said",
+        ],
+    )
+    async with robot_stage(brain, agents=AGENTS) as (made, robot):
+        first = await made.say("one")
+        await until(lambda: len(brain.requests) == 3)
+        await asyncio.sleep(30)
+        assert made.agent.core.loop.state == "executing"
+        robot.done.set()
+        assert (await first.result())["text"] == "she is away"
+        assert made.entries("tool")[-1].text == "helper: Ann left"
+        robot.done.clear()
+        second = await made.say("two")
+        await made.until("assistant", "he is followed")
+        answer = made.entries("tool")[-1]
+        assert not answer.is_error
+        assert answer.text.startswith("helper: Bob is being followed\nfollow (call ")
+        robot.done.set()
+        assert (await second.result())["text"] == "Bob is away"
+        assert times_shown(brain, "You", "Bob is gone") == 1
+        assert times_shown(brain, "helper", "Bob is gone") == 0
 
 
 @pytest.mark.feature("E6")
-def test_results_of_a_closed_owner_are_kept_in_the_record() -> None:
-    async def main() -> None:
-        brain = Brain(delegating("helper", "follow Ann"), "x", helper=[[("follow", {"who": "Ann"})], "waiting"])
-        async with robot_stage(brain, agents=AGENTS) as (made, _):
-            said = await made.say("go")
-            await until(lambda: len(brain.requests) == 3)
-            said.cancel()
-            assert (await said.closed()).outcome is Outcome.CANCELLED
-            await until(lambda: not made.agent.core.calls.open)
-            await until(lambda: not made.agent.core.loop.missions)
-            ends = [
-                event
-                for event in made.agent.core.events.after(0)
-                if event.kind == "update" and event.data["event"]["type"] == "close"
-            ]
-            assert len(ends) == 1
-            assert ends[0].data["event"]["data"]["outcome"] == "cancelled"
-            assert len(brain.requests) == 3
-            assert (await (await made.say("again")).result())["reason"] == "completed"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_results_of_a_closed_owner_are_kept_in_the_record() -> None:
+    brain = Brain(delegating("helper", "follow Ann"), "x", helper=[[("follow", {"who": "Ann"})], "waiting"])
+    async with robot_stage(brain, agents=AGENTS) as (made, _):
+        said = await made.say("go")
+        await until(lambda: len(brain.requests) == 3)
+        said.cancel()
+        assert (await said.closed()).outcome is Outcome.CANCELLED
+        await until(lambda: not made.agent.core.calls.open)
+        await until(lambda: not made.agent.core.loop.missions)
+        ends = [
+            event
+            for event in made.agent.core.events.after(0)
+            if event.kind == "update" and event.data["event"]["type"] == "close"
+        ]
+        assert len(ends) == 1
+        assert ends[0].data["event"]["data"]["outcome"] == "cancelled"
+        assert len(brain.requests) == 3
+        assert (await (await made.say("again")).result())["reason"] == "completed"
 
 
-def test_a_task_that_the_agents_end_cuts_off_is_cancelled() -> None:
-    async def main() -> None:
-        brain = Brain(delegating("helper", "follow Ann"), helper=[[("follow", {"who": "Ann"})], "waiting"])
-        async with robot_stage(brain, agents=AGENTS) as (made, _):
-            await made.say("go")
-            await until(lambda: len(brain.requests) == 3)
-        (end,) = [event for event in made.agent.core.events.after(0) if event.kind == "sub_mission_end"]
-        assert end.data["reason"] == "cancelled"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_task_that_the_agents_end_cuts_off_is_cancelled() -> None:
+    brain = Brain(delegating("helper", "follow Ann"), helper=[[("follow", {"who": "Ann"})], "waiting"])
+    async with robot_stage(brain, agents=AGENTS) as (made, _):
+        await made.say("go")
+        await until(lambda: len(brain.requests) == 3)
+    (end,) = [event for event in made.agent.core.events.after(0) if event.kind == "sub_mission_end"]
+    assert end.data["reason"] == "cancelled"
 
 
-def test_the_operators_input_goes_to_who_works() -> None:
-    async def main() -> None:
-        brain = Brain(
-            delegating("helper", "follow Ann"),
-            "over",
-            helper=[[("follow", {"who": "Ann"})], "waiting", "yes sir", "end"],
-        )
-        async with robot_stage(brain, agents=AGENTS) as (made, robot):
-            first = await made.say("go")
-            await until(lambda: len(brain.requests) == 3)
-            second = await made.say("hurry")
-            assert (await second.result())["text"] == "yes sir"
-            assert brain.requests[3].messages[-1].text == "hurry"
-            robot.done.set()
-            assert (await first.result())["text"] == "over"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_operators_input_goes_to_who_works() -> None:
+    brain = Brain(
+        delegating("helper", "follow Ann"),
+        "over",
+        helper=[[("follow", {"who": "Ann"})], "waiting", "yes sir", "end"],
+    )
+    async with robot_stage(brain, agents=AGENTS) as (made, robot):
+        first = await made.say("go")
+        await until(lambda: len(brain.requests) == 3)
+        second = await made.say("hurry")
+        assert (await second.result())["text"] == "yes sir"
+        assert brain.requests[3].messages[-1].text == "hurry"
+        robot.done.set()
+        assert (await first.result())["text"] == "over"
 
 
-def test_input_for_who_works_that_was_withdrawn_is_noted_and_not_heard() -> None:
-    async def main() -> None:
-        brain = Brain(
-            delegating("helper", "follow Ann"), "over", helper=[[("follow", {"who": "Ann"})], "waiting", "end"]
-        )
-        async with robot_stage(brain, agents=AGENTS) as (made, robot):
-            first = await made.say("go")
-            await until(lambda: len(brain.requests) == 3)
-            await (await made.harness.call("pause", caller="operator")).result()
-            second = await made.say("hurry")
-            second.cancel()
-            await second.closed()
-            await (await made.harness.call("resume", caller="operator")).result()
-            robot.done.set()
-            assert (await first.result())["text"] == "over"
-            notes = [event.data["text"] for event in made.agent.core.events.after(0) if event.kind == "note"]
-            assert notes == ["not heard any more (cancelled): hurry"]
-            assert times_shown(brain, "helper", "hurry") == 0
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_input_for_who_works_that_was_withdrawn_is_noted_and_not_heard() -> None:
+    brain = Brain(delegating("helper", "follow Ann"), "over", helper=[[("follow", {"who": "Ann"})], "waiting", "end"])
+    async with robot_stage(brain, agents=AGENTS) as (made, robot):
+        first = await made.say("go")
+        await until(lambda: len(brain.requests) == 3)
+        await (await made.harness.call("pause", caller="operator")).result()
+        second = await made.say("hurry")
+        second.cancel()
+        await second.closed()
+        await (await made.harness.call("resume", caller="operator")).result()
+        robot.done.set()
+        assert (await first.result())["text"] == "over"
+        notes = [event.data["text"] for event in made.agent.core.events.after(0) if event.kind == "note"]
+        assert notes == ["not heard any more (cancelled): hurry"]
+        assert times_shown(brain, "helper", "hurry") == 0
 
 
-def test_pause_abort_and_approvals_hold_for_sub_agents() -> None:
-    async def main() -> None:
-        def helper() -> list[Any]:
-            return [[("look", {})], [("drop", {"what": "a"})], [("follow", {"who": "Ann"})], "waiting", "left"]
+@pytest.mark.virtual_time
+async def test_pause_abort_and_approvals_hold_for_sub_agents() -> None:
+    def helper() -> list[Any]:
+        return [[("look", {})], [("drop", {"what": "a"})], [("follow", {"who": "Ann"})], "waiting", "left"]
 
-        brain = Brain(delegating("helper", "go"), "over", delegating("helper", "go"), helper=helper() + helper())
-        async with robot_stage(brain, agents=AGENTS) as (made, robot):
-            first = await made.say("go")
-            await made.harness.call("pause", caller="operator")
-            await asyncio.sleep(5)
-            paused_at = len(brain.requests)
-            await asyncio.sleep(5)
-            assert len(brain.requests) == paused_at
-            await made.harness.call("resume", caller="operator")
-            await decide(made, "approve")
-            await until(lambda: len(brain.requests) == 5)
-            await made.harness.call("pause", caller="operator")
-            robot.done.set()
-            await asyncio.sleep(5)
-            assert len(brain.requests) == 5
-            await made.harness.call("resume", caller="operator")
-            assert (await first.result())["text"] == "over"
-            robot.done.clear()
-            second = await made.say("again")
-            await decide(made, "approve")
-            await until(lambda: made.agent.core.calls.open)
-            aborting = await made.harness.call("abort", caller="operator")
-            assert len((await aborting.result())["cancelled"]) == 1
-            assert (await second.closed()).data["result"]["reason"] == "aborted"
-            asked = len(brain.requests)
-            await asyncio.sleep(10)
-            assert len(brain.requests) == asked
-            assert made.agent.core.loop.state == "idle"
-            assert robot.log_ == ["drop a", "drop a"]
-            ends = [event.data for event in made.agent.core.events.after(0) if event.kind == "sub_mission_end"]
-            assert [end["reason"] for end in ends] == ["completed", "aborted"]
-
-    run_virtual(main())
+    brain = Brain(delegating("helper", "go"), "over", delegating("helper", "go"), helper=helper() + helper())
+    async with robot_stage(brain, agents=AGENTS) as (made, robot):
+        first = await made.say("go")
+        await made.harness.call("pause", caller="operator")
+        await asyncio.sleep(5)
+        paused_at = len(brain.requests)
+        await asyncio.sleep(5)
+        assert len(brain.requests) == paused_at
+        await made.harness.call("resume", caller="operator")
+        await decide(made, "approve")
+        await until(lambda: len(brain.requests) == 5)
+        await made.harness.call("pause", caller="operator")
+        robot.done.set()
+        await asyncio.sleep(5)
+        assert len(brain.requests) == 5
+        await made.harness.call("resume", caller="operator")
+        assert (await first.result())["text"] == "over"
+        robot.done.clear()
+        second = await made.say("again")
+        await decide(made, "approve")
+        await until(lambda: made.agent.core.calls.open)
+        aborting = await made.harness.call("abort", caller="operator")
+        assert len((await aborting.result())["cancelled"]) == 1
+        assert (await second.closed()).data["result"]["reason"] == "aborted"
+        asked = len(brain.requests)
+        await asyncio.sleep(10)
+        assert len(brain.requests) == asked
+        assert made.agent.core.loop.state == "idle"
+        assert robot.log_ == ["drop a", "drop a"]
+        ends = [event.data for event in made.agent.core.events.after(0) if event.kind == "sub_mission_end"]
+        assert [end["reason"] for end in ends] == ["completed", "aborted"]
 
 
-def test_a_model_that_fails_and_names_that_are_wrong() -> None:
-    async def main() -> None:
-        def fail(request: ModelRequest) -> Any:
-            raise RuntimeError("no model")
+@pytest.mark.virtual_time
+async def test_a_model_that_fails_and_names_that_are_wrong() -> None:
+    def fail(request: ModelRequest) -> Any:
+        raise RuntimeError("no model")
 
-        brain = Brain(
-            delegating("helpr", "x"),
-            delegating("helper", "x", calls=["nonsense"]),
-            delegating("helper", "x"),
-            "so be it",
-            helper=[fail],
-        )
-        limits = {"max_consecutive_errors": 5}
-        async with robot_stage(brain, agents=AGENTS, limits=limits) as (made, _):
-            assert (await (await made.say("go")).result())["text"] == "so be it"
-            wrong, call, failed = (entry.text for entry in made.entries("tool"))
-            assert "'helper' or 'second'" in wrong
-            assert "no call with the id 'nonsense' runs" in call
-            assert failed == "helper has nothing to say (ended: error)"
-
-    run_virtual(main())
+    brain = Brain(
+        delegating("helpr", "x"),
+        delegating("helper", "x", calls=["nonsense"]),
+        delegating("helper", "x"),
+        "so be it",
+        helper=[fail],
+    )
+    limits = {"max_consecutive_errors": 5}
+    async with robot_stage(brain, agents=AGENTS, limits=limits) as (made, _):
+        assert (await (await made.say("go")).result())["text"] == "so be it"
+        wrong, call, failed = (entry.text for entry in made.entries("tool"))
+        assert "'helper' or 'second'" in wrong
+        assert "no call with the id 'nonsense' runs" in call
+        assert failed == "helper has nothing to say (ended: error)"
 
 
 @pytest.mark.feature("E6")
 @pytest.mark.parametrize("seed", range(15))
-def test_whatever_the_timing_each_result_is_delivered_once(seed: int) -> None:
+@pytest.mark.virtual_time
+async def test_whatever_the_timing_each_result_is_delivered_once(seed: int) -> None:
     """Calls are begun, handed over, back, and end at random moments; some are cancelled, sometimes all is paused."""
 
-    async def main() -> None:
-        rng = random.Random(seed)
-        names = iter(range(1000))
-        begun: list[str] = []
+    rng = random.Random(seed)
+    names = iter(range(1000))
+    begun: list[str] = []
 
-        async def act(request: ModelRequest) -> Any:
-            await asyncio.sleep(rng.random())
-            helper = request.messages[0].text == "helper"
-            open_calls = [call.call_id for call in made.agent.core.calls.open]
-            choice = rng.choice(["follow", "follow", "delegate", "look", "back", "cancel", "text", "text"])
-            if choice == "follow":
-                begun.append(f"n{next(names)}.")
-                return [("follow", {"who": begun[-1]})]
-            if choice == "delegate":
-                handed = rng.sample(open_calls, rng.randint(0, len(open_calls)))
-                return delegating(rng.choice(["helper", "second"]), "task", calls=handed)
-            if choice == "back" and helper:
-                return [("hand_back", {"report": "r"})]
-            if choice == "cancel" and open_calls:
-                return [("cancel_call", {"call_id": rng.choice(open_calls)})]
-            return [("look", {})] if choice == "look" else "ok"
+    async def act(request: ModelRequest) -> Any:
+        await asyncio.sleep(rng.random())
+        helper = request.messages[0].text == "helper"
+        open_calls = [call.call_id for call in made.agent.core.calls.open]
+        choice = rng.choice(["follow", "follow", "delegate", "look", "back", "cancel", "text", "text"])
+        if choice == "follow":
+            begun.append(f"n{next(names)}.")
+            return [("follow", {"who": begun[-1]})]
+        if choice == "delegate":
+            handed = rng.sample(open_calls, rng.randint(0, len(open_calls)))
+            return delegating(rng.choice(["helper", "second"]), "task", calls=handed)
+        if choice == "back" and helper:
+            return [("hand_back", {"report": "r"})]
+        if choice == "cancel" and open_calls:
+            return [("cancel_call", {"call_id": rng.choice(open_calls)})]
+        return [("look", {})] if choice == "look" else "ok"
 
-        answers = [act] * 60
-        brain = Brain(*answers, helper=answers, second=answers)
-        async with robot_stage(brain, agents=AGENTS, repetition={"stop_at": None}) as (made, robot):
-            robot_missions = []
-            for _ in range(4):
-                robot_missions.append(await made.say("go"))
-                await asyncio.sleep(rng.random() * 3)
-                if rng.random() < 0.5:
-                    await made.harness.call("pause", caller="operator")
-                    await asyncio.sleep(rng.random())
-                    await made.harness.call("resume", caller="operator")
-                robot.done.set()
-                await asyncio.sleep(rng.random() * 2)
-                robot.done.clear()
-            while not all(any(event.type == "close" for event in said.events) for said in robot_missions):
-                robot.done.set()
-                await asyncio.sleep(1)
-            assert not made.agent.core.calls.open
-            events = made.agent.core.events.after(0)
-            opened = [event.data["call_id"] for event in events if event.kind == "call_open"]
-            closes: list[str] = []
-            for event in events:
-                if event.kind in ("update", "result") and event.data.get("event"):
-                    closing = event.data["event"]
-                    if closing["type"] == "close" and closing["call_id"]:
-                        closes.append(closing["call_id"])
-            assert len(closes) == len(set(closes))
-            assert set(closes) == set(opened)
-            assert made.agent.core.loop.state == "idle"
-
-    run_virtual(main())
+    answers = [act] * 60
+    brain = Brain(*answers, helper=answers, second=answers)
+    async with robot_stage(brain, agents=AGENTS, repetition={"stop_at": None}) as (made, robot):
+        robot_missions = []
+        for _ in range(4):
+            robot_missions.append(await made.say("go"))
+            await asyncio.sleep(rng.random() * 3)
+            if rng.random() < 0.5:
+                await made.harness.call("pause", caller="operator")
+                await asyncio.sleep(rng.random())
+                await made.harness.call("resume", caller="operator")
+            robot.done.set()
+            await asyncio.sleep(rng.random() * 2)
+            robot.done.clear()
+        while not all(any(event.type == "close" for event in said.events) for said in robot_missions):
+            robot.done.set()
+            await asyncio.sleep(1)
+        assert not made.agent.core.calls.open
+        events = made.agent.core.events.after(0)
+        opened = [event.data["call_id"] for event in events if event.kind == "call_open"]
+        closes: list[str] = []
+        for event in events:
+            if event.kind in ("update", "result") and event.data.get("event"):
+                closing = event.data["event"]
+                if closing["type"] == "close" and closing["call_id"]:
+                    closes.append(closing["call_id"])
+        assert len(closes) == len(set(closes))
+        assert set(closes) == set(opened)
+        assert made.agent.core.loop.state == "idle"

@@ -24,7 +24,6 @@ from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.polygon import inside
 from tests.agent.policies.parts import Events, offered, request
-from tests.helpers import run_virtual
 
 SQUARE = ((1.0, 1.0), (3.0, 1.0), (3.0, 3.0), (1.0, 3.0))
 MOVE = {
@@ -89,142 +88,124 @@ class Stage:
         await task
 
 
-def test_the_order_is_as_documented() -> None:
-    async def main() -> None:
-        stage = Stage(gates=[f"{__name__}:Doubling"])
-        names = [type(gate).__name__.removesuffix("Gate") for gate in stage.chain.gates]
-        documented = (Path(__file__).parents[3] / "docs" / "gates.md").read_text()
-        listed = [line.split("`")[1] for line in documented.splitlines() if line[:1].isdigit() and ". `" in line]
-        users = names.index("Doubling")
-        assert [*names[:users], "your own", *names[users + 1 :]] == listed
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_order_is_as_documented() -> None:
+    stage = Stage(gates=[f"{__name__}:Doubling"])
+    names = [type(gate).__name__.removesuffix("Gate") for gate in stage.chain.gates]
+    documented = (Path(__file__).parents[3] / "docs" / "gates.md").read_text()
+    listed = [line.split("`")[1] for line in documented.splitlines() if line[:1].isdigit() and ". `" in line]
+    users = names.index("Doubling")
+    assert [*names[:users], "your own", *names[users + 1 :]] == listed
 
 
-def test_disabled_skills_are_neither_offered_nor_run() -> None:
-    async def main() -> None:
-        stage = Stage(disabled_skills=["move"])
-        assert stage.chain.tool(offered()) is None
-        assert isinstance(await stage.review(), Refuse)
-        assert stage.enabled.set("move", True)
-        assert not stage.enabled.set("move", True)
-        assert stage.chain.tool(offered()) is not None
-        assert isinstance(await stage.review(), Allow)
-        assert stage.events.kinds() == ["skill_set"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_disabled_skills_are_neither_offered_nor_run() -> None:
+    stage = Stage(disabled_skills=["move"])
+    assert stage.chain.tool(offered()) is None
+    assert isinstance(await stage.review(), Refuse)
+    assert stage.enabled.set("move", True)
+    assert not stage.enabled.set("move", True)
+    assert stage.chain.tool(offered()) is not None
+    assert isinstance(await stage.review(), Allow)
+    assert stage.events.kinds() == ["skill_set"]
 
 
-def test_a_skill_disabled_while_its_call_waited_does_not_begin() -> None:
-    async def main() -> None:
-        stage = Stage()
-        stage.paused.clear()
-        review = asyncio.create_task(stage.review(policy={"motion": True}, distance_m=1))
-        await asyncio.sleep(1)
-        stage.enabled.set("move", False)
-        stage.paused.set()
-        assert isinstance(await review, Refuse)
-        stage.enabled.set("move", True)
-        for _ in range(2):  # the refused one has used up none of the two
-            assert isinstance(await stage.review(policy={"motion": True}, distance_m=1), Allow)
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_skill_disabled_while_its_call_waited_does_not_begin() -> None:
+    stage = Stage()
+    stage.paused.clear()
+    review = asyncio.create_task(stage.review(policy={"motion": True}, distance_m=1))
+    await asyncio.sleep(1)
+    stage.enabled.set("move", False)
+    stage.paused.set()
+    assert isinstance(await review, Refuse)
+    stage.enabled.set("move", True)
+    for _ in range(2):  # the refused one has used up none of the two
+        assert isinstance(await stage.review(policy={"motion": True}, distance_m=1), Allow)
 
 
-def test_arguments_that_do_not_fit_are_refused_before_anybody_is_asked() -> None:
-    async def main() -> None:
-        stage = Stage()
-        verdict = await stage.review(policy={"approval": "ask"}, distance="far")
-        assert isinstance(verdict, Refuse)
-        assert "distance: is not an argument" in verdict.text
-        assert stage.events.kinds() == []
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_arguments_that_do_not_fit_are_refused_before_anybody_is_asked() -> None:
+    stage = Stage()
+    verdict = await stage.review(policy={"approval": "ask"}, distance="far")
+    assert isinstance(verdict, Refuse)
+    assert "distance: is not an argument" in verdict.text
+    assert stage.events.kinds() == []
 
 
-def test_motions_need_a_plan_after_the_second() -> None:
-    async def main() -> None:
-        stage = Stage()
-        motion = {"motion": True}
-        for _ in range(2):
-            assert isinstance(await stage.review(policy=motion, distance_m=1), Allow)
-        blocked = await stage.review(policy=motion, distance_m=1)
-        assert isinstance(blocked, Refuse)
-        assert not blocked.charged
-        assert "create_plan" in blocked.text
-        assert "submit_plan" in blocked.text
-        assert isinstance(await stage.review("look"), Allow)
-        await stage.approved(("move", {"distance_m": 1}), ("move", {"distance_m": 2}))
-        assert isinstance(await stage.review(policy=motion, distance_m=3), Refuse)
-        assert isinstance(await stage.review("back", policy=motion, distance_m=1), Refuse)
-        first = await stage.review(policy=motion, distance_m=1.0)
-        assert isinstance(first, Allow)
-        assert isinstance(await stage.review(policy=motion, distance_m=1), Refuse)
-        first.give_back()
-        first.give_back()
+@pytest.mark.virtual_time
+async def test_motions_need_a_plan_after_the_second() -> None:
+    stage = Stage()
+    motion = {"motion": True}
+    for _ in range(2):
         assert isinstance(await stage.review(policy=motion, distance_m=1), Allow)
-        assert isinstance(await stage.review(policy=motion, distance_m=1), Refuse)
-        assert isinstance(await stage.review(policy=motion, distance_m=2), Allow)
-
-    run_virtual(main())
-
-
-def test_a_planned_motion_uses_up_no_free_one_and_missions_count_apart() -> None:
-    async def main() -> None:
-        stage = Stage(plan={"motions": 1})
-        motion = offered(parameters=MOVE, motion=True)
-        await stage.approved(("move", {"distance_m": 1}))
-        assert isinstance(await stage.chain.review(request(motion, distance_m=1)), Allow)
-        assert isinstance(await stage.chain.review(request(motion, distance_m=1)), Allow)
-        assert isinstance(await stage.chain.review(request(motion, distance_m=1)), Refuse)
-        assert isinstance(await stage.chain.review(request(motion, ("m2",), distance_m=1)), Allow)
-        free = Stage(plan={"motions": None})
-        for _ in range(9):
-            assert isinstance(await free.chain.review(request(motion, distance_m=1)), Allow)
-
-    run_virtual(main())
+    blocked = await stage.review(policy=motion, distance_m=1)
+    assert isinstance(blocked, Refuse)
+    assert not blocked.charged
+    assert "create_plan" in blocked.text
+    assert "submit_plan" in blocked.text
+    assert isinstance(await stage.review("look"), Allow)
+    await stage.approved(("move", {"distance_m": 1}), ("move", {"distance_m": 2}))
+    assert isinstance(await stage.review(policy=motion, distance_m=3), Refuse)
+    assert isinstance(await stage.review("back", policy=motion, distance_m=1), Refuse)
+    first = await stage.review(policy=motion, distance_m=1.0)
+    assert isinstance(first, Allow)
+    assert isinstance(await stage.review(policy=motion, distance_m=1), Refuse)
+    first.give_back()
+    first.give_back()
+    assert isinstance(await stage.review(policy=motion, distance_m=1), Allow)
+    assert isinstance(await stage.review(policy=motion, distance_m=1), Refuse)
+    assert isinstance(await stage.review(policy=motion, distance_m=2), Allow)
 
 
-def test_an_approval_of_a_plan_lapses() -> None:
-    async def main() -> None:
-        stage = Stage(plan={"motions": 0})
-        await stage.approved(("move", {"distance_m": 1}))
-        await asyncio.sleep(3601)
-        assert isinstance(await stage.review(policy={"motion": True}, distance_m=1), Refuse)
+@pytest.mark.virtual_time
+async def test_a_planned_motion_uses_up_no_free_one_and_missions_count_apart() -> None:
+    stage = Stage(plan={"motions": 1})
+    motion = offered(parameters=MOVE, motion=True)
+    await stage.approved(("move", {"distance_m": 1}))
+    assert isinstance(await stage.chain.review(request(motion, distance_m=1)), Allow)
+    assert isinstance(await stage.chain.review(request(motion, distance_m=1)), Allow)
+    assert isinstance(await stage.chain.review(request(motion, distance_m=1)), Refuse)
+    assert isinstance(await stage.chain.review(request(motion, ("m2",), distance_m=1)), Allow)
+    free = Stage(plan={"motions": None})
+    for _ in range(9):
+        assert isinstance(await free.chain.review(request(motion, distance_m=1)), Allow)
 
-    run_virtual(main())
+
+@pytest.mark.virtual_time
+async def test_an_approval_of_a_plan_lapses() -> None:
+    stage = Stage(plan={"motions": 0})
+    await stage.approved(("move", {"distance_m": 1}))
+    await asyncio.sleep(3601)
+    assert isinstance(await stage.review(policy={"motion": True}, distance_m=1), Refuse)
 
 
-def test_plans_are_drafts_until_submitted_and_may_be_changed_by_the_operator() -> None:
-    async def main() -> None:
-        stage = Stage()
-        plans, approvals = stage.plans, stage.approvals
-        plan = plans.create("g")
-        with pytest.raises(SkillError, match="no steps"):
-            await plans.submit(plan.id)
-        plans.add_steps(plan.id, [{"skill": "move", "arguments": {"distance_m": 1}}])
-        with pytest.raises(SkillError, match="step 1"):
-            plans.add_steps(plan.id, [{"arguments": {}}])
-        task = asyncio.create_task(plans.submit(plan.id))
-        await asyncio.sleep(0)
-        with pytest.raises(SkillError, match="is submitted"):
-            plans.add_steps(plan.id, [{"skill": "move"}])
-        (pending,) = approvals.pending()
-        with pytest.raises(SkillError, match="needs steps"):
-            approvals.amend(pending.id, {"steps": []})
-        approvals.decide(pending.id, "approve", {"steps": [{"skill": "move", "arguments": {"distance_m": 0.5}}]})
-        assert [step.to_dict() for step in (await task).steps] == [
-            {"skill": "move", "arguments": {"distance_m": 0.5}}
-        ]
-        rejected = plans.create("h", [{"skill": "move"}])
-        task = asyncio.create_task(plans.submit(rejected.id))
-        await asyncio.sleep(0)
-        approvals.decide(approvals.pending()[0].id, "reject", reason="not today")
-        assert "rejected: not today" in (await task).text()
-        with pytest.raises(SkillError, match="did you mean 'plan-1'"):
-            plans.get("plan1")
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_plans_are_drafts_until_submitted_and_may_be_changed_by_the_operator() -> None:
+    stage = Stage()
+    plans, approvals = stage.plans, stage.approvals
+    plan = plans.create("g")
+    with pytest.raises(SkillError, match="no steps"):
+        await plans.submit(plan.id)
+    plans.add_steps(plan.id, [{"skill": "move", "arguments": {"distance_m": 1}}])
+    with pytest.raises(SkillError, match="step 1"):
+        plans.add_steps(plan.id, [{"arguments": {}}])
+    task = asyncio.create_task(plans.submit(plan.id))
+    await asyncio.sleep(0)
+    with pytest.raises(SkillError, match="is submitted"):
+        plans.add_steps(plan.id, [{"skill": "move"}])
+    (pending,) = approvals.pending()
+    with pytest.raises(SkillError, match="needs steps"):
+        approvals.amend(pending.id, {"steps": []})
+    approvals.decide(pending.id, "approve", {"steps": [{"skill": "move", "arguments": {"distance_m": 0.5}}]})
+    assert [step.to_dict() for step in (await task).steps] == [{"skill": "move", "arguments": {"distance_m": 0.5}}]
+    rejected = plans.create("h", [{"skill": "move"}])
+    task = asyncio.create_task(plans.submit(rejected.id))
+    await asyncio.sleep(0)
+    approvals.decide(approvals.pending()[0].id, "reject", reason="not today")
+    assert "rejected: not today" in (await task).text()
+    with pytest.raises(SkillError, match="did you mean 'plan-1'"):
+        plans.get("plan1")
 
 
 def test_zones() -> None:
@@ -284,23 +265,22 @@ def test_a_way_enters_a_zone_that_it_touches_and_did_not_begin_in(
     assert entered == ("lab" if enters <= leaves and not was_inside else "")
 
 
-def test_a_zone_needs_a_plan_even_for_the_first_motion() -> None:
-    async def main() -> None:
-        stage = Stage(zones=[Zone(name="lab", polygon=SQUARE)], plan={"motions": None})
-        goal = {"x": 2.0, "y": 2.0}
-        blocked = await stage.review("go_to", {"motion": True}, **goal)
-        assert isinstance(blocked, Refuse)
-        assert "'lab'" in blocked.text
-        assert not blocked.charged
-        await stage.approved(("go_to", goal))
-        assert isinstance(await stage.review("go_to", {"motion": True}, **goal), Allow)
-        assert isinstance(await stage.review("go_to", {"motion": True}, **goal), Refuse)
-        assert isinstance(await stage.review("go_to", {"motion": True}, x=0, y=0), Allow)
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_zone_needs_a_plan_even_for_the_first_motion() -> None:
+    stage = Stage(zones=[Zone(name="lab", polygon=SQUARE)], plan={"motions": None})
+    goal = {"x": 2.0, "y": 2.0}
+    blocked = await stage.review("go_to", {"motion": True}, **goal)
+    assert isinstance(blocked, Refuse)
+    assert "'lab'" in blocked.text
+    assert not blocked.charged
+    await stage.approved(("go_to", goal))
+    assert isinstance(await stage.review("go_to", {"motion": True}, **goal), Allow)
+    assert isinstance(await stage.review("go_to", {"motion": True}, **goal), Refuse)
+    assert isinstance(await stage.review("go_to", {"motion": True}, x=0, y=0), Allow)
 
 
-def test_rules_say_who_is_asked() -> None:
+@pytest.mark.virtual_time
+async def test_rules_say_who_is_asked() -> None:
     def rule(skill: str = "*", action: str = "ask", **arguments: Any) -> ApprovalRule:
         return ApprovalRule(skill=skill, arguments=arguments, action=action)  # type: ignore[arg-type]
 
@@ -316,103 +296,90 @@ def test_rules_say_who_is_asked() -> None:
     assert not matches(rule(n=1), "go", {"n": "1"})
     assert matches(rule(items="*cup*"), "take", {"items": ["a cup"]})
 
-    async def main() -> None:
-        rules = [
-            {"skill": "move", "arguments": {"distance_m": "<1"}, "action": "allow"},
-            {"skill": "move", "arguments": {"distance_m": ">9"}, "action": "deny", "reason": "That is too far."},
-            {"skill": "move"},
-        ]
-        stage = Stage(approval={"rules": rules})
-        assert isinstance(await stage.review(distance_m=0.5), Allow)
-        denied = await stage.review(distance_m=10)
-        assert isinstance(denied, Refuse)
-        assert denied.text.endswith("That is too far.")
-        task = asyncio.create_task(stage.review(distance_m=5))
+    rules = [
+        {"skill": "move", "arguments": {"distance_m": "<1"}, "action": "allow"},
+        {"skill": "move", "arguments": {"distance_m": ">9"}, "action": "deny", "reason": "That is too far."},
+        {"skill": "move"},
+    ]
+    stage = Stage(approval={"rules": rules})
+    assert isinstance(await stage.review(distance_m=0.5), Allow)
+    denied = await stage.review(distance_m=10)
+    assert isinstance(denied, Refuse)
+    assert denied.text.endswith("That is too far.")
+    task = asyncio.create_task(stage.review(distance_m=5))
+    await asyncio.sleep(0)
+    stage.approvals.decide(stage.approvals.pending()[0].id, "approve", {"distance_m": 4})
+    changed = await task
+    assert isinstance(changed, Allow)
+    assert changed.arguments == {"distance_m": 4}
+    assert "move(distance_m=4)" in changed.note
+
+
+@pytest.mark.virtual_time
+async def test_who_declares_approval_is_asked_about_and_a_denial_gives_its_plan_back() -> None:
+    stage = Stage(plan={"motions": 0})
+    policy = {"approval": "ask", "motion": True}
+    await stage.approved(("move", {"distance_m": 1}))
+    for decision in ("delete", "approve"):
+        task = asyncio.create_task(stage.review(policy=policy, distance_m=1))
         await asyncio.sleep(0)
-        stage.approvals.decide(stage.approvals.pending()[0].id, "approve", {"distance_m": 4})
-        changed = await task
-        assert isinstance(changed, Allow)
-        assert changed.arguments == {"distance_m": 4}
-        assert "move(distance_m=4)" in changed.note
+        stage.approvals.decide(stage.approvals.pending()[0].id, decision)
+        verdict = await task
+    assert isinstance(verdict, Allow)
+    task = asyncio.create_task(stage.review("drop", {"approval": "ask"}))
+    await asyncio.sleep(0)
+    stage.approvals.decide(stage.approvals.pending()[0].id, "reject", reason="keep it")
+    refused = await task
+    assert isinstance(refused, Refuse)
+    assert "drop() was not approved: keep it" in refused.text
 
-    run_virtual(main())
 
-
-def test_who_declares_approval_is_asked_about_and_a_denial_gives_its_plan_back() -> None:
-    async def main() -> None:
-        stage = Stage(plan={"motions": 0})
-        policy = {"approval": "ask", "motion": True}
-        await stage.approved(("move", {"distance_m": 1}))
-        for decision in ("delete", "approve"):
-            task = asyncio.create_task(stage.review(policy=policy, distance_m=1))
-            await asyncio.sleep(0)
-            stage.approvals.decide(stage.approvals.pending()[0].id, decision)
-            verdict = await task
-        assert isinstance(verdict, Allow)
-        task = asyncio.create_task(stage.review("drop", {"approval": "ask"}))
+@pytest.mark.virtual_time
+async def test_a_cancelled_review_leaves_nothing_behind() -> None:
+    stage = Stage(plan={"motions": 1})
+    stage.paused.clear()
+    for _ in range(3):
+        task = asyncio.create_task(stage.review(policy={"motion": True, "approval": "ask"}, distance_m=1))
         await asyncio.sleep(0)
-        stage.approvals.decide(stage.approvals.pending()[0].id, "reject", reason="keep it")
-        refused = await task
-        assert isinstance(refused, Refuse)
-        assert "drop() was not approved: keep it" in refused.text
-
-    run_virtual(main())
-
-
-def test_a_cancelled_review_leaves_nothing_behind() -> None:
-    async def main() -> None:
-        stage = Stage(plan={"motions": 1})
-        stage.paused.clear()
-        for _ in range(3):
-            task = asyncio.create_task(stage.review(policy={"motion": True, "approval": "ask"}, distance_m=1))
-            await asyncio.sleep(0)
-            task.cancel()
-            await asyncio.wait([task])
-            assert stage.approvals.pending() == []
-        stage.paused.set()
-        assert isinstance(await stage.review(policy={"motion": True}, distance_m=1), Allow)
-
-    run_virtual(main())
+        task.cancel()
+        await asyncio.wait([task])
+        assert stage.approvals.pending() == []
+    stage.paused.set()
+    assert isinstance(await stage.review(policy={"motion": True}, distance_m=1), Allow)
 
 
-def test_the_model_chooses_where_a_duplicate_is_to_be_confirmed() -> None:
-    async def main() -> None:
-        gate = DuplicatesGate({"wave": "replace"})
-        asks, plain, wave = offered(on_duplicate="confirm"), offered(), offered("wave", on_duplicate="confirm")
-        assert list(gate.parameters(asks)["properties"]) == ["on_duplicate"]
-        assert gate.parameters(plain) == plain.parameters
-        assert gate.parameters(wave) == wave.parameters
-        assert await gate.review(request(asks)) == Allow({})
-        assert await gate.review(request(asks, on_duplicate="replace", a=1)) == Allow({"a": 1}, "replace")
-        assert await gate.review(request(wave, a=1)) == Allow({"a": 1}, "replace")
-        wrong = await gate.review(request(asks, on_duplicate="both"))
-        assert isinstance(wrong, Refuse)
-        assert "'both'" in wrong.text
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_model_chooses_where_a_duplicate_is_to_be_confirmed() -> None:
+    gate = DuplicatesGate({"wave": "replace"})
+    asks, plain, wave = offered(on_duplicate="confirm"), offered(), offered("wave", on_duplicate="confirm")
+    assert list(gate.parameters(asks)["properties"]) == ["on_duplicate"]
+    assert gate.parameters(plain) == plain.parameters
+    assert gate.parameters(wave) == wave.parameters
+    assert await gate.review(request(asks)) == Allow({})
+    assert await gate.review(request(asks, on_duplicate="replace", a=1)) == Allow({"a": 1}, "replace")
+    assert await gate.review(request(wave, a=1)) == Allow({"a": 1}, "replace")
+    wrong = await gate.review(request(asks, on_duplicate="both"))
+    assert isinstance(wrong, Refuse)
+    assert "'both'" in wrong.text
 
 
-def test_users_gates_come_before_plans_and_what_they_change_is_checked() -> None:
-    async def main() -> None:
-        stage = Stage(gates=[f"{__name__}:Doubling"], plan={"motions": 0})
-        await stage.approved(("move", {"distance_m": 2}))
-        allowed = await stage.review(policy={"motion": True}, distance_m=1)
-        assert isinstance(allowed, Allow)
-        assert allowed.arguments == {"distance_m": 2}
-        text = await stage.review("say")
-        assert isinstance(text, Refuse)
-        assert "the gate Doubling failed (KeyError" in text.text
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_users_gates_come_before_plans_and_what_they_change_is_checked() -> None:
+    stage = Stage(gates=[f"{__name__}:Doubling"], plan={"motions": 0})
+    await stage.approved(("move", {"distance_m": 2}))
+    allowed = await stage.review(policy={"motion": True}, distance_m=1)
+    assert isinstance(allowed, Allow)
+    assert allowed.arguments == {"distance_m": 2}
+    text = await stage.review("say")
+    assert isinstance(text, Refuse)
+    assert "the gate Doubling failed (KeyError" in text.text
 
 
-def test_a_gate_that_fails_lets_nothing_pass() -> None:
-    async def main() -> None:
-        verdict = await Stage(gates=[f"{__name__}:Failing"]).review()
-        assert isinstance(verdict, Refuse)
-        assert "RuntimeError: a bug" in verdict.text
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_gate_that_fails_lets_nothing_pass() -> None:
+    verdict = await Stage(gates=[f"{__name__}:Failing"]).review()
+    assert isinstance(verdict, Refuse)
+    assert "RuntimeError: a bug" in verdict.text
 
 
 @pytest.mark.parametrize(
@@ -432,14 +399,12 @@ def test_a_gate_that_can_not_be_loaded_is_named(reference: str, words: str) -> N
 
 
 @pytest.mark.feature("B8")
-def test_a_sub_mission_has_no_free_motions_of_its_own() -> None:
-    async def main() -> None:
-        stage = Stage(plan={"motions": 2})
-        skill = offered("move", parameters=MOVE, motion=True)
-        verdicts = [
-            await stage.chain.review(request(skill, (mission,), distance_m=number))
-            for number, mission in enumerate(("m1", "m1/1", "m1/2", "m1"))
-        ]
-        assert [isinstance(verdict, Allow) for verdict in verdicts] == [True, True, False, False]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_sub_mission_has_no_free_motions_of_its_own() -> None:
+    stage = Stage(plan={"motions": 2})
+    skill = offered("move", parameters=MOVE, motion=True)
+    verdicts = [
+        await stage.chain.review(request(skill, (mission,), distance_m=number))
+        for number, mission in enumerate(("m1", "m1/1", "m1/2", "m1"))
+    ]
+    assert [isinstance(verdict, Allow) for verdict in verdicts] == [True, True, False, False]

@@ -15,7 +15,7 @@ from dimos_streams.skill import Call, skill
 from tests.agent.policies.parts import Brain, decide, robot_stage
 from tests.agent.policies.test_on_behalf import World, round_with, world
 from tests.agent.stage import NoConfig, Stage
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 LAB: dict[str, Any] = {"name": "lab", "polygon": [[1, -1], [3, -1], [3, 1], [1, 1]]}
 ASK: dict[str, Any] = {"rules": [{"skill": name} for name in ("walk", "go_to")]}
@@ -31,122 +31,112 @@ async def operator(made: Stage, name: str, **arguments: Any) -> None:
 
 @pytest.mark.feature("B8")
 @pytest.mark.parametrize("waits_for", ["approval", "step", "pause"])
-def test_a_robot_that_was_turned_while_its_call_waited_enters_no_zone(waits_for: str) -> None:
-    async def main() -> None:
-        brain = Brain([("walk", {"distance_m": -1.6})], [("walk", {"distance_m": 1.6})], "done")
-        config: dict[str, Any] = {"zones": [LAB], "plan": {"motions": 1}}
-        async with robot_stage(brain, approval={} if waits_for == "step" else ASK, **config) as (made, robot):
-            control, approvals = made.agent.core.control, made.agent.core.approvals
-            stand(made.agent)
-            if waits_for == "step":
-                await operator(made, "step", mode="on")
-            said = await made.say("back a little")
-            await until(lambda: control.waiting or approvals.pending())
-            if waits_for == "pause":
-                await operator(made, "pause")
-                await decide(made, "approve")
-                await until(lambda: control.waiting)
-            stand(made.agent, yaw=math.pi)
-            if waits_for == "approval":
-                await decide(made, "approve")
-            await operator(made, "step" if waits_for == "step" else "resume")
-            await until(lambda: len(made.entries("tool")) == 1)
-            assert "restricted zone 'lab'" in made.entries("tool")[0].text
-            assert robot.log_ == []
-            # The one free motion is still there, for a way that is free now.
-            await until(lambda: control.waiting or approvals.pending())
-            await (operator(made, "step") if waits_for == "step" else decide(made, "approve"))
-            await said.result()
-            assert robot.log_ == ["walk 1.6"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_robot_that_was_turned_while_its_call_waited_enters_no_zone(waits_for: str) -> None:
+    brain = Brain([("walk", {"distance_m": -1.6})], [("walk", {"distance_m": 1.6})], "done")
+    config: dict[str, Any] = {"zones": [LAB], "plan": {"motions": 1}}
+    async with robot_stage(brain, approval={} if waits_for == "step" else ASK, **config) as (made, robot):
+        control, approvals = made.agent.core.control, made.agent.core.approvals
+        stand(made.agent)
+        if waits_for == "step":
+            await operator(made, "step", mode="on")
+        said = await made.say("back a little")
+        await until(lambda: control.waiting or approvals.pending())
+        if waits_for == "pause":
+            await operator(made, "pause")
+            await decide(made, "approve")
+            await until(lambda: control.waiting)
+        stand(made.agent, yaw=math.pi)
+        if waits_for == "approval":
+            await decide(made, "approve")
+        await operator(made, "step" if waits_for == "step" else "resume")
+        await until(lambda: len(made.entries("tool")) == 1)
+        assert "restricted zone 'lab'" in made.entries("tool")[0].text
+        assert robot.log_ == []
+        # The one free motion is still there, for a way that is free now.
+        await until(lambda: control.waiting or approvals.pending())
+        await (operator(made, "step") if waits_for == "step" else decide(made, "approve"))
+        await said.result()
+        assert robot.log_ == ["walk 1.6"]
 
 
 @pytest.mark.feature("B8")
-def test_the_straight_way_is_the_one_from_where_the_robot_is_then() -> None:
-    async def main() -> None:
-        async with robot_stage(Brain([("go_to", {"x": 0, "y": 5})], "no"), zones=[LAB], approval=ASK) as (
-            made,
-            robot,
-        ):
-            stand(made.agent)
-            said = await made.say("go")
-            await until(made.agent.core.approvals.pending)
-            stand(made.agent, x=4, y=-5)  # the lab lies between
-            await decide(made, "approve")
-            await said.result()
-            assert robot.log_ == []
-            assert "restricted zone 'lab'" in made.entries("tool")[0].text
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_straight_way_is_the_one_from_where_the_robot_is_then() -> None:
+    async with robot_stage(Brain([("go_to", {"x": 0, "y": 5})], "no"), zones=[LAB], approval=ASK) as (
+        made,
+        robot,
+    ):
+        stand(made.agent)
+        said = await made.say("go")
+        await until(made.agent.core.approvals.pending)
+        stand(made.agent, x=4, y=-5)  # the lab lies between
+        await decide(made, "approve")
+        await said.result()
+        assert robot.log_ == []
+        assert "restricted zone 'lab'" in made.entries("tool")[0].text
 
 
 @pytest.mark.feature("B8", "D5")
 @pytest.mark.parametrize("planned", [False, True])
-def test_arguments_of_the_operator_are_looked_at_too(planned: bool) -> None:
-    async def main() -> None:
-        steps = [{"skill": "walk", "arguments": {"distance_m": 0.5}}]
-        plan: list[Any] = [
-            [("create_plan", {"goal": "g", "steps": steps}), ("submit_plan", {"plan": "plan-1"})],
-        ]
-        brain = Brain(*(plan if planned else []), [("walk", {"distance_m": 0.5})], "no")
-        async with robot_stage(brain, zones=[LAB], approval=ASK) as (made, robot):
-            stand(made.agent)
-            said = await made.say("go")
-            if planned:
-                await decide(made, "approve")
-            await decide(made, "approve", arguments={"distance_m": 2})
-            await said.result()
-            assert robot.log_ == []
-            assert "walk(distance_m=2) needs an approved plan" in made.entries("tool")[-1].text
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_arguments_of_the_operator_are_looked_at_too(planned: bool) -> None:
+    steps = [{"skill": "walk", "arguments": {"distance_m": 0.5}}]
+    plan: list[Any] = [
+        [("create_plan", {"goal": "g", "steps": steps}), ("submit_plan", {"plan": "plan-1"})],
+    ]
+    brain = Brain(*(plan if planned else []), [("walk", {"distance_m": 0.5})], "no")
+    async with robot_stage(brain, zones=[LAB], approval=ASK) as (made, robot):
+        stand(made.agent)
+        said = await made.say("go")
+        if planned:
+            await decide(made, "approve")
+        await decide(made, "approve", arguments={"distance_m": 2})
+        await said.result()
+        assert robot.log_ == []
+        assert "walk(distance_m=2) needs an approved plan" in made.entries("tool")[-1].text
 
 
 @pytest.mark.feature("B8")
-def test_a_planned_step_begins_wherever_the_robot_is_but_not_when_its_approval_has_lapsed() -> None:
-    async def main() -> None:
-        steps = [{"skill": "walk", "arguments": {"distance_m": distance}} for distance in (2, 3)]
-        brain = Brain(
-            [("create_plan", {"goal": "g", "steps": steps}), ("submit_plan", {"plan": "plan-1"})],
-            [("walk", {"distance_m": 2})],
-            [("walk", {"distance_m": 3})],
-            "no",
-        )
-        approval = {**ASK, "timeout_s": None}
-        async with robot_stage(brain, zones=[LAB], approval=approval, plan={"valid_s": 600}) as (made, robot):
-            stand(made.agent, yaw=math.pi)
-            said = await made.say("go")
-            await decide(made, "approve")
-            await until(lambda: made.agent.core.approvals.pending())
-            stand(made.agent)
-            await decide(made, "approve")
-            await until(lambda: robot.log_ == ["walk 2"])
-            await until(lambda: made.agent.core.approvals.pending())
-            await asyncio.sleep(601)
-            await decide(made, "approve")
-            await said.result()
-            assert robot.log_ == ["walk 2"]
-            assert "the approval of its plan lapsed while the call waited" in made.entries("tool")[-1].text
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_planned_step_begins_wherever_the_robot_is_but_not_when_its_approval_has_lapsed() -> None:
+    steps = [{"skill": "walk", "arguments": {"distance_m": distance}} for distance in (2, 3)]
+    brain = Brain(
+        [("create_plan", {"goal": "g", "steps": steps}), ("submit_plan", {"plan": "plan-1"})],
+        [("walk", {"distance_m": 2})],
+        [("walk", {"distance_m": 3})],
+        "no",
+    )
+    approval = {**ASK, "timeout_s": None}
+    async with robot_stage(brain, zones=[LAB], approval=approval, plan={"valid_s": 600}) as (made, robot):
+        stand(made.agent, yaw=math.pi)
+        said = await made.say("go")
+        await decide(made, "approve")
+        await until(lambda: made.agent.core.approvals.pending())
+        stand(made.agent)
+        await decide(made, "approve")
+        await until(lambda: robot.log_ == ["walk 2"])
+        await until(lambda: made.agent.core.approvals.pending())
+        await asyncio.sleep(601)
+        await decide(made, "approve")
+        await said.result()
+        assert robot.log_ == ["walk 2"]
+        assert "the approval of its plan lapsed while the call waited" in made.entries("tool")[-1].text
 
 
 @pytest.mark.feature("D5")
-def test_a_skill_that_is_disabled_between_the_gates_and_the_beginning_does_not_begin() -> None:
-    async def main() -> None:
-        async with robot_stage(Brain([("drop", {})], "no")) as (made, robot):
-            said = await made.say("go")
-            await until(made.agent.core.approvals.pending)
-            await operator(made, "pause")
-            await decide(made, "approve")
-            await operator(made, "set_skill", skill="drop", enabled=False)
-            await operator(made, "resume")
-            await said.result()
-            assert robot.log_ == []
-            assert "has disabled 'drop'" in made.entries("tool")[0].text
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_skill_that_is_disabled_between_the_gates_and_the_beginning_does_not_begin() -> None:
+    async with robot_stage(Brain([("drop", {})], "no")) as (made, robot):
+        said = await made.say("go")
+        await until(made.agent.core.approvals.pending)
+        await operator(made, "pause")
+        await decide(made, "approve")
+        await operator(made, "set_skill", skill="drop", enabled=False)
+        await operator(made, "resume")
+        await said.result()
+        assert robot.log_ == []
+        assert "has disabled 'drop'" in made.entries("tool")[0].text
 
 
 class Creeping(Module):
@@ -174,40 +164,36 @@ class Creeping(Module):
 
 
 @pytest.mark.feature("B8")
-def test_a_permission_is_taken_back_when_the_robot_is_turned_before_the_call_could_begin() -> None:
-    async def main() -> None:
-        robot = Creeping(name="creeping")
-        async with world(Brain(round_with("creep", distance_m=-1.6)), robot, zones=[LAB]) as w:
-            stand(w.agent)
-            await w.call("creep", distance_m=0.1)
-            await w.looking("creep")
-            await w.say()
-            await w.view("review_call", lambda view: view.answer == "may begin")
-            stand(w.agent, yaw=math.pi)
-            assert "restricted zone 'lab'" in (await w.lookout_closed("round")).text
-            assert robot.log_ == [0.1]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_permission_is_taken_back_when_the_robot_is_turned_before_the_call_could_begin() -> None:
+    robot = Creeping(name="creeping")
+    async with world(Brain(round_with("creep", distance_m=-1.6)), robot, zones=[LAB]) as w:
+        stand(w.agent)
+        await w.call("creep", distance_m=0.1)
+        await w.looking("creep")
+        await w.say()
+        await w.view("review_call", lambda view: view.answer == "may begin")
+        stand(w.agent, yaw=math.pi)
+        assert "restricted zone 'lab'" in (await w.lookout_closed("round")).text
+        assert robot.log_ == [0.1]
 
 
 @pytest.mark.feature("B8")
-def test_a_permission_that_a_pause_has_held_is_looked_at_again() -> None:
-    async def main() -> None:
-        robot = Creeping(name="creeping")
-        async with world(Brain(round_with("creep", distance_m=-1.6)), robot, zones=[LAB]) as w:
-            stand(w.agent)
-            await w.call("creep", distance_m=0.1)
-            await w.looking("creep")
-            await w.say()
-            await w.view("review_call", lambda view: view.answer == "may begin")
-            await w.operator("pause")
-            await asyncio.sleep(5)
-            stand(w.agent, yaw=math.pi)
-            await w.operator("resume")
-            assert "restricted zone 'lab'" in (await w.lookout_closed("round")).text
-            assert robot.log_ == [0.1]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_permission_that_a_pause_has_held_is_looked_at_again() -> None:
+    robot = Creeping(name="creeping")
+    async with world(Brain(round_with("creep", distance_m=-1.6)), robot, zones=[LAB]) as w:
+        stand(w.agent)
+        await w.call("creep", distance_m=0.1)
+        await w.looking("creep")
+        await w.say()
+        await w.view("review_call", lambda view: view.answer == "may begin")
+        await w.operator("pause")
+        await asyncio.sleep(5)
+        stand(w.agent, yaw=math.pi)
+        await w.operator("resume")
+        assert "restricted zone 'lab'" in (await w.lookout_closed("round")).text
+        assert robot.log_ == [0.1]
 
 
 def results(w: World) -> list[str]:
@@ -219,62 +205,54 @@ def creeping(*distances: float) -> Brain:
 
 
 @pytest.mark.feature("B8", "E2")
-def test_a_call_that_replaces_another_is_judged_from_where_that_has_left_the_robot() -> None:
-    async def main() -> None:
-        robot = Creeping(name="creeping")
-        async with world(creeping(0.1, -1.6), robot, zones=[LAB]) as w:
-            stand(w.agent)
-            await w.say()
-            await until(lambda: robot.ending)
-            stand(w.agent, yaw=math.pi)
-            await until(lambda: len(results(w)) == 2)
-            assert "restricted zone 'lab'" in results(w)[1]
-            assert robot.log_ == [0.1]
-            assert not robot.ending
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_call_that_replaces_another_is_judged_from_where_that_has_left_the_robot() -> None:
+    robot = Creeping(name="creeping")
+    async with world(creeping(0.1, -1.6), robot, zones=[LAB]) as w:
+        stand(w.agent)
+        await w.say()
+        await until(lambda: robot.ending)
+        stand(w.agent, yaw=math.pi)
+        await until(lambda: len(results(w)) == 2)
+        assert "restricted zone 'lab'" in results(w)[1]
+        assert robot.log_ == [0.1]
+        assert not robot.ending
 
 
 @pytest.mark.feature("B8", "E2")
-def test_a_call_does_not_take_the_place_of_another_that_is_refused_itself() -> None:
-    async def main() -> None:
-        robot = Creeping(name="creeping")
-        async with world(creeping(0.1, 1.6), robot, zones=[LAB]) as w:
-            stand(w.agent)
-            await w.say()
-            await until(lambda: len(results(w)) == 2)
-            assert "restricted zone 'lab'" in results(w)[1]
-            (old,) = await w.views("creep")
-            assert old.state == "open", "it goes on"
-            assert not robot.ending
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_call_does_not_take_the_place_of_another_that_is_refused_itself() -> None:
+    robot = Creeping(name="creeping")
+    async with world(creeping(0.1, 1.6), robot, zones=[LAB]) as w:
+        stand(w.agent)
+        await w.say()
+        await until(lambda: len(results(w)) == 2)
+        assert "restricted zone 'lab'" in results(w)[1]
+        (old,) = await w.views("creep")
+        assert old.state == "open", "it goes on"
+        assert not robot.ending
 
 
 @pytest.mark.feature("B8", "E2")
-def test_a_call_whose_predecessor_ends_in_a_pause_begins_after_it() -> None:
-    async def main() -> None:
-        robot = Creeping(name="creeping")
-        async with world(creeping(0.1, 0.2), robot) as w:
-            await w.say()
-            await until(lambda: robot.ending)
-            await w.operator("pause")
-            await asyncio.sleep(5)
-            assert robot.log_ == [0.1]
-            await w.operator("resume")
-            await until(lambda: robot.log_ == [0.1, 0.2])
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_call_whose_predecessor_ends_in_a_pause_begins_after_it() -> None:
+    robot = Creeping(name="creeping")
+    async with world(creeping(0.1, 0.2), robot) as w:
+        await w.say()
+        await until(lambda: robot.ending)
+        await w.operator("pause")
+        await asyncio.sleep(5)
+        assert robot.log_ == [0.1]
+        await w.operator("resume")
+        await until(lambda: robot.log_ == [0.1, 0.2])
 
 
 @pytest.mark.feature("E2")
-def test_a_call_may_take_the_place_of_somebody_elses() -> None:
-    async def main() -> None:
-        robot = Creeping(name="creeping")
-        async with world(creeping(0.2), robot) as w:
-            await w.call("creep", distance_m=0.1)
-            await w.say()
-            await until(lambda: robot.log_ == [0.1, 0.2])
-            assert (await w.views("creep"))[0].text == "replaced by another call of 'creep'"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_call_may_take_the_place_of_somebody_elses() -> None:
+    robot = Creeping(name="creeping")
+    async with world(creeping(0.2), robot) as w:
+        await w.call("creep", distance_m=0.1)
+        await w.say()
+        await until(lambda: robot.log_ == [0.1, 0.2])
+        assert (await w.views("creep"))[0].text == "replaced by another call of 'creep'"

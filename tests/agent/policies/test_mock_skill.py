@@ -23,7 +23,7 @@ from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.testing.mock_skill import MockSkill, mock_module, mock_skill
 from dimos_streams.tool_stream.event import Outcome
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 _SMALL = {"robot.camera_width": 160, "robot.camera_height": 120}
 
@@ -47,77 +47,69 @@ def test_a_name_that_is_none() -> None:
 
 
 @pytest.mark.feature("E8")
-def test_the_same_life_leases_and_events_and_no_actuator_moves() -> None:
-    async def main() -> None:
-        context = RunContext()
-        bridge = Bridge({"http": False}, name="bridge", context=context)
-        with mock_skill(Drive, "move", updates=["on the way"], endless=True, result={"did": "moved"}) as mock:
-            async with ModuleHarness(bridge) as harness:
-                await harness.add(Drive(name="drive", context=context), unwired=("scan",))
-                broker = bridge.broker
-                await until(lambda: any(info.name == "move" for _, info in broker.directory.skills()))
-                call = await broker.call("move", {"distance_m": 2}, caller="test")
-                assert await broker.wait(call, "answer", 5)
-                assert broker.ledger.leases.holders() == {"base": call}
-                with pytest.raises(SkillError, match="needs 'base'"):
-                    await broker.call("turn", {"angle_deg": 90}, caller="test")
-                with pytest.raises(SkillError, match="distance_m"):
-                    await broker.call("move", {"distance_m": 99}, caller="test")
-                mock.end.set()
-                assert await broker.wait(call, "close", 5)
-                view = await broker.view(call)
-                assert (view.answer, view.outcome, view.result) == ("on the way", Outcome.COMPLETED, {"did": "moved"})
-                assert broker.ledger.leases.holders() == {}
-                assert mock.calls == [{"distance_m": 2.0}]
-                assert harness.sent("cmd_vel") == []
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_same_life_leases_and_events_and_no_actuator_moves() -> None:
+    context = RunContext()
+    bridge = Bridge({"http": False}, name="bridge", context=context)
+    with mock_skill(Drive, "move", updates=["on the way"], endless=True, result={"did": "moved"}) as mock:
+        async with ModuleHarness(bridge) as harness:
+            await harness.add(Drive(name="drive", context=context), unwired=("scan",))
+            broker = bridge.broker
+            await until(lambda: any(info.name == "move" for _, info in broker.directory.skills()))
+            call = await broker.call("move", {"distance_m": 2}, caller="test")
+            assert await broker.wait(call, "answer", 5)
+            assert broker.ledger.leases.holders() == {"base": call}
+            with pytest.raises(SkillError, match="needs 'base'"):
+                await broker.call("turn", {"angle_deg": 90}, caller="test")
+            with pytest.raises(SkillError, match="distance_m"):
+                await broker.call("move", {"distance_m": 99}, caller="test")
+            mock.end.set()
+            assert await broker.wait(call, "close", 5)
+            view = await broker.view(call)
+            assert (view.answer, view.outcome, view.result) == ("on the way", Outcome.COMPLETED, {"did": "moved"})
+            assert broker.ledger.leases.holders() == {}
+            assert mock.calls == [{"distance_m": 2.0}]
+            assert harness.sent("cmd_vel") == []
 
 
-def test_errors_cancellation_and_behaviour_of_ones_own() -> None:
-    async def main() -> None:
-        with mock_skill(Drive, "move", error=SkillError("the wheels are off")):
-            async with ModuleHarness(
-                mock_module(Drive, turn=MockSkill(endless=True, updates=["turning"]))
-            ) as harness:
-                turning = await harness.call("turn", angle_deg=90)
-                assert await turning.answer() == "turning"
-                turning.cancel()
-                assert (await turning.closed()).outcome is Outcome.CANCELLED
-                assert await (await harness.call("stop")).result() is None
-            async with ModuleHarness(Drive, unwired=("scan",)) as harness:
-                assert (await (await harness.call("move", distance_m=1)).closed()).text == "the wheels are off"
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_errors_cancellation_and_behaviour_of_ones_own() -> None:
+    with mock_skill(Drive, "move", error=SkillError("the wheels are off")):
+        async with ModuleHarness(mock_module(Drive, turn=MockSkill(endless=True, updates=["turning"]))) as harness:
+            turning = await harness.call("turn", angle_deg=90)
+            assert await turning.answer() == "turning"
+            turning.cancel()
+            assert (await turning.closed()).outcome is Outcome.CANCELLED
+            assert await (await harness.call("stop")).result() is None
+        async with ModuleHarness(Drive, unwired=("scan",)) as harness:
+            assert (await (await harness.call("move", distance_m=1)).closed()).text == "the wheels are off"
 
 
-def test_a_whole_blueprint_without_a_single_command_to_the_base() -> None:
-    async def main() -> None:
-        sent: list[bytes] = []
+@pytest.mark.virtual_time
+async def test_a_whole_blueprint_without_a_single_command_to_the_base() -> None:
+    sent: list[bytes] = []
 
-        @contextlib.asynccontextmanager
-        async def listen(bus: Bus) -> AsyncIterator[None]:
-            bus.subscribe(channel_name("/skill_vel", Twist), lambda channel, data: sent.append(data))
-            yield
+    @contextlib.asynccontextmanager
+    async def listen(bus: Bus) -> AsyncIterator[None]:
+        bus.subscribe(channel_name("/skill_vel", Twist), lambda channel, data: sent.append(data))
+        yield
 
-        with mock_skill(FollowPerson, "follow_person", updates=["Following"], pause_s=0.1, result="gone") as mock:
-            run = InProcessRun(
-                resolve("follow-person").configured(_SMALL, source="test"),
-                RunOptions(bus_url="memq://"),
-                attach=[listen],
-            )
-            await run.start()
-            try:
-                assert run.gateway is not None
-                call = await run.gateway.call("follow_person", {"description": "anybody"}, caller="test")
-                async with closing(run.gateway.events(after=0, call_id=call)) as events:
-                    async for entry in events:
-                        if entry.event.type == "close":
-                            assert entry.event.data["result"] == "gone"
-                            break
-            finally:
-                await run.stop()
-        assert mock.calls[0]["description"] == "anybody"
-        assert sent == []
-
-    run_virtual(main())
+    with mock_skill(FollowPerson, "follow_person", updates=["Following"], pause_s=0.1, result="gone") as mock:
+        run = InProcessRun(
+            resolve("follow-person").configured(_SMALL, source="test"),
+            RunOptions(bus_url="memq://"),
+            attach=[listen],
+        )
+        await run.start()
+        try:
+            assert run.gateway is not None
+            call = await run.gateway.call("follow_person", {"description": "anybody"}, caller="test")
+            async with closing(run.gateway.events(after=0, call_id=call)) as events:
+                async for entry in events:
+                    if entry.event.type == "close":
+                        assert entry.event.data["result"] == "gone"
+                        break
+        finally:
+            await run.stop()
+    assert mock.calls[0]["description"] == "anybody"
+    assert sent == []

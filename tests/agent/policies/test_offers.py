@@ -10,7 +10,6 @@ from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.agent.loop.rig import FakeBridge
-from tests.helpers import run_virtual
 
 
 class Listing(FakeBridge):
@@ -40,34 +39,30 @@ class Listing(FakeBridge):
         ("robot2/agent", ["abc", "agent", "robot2/base", "zoo"]),
     ],
 )
-def test_the_skills_of_all_modules_near_an_agent_but_its_own(agent: str, offered: list[str]) -> None:
-    async def main() -> None:
-        bridge = Listing("abc", "agent", "robot1/agent", "robot1/base", "robot10/base", "robot2/base", "zoo")
-        offers = Offers(bridge, module=agent)
-        await offers.refresh()
-        assert sorted(skill.module for skill in offers.offered.values()) == offered
-        assert len(offers.all) == 7
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_the_skills_of_all_modules_near_an_agent_but_its_own(agent: str, offered: list[str]) -> None:
+    bridge = Listing("abc", "agent", "robot1/agent", "robot1/base", "robot10/base", "robot2/base", "zoo")
+    offers = Offers(bridge, module=agent)
+    await offers.refresh()
+    assert sorted(skill.module for skill in offers.offered.values()) == offered
+    assert len(offers.all) == 7
 
 
-def test_the_bridge_is_asked_when_the_list_is_old_and_the_last_one_counts_while_it_is_away() -> None:
-    async def main() -> None:
-        bridge = Listing("base")
-        offers = Offers(bridge, module="agent", fresh_s=0.5)
-        for _ in range(3):
-            await offers.refresh()
-        await asyncio.sleep(0.4)
+@pytest.mark.virtual_time
+async def test_the_bridge_is_asked_when_the_list_is_old_and_the_last_one_counts_while_it_is_away() -> None:
+    bridge = Listing("base")
+    offers = Offers(bridge, module="agent", fresh_s=0.5)
+    for _ in range(3):
         await offers.refresh()
-        assert bridge.asked == 1
-        await offers.refresh(at_once=True)
-        assert bridge.asked == 2
-        await asyncio.sleep(0.5)
-        bridge.away = True
-        await offers.refresh()
-        assert (bridge.asked, list(offers.offered)) == (3, ["skill of base"])
-        bridge.away, bridge.modules = False, ("base", "arm")
-        await offers.refresh()
-        assert list(offers.offered) == ["skill of base", "skill of arm"], "what failed is tried again at once"
-
-    run_virtual(main())
+    await asyncio.sleep(0.4)
+    await offers.refresh()
+    assert bridge.asked == 1
+    await offers.refresh(at_once=True)
+    assert bridge.asked == 2
+    await asyncio.sleep(0.5)
+    bridge.away = True
+    await offers.refresh()
+    assert (bridge.asked, list(offers.offered)) == (3, ["skill of base"])
+    bridge.away, bridge.modules = False, ("base", "arm")
+    await offers.refresh()
+    assert list(offers.offered) == ["skill of base", "skill of arm"], "what failed is tried again at once"

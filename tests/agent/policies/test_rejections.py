@@ -14,7 +14,7 @@ from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import World
 from tests.agent.policies.parts import Brain, decide, robot_stage
 from tests.agent.stage import Stage
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 Calls = list[tuple[str, dict[str, Any]]]
 WALK: tuple[str, dict[str, Any]] = ("walk", {"distance_m": 5})
@@ -27,88 +27,80 @@ def shown(made: Stage) -> list[str]:
 
 
 @pytest.mark.feature("B8", "C5")
-def test_a_rejected_plan_binds_its_calls_for_the_rest_of_the_mission() -> None:
-    async def main() -> None:
-        brain = Brain(
-            [PLAN, ("submit_plan", {"plan": "plan-1"})],
-            [WALK, ("go_to", {"y": 2, "x": 1})],  # identical, and free motions
-            *[[WALK]] * 3,  # refused, and charged to nobody
-            [("walk", {"distance_m": 4})],
-            "ok",
-            [WALK],
-            "gone",
-        )
-        config = {"plan": {"motions": 2}, "repetition": {"stop_at": None}}
-        async with robot_stage(brain, **config) as (made, robot):
-            said = await made.say("go")
-            await decide(made, "reject", reason="the street is wet")
-            assert (await said.result())["text"] == "ok"
-            assert all("has rejected" in text and "the street is wet" in text for text in shown(made)[2:7])
-            assert robot.log_ == ["walk 4"]
-            assert (await (await made.say("you may walk 5 m now")).result())["text"] == "gone"
-            assert robot.log_ == ["walk 4", "walk 5"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_rejected_plan_binds_its_calls_for_the_rest_of_the_mission() -> None:
+    brain = Brain(
+        [PLAN, ("submit_plan", {"plan": "plan-1"})],
+        [WALK, ("go_to", {"y": 2, "x": 1})],  # identical, and free motions
+        *[[WALK]] * 3,  # refused, and charged to nobody
+        [("walk", {"distance_m": 4})],
+        "ok",
+        [WALK],
+        "gone",
+    )
+    config = {"plan": {"motions": 2}, "repetition": {"stop_at": None}}
+    async with robot_stage(brain, **config) as (made, robot):
+        said = await made.say("go")
+        await decide(made, "reject", reason="the street is wet")
+        assert (await said.result())["text"] == "ok"
+        assert all("has rejected" in text and "the street is wet" in text for text in shown(made)[2:7])
+        assert robot.log_ == ["walk 4"]
+        assert (await (await made.say("you may walk 5 m now")).result())["text"] == "gone"
+        assert robot.log_ == ["walk 4", "walk 5"]
 
 
 @pytest.mark.feature("B8")
-def test_what_is_approved_after_all_may_be_made() -> None:
-    async def main() -> None:
-        submit: Calls = [("submit_plan", {"plan": "plan-1"})]
-        again: Calls = [("create_plan", {"goal": "g", "steps": STEPS[:1]}), ("submit_plan", {"plan": "plan-2"})]
-        brain = Brain([PLAN], submit, again, [WALK, ("go_to", {"x": 1, "y": 2})], "ok")
-        async with robot_stage(brain, plan={"motions": 2}) as (made, robot):
-            said = await made.say("go")
-            await decide(made, "reject")
-            await until(made.agent.core.approvals.pending)
-            await decide(made, "approve")
-            await said.result()
-            assert robot.log_ == ["walk 5"]
-            assert "has rejected go_to(x=1, y=2) in this mission." in shown(made)[-1]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_what_is_approved_after_all_may_be_made() -> None:
+    submit: Calls = [("submit_plan", {"plan": "plan-1"})]
+    again: Calls = [("create_plan", {"goal": "g", "steps": STEPS[:1]}), ("submit_plan", {"plan": "plan-2"})]
+    brain = Brain([PLAN], submit, again, [WALK, ("go_to", {"x": 1, "y": 2})], "ok")
+    async with robot_stage(brain, plan={"motions": 2}) as (made, robot):
+        said = await made.say("go")
+        await decide(made, "reject")
+        await until(made.agent.core.approvals.pending)
+        await decide(made, "approve")
+        await said.result()
+        assert robot.log_ == ["walk 5"]
+        assert "has rejected go_to(x=1, y=2) in this mission." in shown(made)[-1]
 
 
 @pytest.mark.feature("C5")
-def test_a_rejected_call_is_rejected_for_sub_agents_too() -> None:
-    async def main() -> None:
-        drop = ("drop", {"what": "a"})
-        brain = Brain([drop], [("delegate", {"agent": "porter", "task": "drop it"})], "ok", porter=[[drop], "can't"])
-        agents = {"porter": {"description": "carries", "prompt": "porter"}}
-        async with robot_stage(brain, agents=agents) as (made, robot):
-            said = await made.say("go")
-            await decide(made, "reject", reason="it is fragile")
-            await said.result()
-            results = [event.data for event in made.agent.core.events.after(0) if event.kind == "result"]
-            (of_porter,) = [result for result in results if result["skill"] == "drop" and result.get("sub")]
-            assert "it is fragile" in of_porter["text"]
-            assert robot.log_ == []
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_rejected_call_is_rejected_for_sub_agents_too() -> None:
+    drop = ("drop", {"what": "a"})
+    brain = Brain([drop], [("delegate", {"agent": "porter", "task": "drop it"})], "ok", porter=[[drop], "can't"])
+    agents = {"porter": {"description": "carries", "prompt": "porter"}}
+    async with robot_stage(brain, agents=agents) as (made, robot):
+        said = await made.say("go")
+        await decide(made, "reject", reason="it is fragile")
+        await said.result()
+        results = [event.data for event in made.agent.core.events.after(0) if event.kind == "result"]
+        (of_porter,) = [result for result in results if result["skill"] == "drop" and result.get("sub")]
+        assert "it is fragile" in of_porter["text"]
+        assert robot.log_ == []
 
 
 @pytest.mark.feature("C5")
-def test_a_rejection_outlives_the_process(tmp_path: Path) -> None:
-    async def main() -> None:
-        world = World()
-        config: dict[str, Any] = {"approval": {"rules": [{"skill": "move", "arguments": {"by": ">2"}}]}}
-        first = FunctionModel(in_turn(asks(("follow", {}), ("move", {"by": 3})), says("I wait")))
-        async with world.with_model(first, tmp_path, **config) as rig:
-            await rig.say("go")
-            await until(rig.core.approvals.pending)
-            rig.core.approvals.decide(rig.core.approvals.pending()[0].id, "reject", reason="no")
-            await until(lambda: len(first.requests) == 2)
-            await asyncio.sleep(1)
-            await rig.leave()
-            # The successor would let it pass: its rules ask nobody.
-            second = FunctionModel(in_turn(asks(("move", {"by": 3})), says("then not")))
-            async with world.with_model(second, tmp_path) as successor:
-                world.released.set()
-                await until(lambda: not successor.core.loop.missions)
-                assert "the operator has rejected move(by=3)" in successor.data("result")[-1]["text"]
-                assert world.log == ["follow ended"]
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_rejection_outlives_the_process(tmp_path: Path) -> None:
+    world = World()
+    config: dict[str, Any] = {"approval": {"rules": [{"skill": "move", "arguments": {"by": ">2"}}]}}
+    first = FunctionModel(in_turn(asks(("follow", {}), ("move", {"by": 3})), says("I wait")))
+    async with world.with_model(first, tmp_path, **config) as rig:
+        await rig.say("go")
+        await until(rig.core.approvals.pending)
+        rig.core.approvals.decide(rig.core.approvals.pending()[0].id, "reject", reason="no")
+        await until(lambda: len(first.requests) == 2)
+        await asyncio.sleep(1)
+        await rig.leave()
+        # The successor would let it pass: its rules ask nobody.
+        second = FunctionModel(in_turn(asks(("move", {"by": 3})), says("then not")))
+        async with world.with_model(second, tmp_path) as successor:
+            world.released.set()
+            await until(lambda: not successor.core.loop.missions)
+            assert "the operator has rejected move(by=3)" in successor.data("result")[-1]["text"]
+            assert world.log == ["follow ended"]
 
 
 def decided(state: str, id: str = "a", *, mission: str = "m", skill: str = "walk", **arguments: Any) -> AgentEvent:

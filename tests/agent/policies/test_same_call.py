@@ -11,7 +11,7 @@ from dimos_streams.agent.policies.gates.approval import matches
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments, with_defaults
 from tests.agent.policies.parts import Answer, Brain, decide, offered, robot_stage
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 
 @pytest.mark.feature("D5")
@@ -24,83 +24,73 @@ from tests.helpers import run_virtual, until
         ({"skill": "drop", "arguments": {"what": "café *"}}, ("drop", {"what": "cafe\u0301  noir"})),
     ],
 )
-def test_a_rule_is_not_evaded(rule: dict[str, Any], call: tuple[str, dict[str, Any]]) -> None:
-    async def main() -> None:
-        rules = [{**rule, "action": "deny", "reason": "no"}, {"skill": "*", "action": "allow"}]
-        async with robot_stage(Brain([call], "ok"), approval={"rules": rules}) as (made, robot):
-            await (await made.say("go")).result()
-            assert robot.log_ == []
-            assert "is not allowed. no" in made.entries("tool")[0].text
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_rule_is_not_evaded(rule: dict[str, Any], call: tuple[str, dict[str, Any]]) -> None:
+    rules = [{**rule, "action": "deny", "reason": "no"}, {"skill": "*", "action": "allow"}]
+    async with robot_stage(Brain([call], "ok"), approval={"rules": rules}) as (made, robot):
+        await (await made.say("go")).result()
+        assert robot.log_ == []
+        assert "is not allowed. no" in made.entries("tool")[0].text
 
 
 @pytest.mark.feature("C5")
 @pytest.mark.parametrize("changed", [False, True])
-def test_a_rejection_holds_for_the_call_spelt_out_and_nobody_is_asked_again(changed: bool) -> None:
-    async def main() -> None:
-        again: list[tuple[str, dict[str, Any]]] = [("drop", {"what": what}) for what in ("parcel", "parcel ")]
-        async with robot_stage(Brain([("drop", {})], again, [("drop", {})], "ok")) as (made, robot):
-            said = await made.say("go")
-            view = await decide(made, "reject", reason="no", **({"arguments": {"what": "x"}} if changed else {}))
-            assert view["arguments"] == {"what": "parcel"}
-            assert (await said.result())["reason"] == "completed"
-            assert robot.log_ == []
-            assert all("has rejected" in entry.text for entry in made.entries("tool")[1:])
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_a_rejection_holds_for_the_call_spelt_out_and_nobody_is_asked_again(changed: bool) -> None:
+    again: list[tuple[str, dict[str, Any]]] = [("drop", {"what": what}) for what in ("parcel", "parcel ")]
+    async with robot_stage(Brain([("drop", {})], again, [("drop", {})], "ok")) as (made, robot):
+        said = await made.say("go")
+        view = await decide(made, "reject", reason="no", **({"arguments": {"what": "x"}} if changed else {}))
+        assert view["arguments"] == {"what": "parcel"}
+        assert (await said.result())["reason"] == "completed"
+        assert robot.log_ == []
+        assert all("has rejected" in entry.text for entry in made.entries("tool")[1:])
 
 
 @pytest.mark.feature("B8", "D5")
-def test_an_approval_and_a_plans_step_hold_for_the_call_spelt_out() -> None:
-    async def main() -> None:
-        plan = {"goal": "g", "steps": [{"skill": "walk", "arguments": {}}, {"skill": "drop"}]}
-        brain = Brain(
-            [("create_plan", plan), ("submit_plan", {"plan": "plan-1"})],
-            [("walk", {"distance_m": 1.0}), ("drop", {"what": " parcel"})],
-            [("drop", {"what": "parcel"})],
-            "ok",
-        )
-        async with robot_stage(brain, plan={"motions": 0}) as (made, robot):
-            said = await made.say("go")
-            view = await decide(made, "approve")
-            assert [step["arguments"] for step in view["arguments"]["steps"]] == [
-                {"distance_m": 1.0},
-                {"what": "parcel"},
-            ]
-            assert (await decide(made, "approve"))["skill"] == "drop"
-            await said.result()
-            assert robot.log_ == ["walk 1", "drop  parcel", "drop  parcel"]  # as it was approved
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_an_approval_and_a_plans_step_hold_for_the_call_spelt_out() -> None:
+    plan = {"goal": "g", "steps": [{"skill": "walk", "arguments": {}}, {"skill": "drop"}]}
+    brain = Brain(
+        [("create_plan", plan), ("submit_plan", {"plan": "plan-1"})],
+        [("walk", {"distance_m": 1.0}), ("drop", {"what": " parcel"})],
+        [("drop", {"what": "parcel"})],
+        "ok",
+    )
+    async with robot_stage(brain, plan={"motions": 0}) as (made, robot):
+        said = await made.say("go")
+        view = await decide(made, "approve")
+        assert [step["arguments"] for step in view["arguments"]["steps"]] == [
+            {"distance_m": 1.0},
+            {"what": "parcel"},
+        ]
+        assert (await decide(made, "approve"))["skill"] == "drop"
+        await said.result()
+        assert robot.log_ == ["walk 1", "drop  parcel", "drop  parcel"]  # as it was approved
 
 
 @pytest.mark.feature("D5")
-def test_an_operators_arguments_are_filled_in_too() -> None:
-    async def main() -> None:
-        rules = {"rules": [{"skill": "walk"}]}
-        async with robot_stage(Brain([("walk", {"distance_m": 3})], "ok"), approval=rules) as (made, robot):
-            said = await made.say("go")
-            await until(made.agent.core.approvals.pending)
-            await decide(made, "approve", arguments={})
-            await said.result()
-            assert robot.log_ == ["walk 1"]
-            assert "walk(distance_m=1.0)" in made.entries("tool")[0].note
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_an_operators_arguments_are_filled_in_too() -> None:
+    rules = {"rules": [{"skill": "walk"}]}
+    async with robot_stage(Brain([("walk", {"distance_m": 3})], "ok"), approval=rules) as (made, robot):
+        said = await made.say("go")
+        await until(made.agent.core.approvals.pending)
+        await decide(made, "approve", arguments={})
+        await said.result()
+        assert robot.log_ == ["walk 1"]
+        assert "walk(distance_m=1.0)" in made.entries("tool")[0].note
 
 
 @pytest.mark.feature("D2")
-def test_spelling_a_default_out_now_and_then_is_repetition() -> None:
-    async def main() -> None:
-        calls: list[Answer] = [[("drop", {})], [("drop", {"what": "parcel"})], [("drop", {"what": "parcel "})]]
-        rules = {"rules": [{"skill": "*", "action": "allow"}]}
-        async with robot_stage(Brain(*calls * 4), approval=rules) as (made, robot):
-            close = await (await made.say("go")).closed()
-            assert "repetition" in close.text
-            assert len(robot.log_) == 8
-
-    run_virtual(main())
+@pytest.mark.virtual_time
+async def test_spelling_a_default_out_now_and_then_is_repetition() -> None:
+    calls: list[Answer] = [[("drop", {})], [("drop", {"what": "parcel"})], [("drop", {"what": "parcel "})]]
+    rules = {"rules": [{"skill": "*", "action": "allow"}]}
+    async with robot_stage(Brain(*calls * 4), approval=rules) as (made, robot):
+        close = await (await made.say("go")).closed()
+        assert "repetition" in close.text
+        assert len(robot.log_) == 8
 
 
 SCHEMA: dict[str, Any] = {

@@ -11,104 +11,93 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.tool_stream.event import CALLS, Outcome
 from tests.bridge.parts import answered, closed, event, scene, until
-from tests.helpers import run_virtual
 
 
-def test_open_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.virtual_time
+async def test_open_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dimos_streams.bridge.calls.broker.MAX_OPEN", 3)
 
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            ids = [await broker.call("count", {"label": label, "to": 10}, caller="you") for label in "abc"]
-            for _ in range(5):
-                with pytest.raises(CallRejectedError, match="too many calls are open"):
-                    await broker.call("count", {"label": "d", "to": 1}, caller="you")
-            await closed(broker, ids[0])
-            await closed(broker, await broker.call("count", {"label": "d", "to": 1}, caller="you"))
-
-    run_virtual(check())
+    async with scene() as world:
+        broker = world.broker
+        ids = [await broker.call("count", {"label": label, "to": 10}, caller="you") for label in "abc"]
+        for _ in range(5):
+            with pytest.raises(CallRejectedError, match="too many calls are open"):
+                await broker.call("count", {"label": "d", "to": 1}, caller="you")
+        await closed(broker, ids[0])
+        await closed(broker, await broker.call("count", {"label": "d", "to": 1}, caller="you"))
 
 
-def test_calls_that_wait_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.virtual_time
+async def test_calls_that_wait_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dimos_streams.bridge.calls.broker._MAX_WAITING", 2)
 
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            first = await broker.call("follow", {"description": "ann"}, caller="you")
-            waiting = [
-                asyncio.create_task(broker.call("at_once", {"value": value}, caller="you", lease_wait_s=60))
-                for value in range(2)
-            ]
-            await asyncio.sleep(1)
-            with pytest.raises(CallRejectedError, match="too many calls are open or waiting"):
-                await broker.call("count", {"label": "a", "to": 1}, caller="you")
-            await broker.cancel(first, "enough")
-            for task in waiting:
-                await closed(broker, await task)
-            await closed(broker, await broker.call("count", {"label": "a", "to": 1}, caller="you"))
-
-    run_virtual(check())
+    async with scene() as world:
+        broker = world.broker
+        first = await broker.call("follow", {"description": "ann"}, caller="you")
+        waiting = [
+            asyncio.create_task(broker.call("at_once", {"value": value}, caller="you", lease_wait_s=60))
+            for value in range(2)
+        ]
+        await asyncio.sleep(1)
+        with pytest.raises(CallRejectedError, match="too many calls are open or waiting"):
+            await broker.call("count", {"label": "a", "to": 1}, caller="you")
+        await broker.cancel(first, "enough")
+        for task in waiting:
+            await closed(broker, await task)
+        await closed(broker, await broker.call("count", {"label": "a", "to": 1}, caller="you"))
 
 
-def test_calls_that_were_begun_without_the_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.virtual_time
+async def test_calls_that_were_begun_without_the_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dimos_streams.bridge.calls.ledger.MAX_FOREIGN", 2)
 
-    async def check() -> None:
-        async with scene() as world:
-            ledger = world.broker.ledger
-            ledger.enter(event(1, "open", call_id=f"c{number}") for number in range(3))
-            assert ([call.call_id for call in ledger.calls.open], ledger.ignored) == (["c0", "c1"], 1)
-            ledger.enter([event(2, "close", call_id="c0")])
-            await closed(world.broker, await world.broker.call("count", {"label": "a", "to": 1}, caller="you"))
-            ledger.enter([event(1, "open", call_id="c3"), event(1, "open", call_id="c4")])
-            assert ([call.call_id for call in ledger.calls.open], ledger.ignored) == (["c1", "c3"], 2)
-
-    run_virtual(check())
+    async with scene() as world:
+        ledger = world.broker.ledger
+        ledger.enter(event(1, "open", call_id=f"c{number}") for number in range(3))
+        assert ([call.call_id for call in ledger.calls.open], ledger.ignored) == (["c0", "c1"], 1)
+        ledger.enter([event(2, "close", call_id="c0")])
+        await closed(world.broker, await world.broker.call("count", {"label": "a", "to": 1}, caller="you"))
+        ledger.enter([event(1, "open", call_id="c3"), event(1, "open", call_id="c4")])
+        assert ([call.call_id for call in ledger.calls.open], ledger.ignored) == (["c1", "c3"], 2)
 
 
-def test_requests_that_no_open_call_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.virtual_time
+async def test_requests_that_no_open_call_makes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dimos_streams.bridge.calls.bus_requests._MAX_FROM_NOWHERE", 2)
 
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
+    async with scene() as world:
+        broker = world.broker
 
-            def request(call_id: str, parent: str) -> None:
-                message = SkillCall(call_id=call_id, skill="search", parent=parent, arguments_json="{}")
-                world.inner.publish(CALLS, encode(message))
+        def request(call_id: str, parent: str) -> None:
+            message = SkillCall(call_id=call_id, skill="search", parent=parent, arguments_json="{}")
+            world.inner.publish(CALLS, encode(message))
 
-            def refused() -> list[str]:
-                return [call.call_id for call in broker.ledger.calls if call.outcome is Outcome.REJECTED]
+        def refused() -> list[str]:
+            return [call.call_id for call in broker.ledger.calls if call.outcome is Outcome.REJECTED]
 
-            parent = await broker.call("follow", {"description": "ann"}, caller="you")
-            await answered(broker, parent)
-            for call_id in ("n1", "n2", "n3"):
-                request(call_id, "nobody knows it")
-            request("child", parent)
-            await until(lambda: broker.ledger.calls.get("child") is not None)
-            await until(lambda: len(refused()) == 2)
-            await asyncio.sleep(5)
-            assert refused() == ["n1", "n2"]
-            request("n4", "nobody knows it")
-            await until(lambda: refused() == ["n1", "n2", "n4"])
-
-    run_virtual(check())
+        parent = await broker.call("follow", {"description": "ann"}, caller="you")
+        await answered(broker, parent)
+        for call_id in ("n1", "n2", "n3"):
+            request(call_id, "nobody knows it")
+        request("child", parent)
+        await until(lambda: broker.ledger.calls.get("child") is not None)
+        await until(lambda: len(refused()) == 2)
+        await asyncio.sleep(5)
+        assert refused() == ["n1", "n2"]
+        request("n4", "nobody knows it")
+        await until(lambda: refused() == ["n1", "n2", "n4"])
 
 
-def test_idempotency_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.virtual_time
+async def test_idempotency_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dimos_streams.bridge.calls.idempotency._KEYS", 2)
 
-    async def check() -> None:
-        async with scene() as world:
+    async with scene() as world:
 
-            async def count(key: str) -> str:
-                arguments = {"label": key, "to": 1}
-                return await world.broker.call("count", arguments, caller="you", idempotency_key=key)
+        async def count(key: str) -> str:
+            arguments = {"label": key, "to": 1}
+            return await world.broker.call("count", arguments, caller="you", idempotency_key=key)
 
-            ids = [await count(key) for key in "abc"]
-            assert [await count(key) for key in "cb"] == [ids[2], ids[1]]
-            assert await count("a") not in ids, "the oldest was forgotten"
-
-    run_virtual(check())
+        ids = [await count(key) for key in "abc"]
+        assert [await count(key) for key in "cb"] == [ids[2], ids[1]]
+        assert await count("a") not in ids, "the oldest was forgotten"

@@ -35,21 +35,19 @@ async def free_base(broker: Broker) -> bool:
 
 
 @pytest.mark.feature("A1")
-def test_updates_of_two_calls_of_one_skill_never_mix() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            ids = {label: await broker.call("count", {"label": label, "to": 50}, caller="agent") for label in "ab"}
-            for label, call_id in ids.items():
-                assert (await answered(broker, call_id)).answer == f"{label} 1", "answered while it goes on"
-                view = await closed(broker, call_id)
-                assert (view.outcome, view.result) == (Outcome.COMPLETED, label)
-                events = await collect(broker, call_id=call_id)
-                assert [event.seq for event in events] == list(range(1, 53))
-                assert [event.type for event in events] == ["open", *["update"] * 50, "close"]
-                assert [event.text for event in events[1:-1]] == [f"{label} {n}" for n in range(1, 51)]
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_updates_of_two_calls_of_one_skill_never_mix() -> None:
+    async with scene() as world:
+        broker = world.broker
+        ids = {label: await broker.call("count", {"label": label, "to": 50}, caller="agent") for label in "ab"}
+        for label, call_id in ids.items():
+            assert (await answered(broker, call_id)).answer == f"{label} 1", "answered while it goes on"
+            view = await closed(broker, call_id)
+            assert (view.outcome, view.result) == (Outcome.COMPLETED, label)
+            events = await collect(broker, call_id=call_id)
+            assert [event.seq for event in events] == list(range(1, 53))
+            assert [event.type for event in events] == ["open", *["update"] * 50, "close"]
+            assert [event.text for event in events[1:-1]] == [f"{label} {n}" for n in range(1, 51)]
 
 
 @pytest.mark.feature("A11")
@@ -63,532 +61,480 @@ def test_updates_of_two_calls_of_one_skill_never_mix() -> None:
         ("hang", {}, Outcome.TIMED_OUT),
     ],
 )
-def test_leases_end_with_the_call(skill: str, arguments: dict[str, object], outcome: Outcome) -> None:
-    async def check() -> None:
-        async with scene() as world:
-            call_id = await world.broker.call(skill, arguments, caller="agent")
-            assert world.broker.ledger.leases.holders() == {"base": call_id}
-            assert (await closed(world.broker, call_id)).outcome is outcome
-            assert world.broker.ledger.leases.holders() == {}
-            assert await free_base(world.broker)
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_leases_end_with_the_call(skill: str, arguments: dict[str, object], outcome: Outcome) -> None:
+    async with scene() as world:
+        call_id = await world.broker.call(skill, arguments, caller="agent")
+        assert world.broker.ledger.leases.holders() == {"base": call_id}
+        assert (await closed(world.broker, call_id)).outcome is outcome
+        assert world.broker.ledger.leases.holders() == {}
+        assert await free_base(world.broker)
 
 
 @pytest.mark.feature("A11")
-def test_a_busy_resource_is_refused_with_its_holder_or_waited_for() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            first = await broker.call("follow", {"description": "ann"}, caller="agent")
-            await answered(broker, first)
-            with pytest.raises(CallRejectedError, match=r"needs 'base', which call .* holds \('follow' for") as busy:
-                await broker.call("at_once", {"value": 1}, caller="other")
-            assert busy.value.holder == first
+@pytest.mark.virtual_time
+async def test_a_busy_resource_is_refused_with_its_holder_or_waited_for() -> None:
+    async with scene() as world:
+        broker = world.broker
+        first = await broker.call("follow", {"description": "ann"}, caller="agent")
+        await answered(broker, first)
+        with pytest.raises(CallRejectedError, match=r"needs 'base', which call .* holds \('follow' for") as busy:
+            await broker.call("at_once", {"value": 1}, caller="other")
+        assert busy.value.holder == first
 
-            begun = clock.monotonic()
-            with pytest.raises(CallRejectedError):
-                await broker.call("at_once", {"value": 1}, caller="other", lease_wait_s=2.0)
-            assert clock.monotonic() - begun == pytest.approx(2.0, abs=0.1)
+        begun = clock.monotonic()
+        with pytest.raises(CallRejectedError):
+            await broker.call("at_once", {"value": 1}, caller="other", lease_wait_s=2.0)
+        assert clock.monotonic() - begun == pytest.approx(2.0, abs=0.1)
 
-            waiting = asyncio.create_task(broker.call("at_once", {"value": 1}, caller="other", lease_wait_s=30.0))
-            await asyncio.sleep(1)
-            await broker.cancel(first, "enough")
-            assert (await closed(broker, first)).outcome is Outcome.CANCELLED
-            assert (await closed(broker, await waiting)).outcome is Outcome.COMPLETED
-
-    run_virtual(check())
+        waiting = asyncio.create_task(broker.call("at_once", {"value": 1}, caller="other", lease_wait_s=30.0))
+        await asyncio.sleep(1)
+        await broker.cancel(first, "enough")
+        assert (await closed(broker, first)).outcome is Outcome.CANCELLED
+        assert (await closed(broker, await waiting)).outcome is Outcome.COMPLETED
 
 
 @pytest.mark.feature("A11")
-def test_who_is_overtaken_by_another_waits_no_longer_than_it_wanted_to() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            first = await broker.call("follow", {"description": "ann"}, caller="agent")
-            overtaking = asyncio.create_task(
-                broker.call("follow", {"description": "bob"}, caller="other", lease_wait_s=30.0)
-            )
-            await asyncio.sleep(0)
-            begun = clock.monotonic()
-            waiting = asyncio.create_task(broker.call("at_once", {"value": 1}, caller="late", lease_wait_s=2.0))
-            await asyncio.sleep(1.5)
-            await broker.cancel(first, "enough")
-            second = await overtaking
-            with pytest.raises(CallRejectedError) as busy:
-                await waiting
-            assert busy.value.holder == second
-            assert clock.monotonic() - begun == pytest.approx(2.0, abs=0.1)
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_who_is_overtaken_by_another_waits_no_longer_than_it_wanted_to() -> None:
+    async with scene() as world:
+        broker = world.broker
+        first = await broker.call("follow", {"description": "ann"}, caller="agent")
+        overtaking = asyncio.create_task(
+            broker.call("follow", {"description": "bob"}, caller="other", lease_wait_s=30.0)
+        )
+        await asyncio.sleep(0)
+        begun = clock.monotonic()
+        waiting = asyncio.create_task(broker.call("at_once", {"value": 1}, caller="late", lease_wait_s=2.0))
+        await asyncio.sleep(1.5)
+        await broker.cancel(first, "enough")
+        second = await overtaking
+        with pytest.raises(CallRejectedError) as busy:
+            await waiting
+        assert busy.value.holder == second
+        assert clock.monotonic() - begun == pytest.approx(2.0, abs=0.1)
 
 
 @pytest.mark.feature("A11")
-def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker, process = world.broker, world.processes[1]
-            call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
+@pytest.mark.virtual_time
+async def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
+    async with scene() as world:
+        broker, process = world.broker, world.processes[1]
+        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
+        await answered(broker, call_id)
+        before = clock.monotonic()
+        process.bus.partitioned = True
+        view = await closed(broker, call_id)
+        assert view.outcome is Outcome.LOST
+        assert clock.monotonic() - before <= 2.0
+        assert "is gone: silent for" in view.text
+        assert broker.ledger.leases.holders() == {}
+        with pytest.raises(SkillUnavailableError, match="'worker' is gone: silent for"):
+            await broker.call("at_once", {"value": 1}, caller="agent")
+        assert [skill.available for skill in await broker.skills()] == [False] * 8
+
+        events = await collect(broker, call_id=call_id)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        assert [event.type for event in events].count("close") == 1
+
+        worker = process.modules["worker"]
+        assert isinstance(worker, Worker)
+        assert worker.running == [call_id], "it does not know yet that it is given up"
+        process.bus.partitioned = False
+        await until(lambda: not worker.running)
+        assert await free_base(broker)
+        assert await collect(broker, call_id=call_id) == events, "nothing follows a close"
+
+
+@pytest.mark.virtual_time
+async def test_a_call_whose_module_starts_again_is_lost() -> None:
+    async with scene() as world:
+        broker = world.broker
+        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
+        await answered(broker, call_id)
+        await asyncio.sleep(0.5)
+        world.processes[1].bus.partitioned = True
+        await world.add(Worker(name="worker"))
+        view = await closed(broker, call_id, 2.0)
+        assert (view.outcome, view.text) == (
+            Outcome.LOST,
+            "module 'worker' was started again while the call ran",
+        )
+        assert await free_base(broker)
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_its_module_does_not_know_is_lost() -> None:
+    async with scene() as world:
+        broker = world.broker
+        # The request is lost on the way, and every repetition.
+        world.processes[0].bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CALLS)
+        begun = clock.monotonic()
+        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
+        view = await closed(broker, call_id)
+        assert (view.outcome, view.last_seq) == (Outcome.LOST, 2)
+        assert 2.0 <= clock.monotonic() - begun <= 2.3
+        assert [event.type for event in await collect(broker, call_id=call_id)] == ["open", "close"]
+        world.processes[0].bus.faults = Faults()
+        assert await free_base(broker)
+
+
+@pytest.mark.virtual_time
+async def test_calls_and_cancels_get_through_a_lossy_bus_once() -> None:
+    async with scene(faults=Faults(loss=0.3, duplication=0.2, delay_s=(0.0, 0.02))) as world:
+        broker = world.broker
+        worker = world.processes[1].modules["worker"]
+        assert isinstance(worker, Worker)
+        for number in range(20):
+            call_id = await broker.call("follow", {"description": f"p{number}"}, caller="agent")
             await answered(broker, call_id)
-            before = clock.monotonic()
-            process.bus.partitioned = True
+            await broker.cancel(call_id, "next")
+            await broker.cancel(call_id, "next")
             view = await closed(broker, call_id)
-            assert view.outcome is Outcome.LOST
-            assert clock.monotonic() - before <= 2.0
-            assert "is gone: silent for" in view.text
-            assert broker.ledger.leases.holders() == {}
-            with pytest.raises(SkillUnavailableError, match="'worker' is gone: silent for"):
-                await broker.call("at_once", {"value": 1}, caller="agent")
-            assert [skill.available for skill in await broker.skills()] == [False] * 8
-
+            assert (view.outcome, view.text) == (Outcome.CANCELLED, "next")
             events = await collect(broker, call_id=call_id)
             assert [event.seq for event in events] == list(range(1, len(events) + 1))
-            assert [event.type for event in events].count("close") == 1
-
-            worker = process.modules["worker"]
-            assert isinstance(worker, Worker)
-            assert worker.running == [call_id], "it does not know yet that it is given up"
-            process.bus.partitioned = False
-            await until(lambda: not worker.running)
-            assert await free_base(broker)
-            assert await collect(broker, call_id=call_id) == events, "nothing follows a close"
-
-    run_virtual(check())
+        assert worker.most == 1
+        await broker.cancel(call_id, "again")
+        with pytest.raises(UnknownCallError):
+            await broker.cancel("nobody", "")
 
 
-def test_a_call_whose_module_starts_again_is_lost() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
-            await answered(broker, call_id)
-            await asyncio.sleep(0.5)
-            world.processes[1].bus.partitioned = True
-            await world.add(Worker(name="worker"))
-            view = await closed(broker, call_id, 2.0)
-            assert (view.outcome, view.text) == (
-                Outcome.LOST,
-                "module 'worker' was started again while the call ran",
+@pytest.mark.virtual_time
+async def test_the_form_of_calls_is_checked_before_anything_happens() -> None:
+    async with scene() as world:
+        broker = world.broker
+        with pytest.raises(UnknownSkillError, match="did you mean 'follow'"):
+            await broker.call("folow", {}, caller="agent")
+        with pytest.raises(SkillArgumentError) as bad:
+            await broker.call("follow", {"steps": "many", "speed": 1}, caller="agent")
+        assert sorted(bad.value.problems) == ["description", "speed", "steps"]
+        with pytest.raises(SkillError):
+            await broker.call("follow", {"description": "x" * MAX_ARGUMENTS}, caller="agent")
+        assert await broker.calls() == []
+        assert await broker.offset() == 0
+        repaired = await broker.call("follow", {"description": "\ud800"}, caller="agent")
+        assert (await broker.view(repaired)).arguments == {"description": "\ufffd"}
+
+
+@pytest.mark.virtual_time
+async def test_duplicates() -> None:
+    async with scene() as world:
+        broker = world.broker
+        first = await broker.call("patrol", {}, caller="agent")
+        with pytest.raises(CallRejectedError, match=f"runs already as call {first!r}.*'allow' .* or 'replace'"):
+            await broker.call("patrol", {}, caller="agent")
+        with pytest.raises(CallRejectedError, match="runs already") as refused:
+            await broker.call("patrol", {}, caller="agent", on_duplicate="reject")
+        assert refused.value.holder == first
+        second = await broker.call("patrol", {}, caller="agent", on_duplicate="allow")
+        third = await broker.call("patrol", {}, caller="agent", on_duplicate="replace")
+        assert [view.call_id for view in await broker.calls(open_only=True)] == [third]
+        for old in (first, second):
+            view = await broker.view(old)
+            assert (view.outcome, view.text) == (Outcome.CANCELLED, "replaced by another call of 'patrol'")
+
+        # A replaced call gives its lease to its successor, and never do both run.
+        old = await broker.call("follow", {"description": "ann"}, caller="agent")
+        both = [
+            asyncio.create_task(broker.call("follow", {"description": name}, caller="agent", on_duplicate="replace"))
+            for name in ("bob", "cid")
+        ]
+        ids = [await task for task in both]
+        worker = world.processes[1].modules["worker"]
+        assert isinstance(worker, Worker)
+        await until(lambda: len(worker.running) == 1 and worker.running[0] in ids)
+        assert worker.most == 1
+        assert (await broker.view(old)).outcome is Outcome.CANCELLED
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_will_not_end_is_not_replaced() -> None:
+    async with scene() as world:
+        broker = world.broker
+        first = await broker.call("patrol", {}, caller="agent")
+        await until(lambda: broker.ledger.calls.open[0].state == "open")
+        world.processes[0].bus.faults = Faults(loss=1.0, affects=lambda channel: "cancel" in channel)
+        with pytest.raises(CallRejectedError, match="did not end within 10 s") as refused:
+            await broker.call("patrol", {}, caller="agent", on_duplicate="replace")
+        assert refused.value.holder == first
+
+
+@pytest.mark.virtual_time
+async def test_an_idempotency_key_gives_the_same_call_once() -> None:
+    async with scene() as world:
+        broker = world.broker
+
+        async def begin(key: str, description: str = "ann", on_loss: OnLoss | None = None) -> str:
+            return await broker.call(
+                "follow",
+                {"description": description},
+                caller="agent",
+                idempotency_key=key,
+                lease_wait_s=1.0,
+                on_loss=on_loss,
             )
-            assert await free_base(broker)
 
-    run_virtual(check())
-
-
-def test_a_call_that_its_module_does_not_know_is_lost() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            # The request is lost on the way, and every repetition.
-            world.processes[0].bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CALLS)
-            begun = clock.monotonic()
-            call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
-            view = await closed(broker, call_id)
-            assert (view.outcome, view.last_seq) == (Outcome.LOST, 2)
-            assert 2.0 <= clock.monotonic() - begun <= 2.3
-            assert [event.type for event in await collect(broker, call_id=call_id)] == ["open", "close"]
-            world.processes[0].bus.faults = Faults()
-            assert await free_base(broker)
-
-    run_virtual(check())
+        ids = await asyncio.gather(*(begin("k1") for _ in range(5)))
+        assert len(set(ids)) == 1
+        with pytest.raises(CallRejectedError, match="key 'k1' was used for another call"):
+            await begin("k1", "bob")
+        with pytest.raises(CallRejectedError, match="key 'k1' was used for another call"):
+            await begin("k1", on_loss="continue")
+        refused = await asyncio.gather(*(begin("k2", "bob") for _ in range(3)), return_exceptions=True)
+        assert [type(error) for error in refused] == [CallRejectedError] * 3
+        await broker.cancel(ids[0], "done")
+        assert await begin("k1") == ids[0], "also after its end"
+        assert await begin("k2", "bob") not in ids, "a refused call leaves its key free"
+        assert len(broker.ledger.calls.open) == 1
 
 
-def test_calls_and_cancels_get_through_a_lossy_bus_once() -> None:
-    async def check() -> None:
-        async with scene(faults=Faults(loss=0.3, duplication=0.2, delay_s=(0.0, 0.02))) as world:
-            broker = world.broker
-            worker = world.processes[1].modules["worker"]
-            assert isinstance(worker, Worker)
-            for number in range(20):
-                call_id = await broker.call("follow", {"description": f"p{number}"}, caller="agent")
-                await answered(broker, call_id)
-                await broker.cancel(call_id, "next")
-                await broker.cancel(call_id, "next")
-                view = await closed(broker, call_id)
-                assert (view.outcome, view.text) == (Outcome.CANCELLED, "next")
-                events = await collect(broker, call_id=call_id)
-                assert [event.seq for event in events] == list(range(1, len(events) + 1))
-            assert worker.most == 1
-            await broker.cancel(call_id, "again")
-            with pytest.raises(UnknownCallError):
-                await broker.cancel("nobody", "")
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_the_view_of_a_call_follows_its_life() -> None:
+    async with scene() as world:
+        broker = world.broker
+        call_id = await broker.call("follow", {"description": "ann", "steps": 2}, caller="agent")
+        view = await broker.view(call_id)
+        assert (view.state, view.module, view.resources, view.last_seq) == ("requested", "worker", ("base",), 0)
+        view = await answered(broker, call_id)
+        assert (view.state, view.answer, view.outcome) == ("open", "following ann", None)
+        view = await closed(broker, call_id)
+        assert (view.state, view.answer, view.text) == ("closed", "following ann", "followed ann")
+        assert (view.result, view.arguments) == ("followed ann", {"description": "ann", "steps": 2})
+        assert view.closed_utime is not None
+        assert not await broker.wait(await broker.call("patrol", {}, caller="a"), "close", 0.5)
 
 
-def test_the_form_of_calls_is_checked_before_anything_happens() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            with pytest.raises(UnknownSkillError, match="did you mean 'follow'"):
-                await broker.call("folow", {}, caller="agent")
-            with pytest.raises(SkillArgumentError) as bad:
-                await broker.call("follow", {"steps": "many", "speed": 1}, caller="agent")
-            assert sorted(bad.value.problems) == ["description", "speed", "steps"]
-            with pytest.raises(SkillError):
-                await broker.call("follow", {"description": "x" * MAX_ARGUMENTS}, caller="agent")
-            assert await broker.calls() == []
-            assert await broker.offset() == 0
-            repaired = await broker.call("follow", {"description": "\ud800"}, caller="agent")
-            assert (await broker.view(repaired)).arguments == {"description": "\ufffd"}
+@pytest.mark.virtual_time
+async def test_a_skill_begins_another_one() -> None:
+    async with scene() as world:
+        broker = world.broker
+        parent = await broker.call(
+            "chain", {"then": "follow", "arguments": {"description": "ann", "steps": 1}}, caller="agent"
+        )
+        child = (await closed(broker, parent)).result
+        view = await closed(broker, child)
+        assert (view.parent, view.caller, view.outcome) == (parent, "agent", Outcome.COMPLETED)
+        assert [event.text for event in await collect(broker, caller="agent", call_id=child)][-1] == "followed ann"
 
-    run_virtual(check())
-
-
-def test_duplicates() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            first = await broker.call("patrol", {}, caller="agent")
-            with pytest.raises(CallRejectedError, match=f"runs already as call {first!r}.*'allow' .* or 'replace'"):
-                await broker.call("patrol", {}, caller="agent")
-            with pytest.raises(CallRejectedError, match="runs already") as refused:
-                await broker.call("patrol", {}, caller="agent", on_duplicate="reject")
-            assert refused.value.holder == first
-            second = await broker.call("patrol", {}, caller="agent", on_duplicate="allow")
-            third = await broker.call("patrol", {}, caller="agent", on_duplicate="replace")
-            assert [view.call_id for view in await broker.calls(open_only=True)] == [third]
-            for old in (first, second):
-                view = await broker.view(old)
-                assert (view.outcome, view.text) == (Outcome.CANCELLED, "replaced by another call of 'patrol'")
-
-            # A replaced call gives its lease to its successor, and never do both run.
-            old = await broker.call("follow", {"description": "ann"}, caller="agent")
-            both = [
-                asyncio.create_task(
-                    broker.call("follow", {"description": name}, caller="agent", on_duplicate="replace")
-                )
-                for name in ("bob", "cid")
-            ]
-            ids = [await task for task in both]
-            worker = world.processes[1].modules["worker"]
-            assert isinstance(worker, Worker)
-            await until(lambda: len(worker.running) == 1 and worker.running[0] in ids)
-            assert worker.most == 1
-            assert (await broker.view(old)).outcome is Outcome.CANCELLED
-
-    run_virtual(check())
+        busy = await broker.call("follow", {"description": "ann"}, caller="agent")
+        for then, arguments, why in (
+            ("at_once", {"value": 1}, f"which call '{busy}' holds"),
+            ("at_onec", {"value": 1}, "did you mean 'at_once'"),
+            ("at_once", {}, "value: is missing"),
+        ):
+            parent = await broker.call("chain", {"then": then, "arguments": arguments}, caller="agent")
+            view = await closed(broker, parent)
+            assert view.outcome is Outcome.FAILED
+            assert why in view.text
+            refused = next(call for call in await broker.calls() if call.parent == parent)
+            assert refused.outcome is Outcome.REJECTED
+            events = await collect(broker, call_id=refused.call_id)
+            assert [(event.seq, event.type) for event in events] == [(1, "open"), (2, "close")]
+            assert why in events[-1].text
 
 
-def test_a_call_that_will_not_end_is_not_replaced() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            first = await broker.call("patrol", {}, caller="agent")
-            await until(lambda: broker.ledger.calls.open[0].state == "open")
-            world.processes[0].bus.faults = Faults(loss=1.0, affects=lambda channel: "cancel" in channel)
-            with pytest.raises(CallRejectedError, match="did not end within 10 s") as refused:
-                await broker.call("patrol", {}, caller="agent", on_duplicate="replace")
-            assert refused.value.holder == first
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_closed_calls_with_large_results_are_remembered_by_the_journal_alone() -> None:
+    async with scene() as world:
+        ledger, large = world.broker.ledger, {"outcome": "completed", "result": "x" * 500_000}
+        ids = [f"c{number}" for number in range(20)]
+        for call_id in ids:
+            ledger.enter([event(1, "open", call_id=call_id), event(2, "close", call_id=call_id, data=large)])
+        # The result, and the close that says the same again.
+        assert 0 < sum(2 * len(call.result) for call in ledger.calls) <= KEEP_CLOSED_BYTES
+        assert [len((await world.broker.view(call_id)).result) for call_id in ids] == [500_000] * 20
 
 
-def test_an_idempotency_key_gives_the_same_call_once() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
+@pytest.mark.virtual_time
+async def test_a_skill_that_asks_again_is_answered_again_and_begins_nothing_twice() -> None:
+    async with scene() as world:
+        parent = await world.broker.call("follow", {"description": "ann"}, caller="you")
+        await answered(world.broker, parent)
+        asks = SkillCall(call_id="child", skill="patrol", parent=parent, arguments_json="{}")
+        sent: list[tuple[str, str]] = []
 
-            async def begin(key: str, description: str = "ann", on_loss: OnLoss | None = None) -> str:
-                return await broker.call(
-                    "follow",
-                    {"description": description},
-                    caller="agent",
-                    idempotency_key=key,
-                    lease_wait_s=1.0,
-                    on_loss=on_loss,
-                )
+        def hear(channel: str, data: bytes) -> None:
+            if channel == CALLS and (message := decode(SkillCall, data, channel=channel)).module:
+                sent.append(("call", message.call_id))
+            elif channel == EVENTS:
+                unpacked = unpack_event(data, channel)
+                sent.append((unpacked.type, unpacked.call_id))
 
-            ids = await asyncio.gather(*(begin("k1") for _ in range(5)))
-            assert len(set(ids)) == 1
-            with pytest.raises(CallRejectedError, match="key 'k1' was used for another call"):
-                await begin("k1", "bob")
-            with pytest.raises(CallRejectedError, match="key 'k1' was used for another call"):
-                await begin("k1", on_loss="continue")
-            refused = await asyncio.gather(*(begin("k2", "bob") for _ in range(3)), return_exceptions=True)
-            assert [type(error) for error in refused] == [CallRejectedError] * 3
-            await broker.cancel(ids[0], "done")
-            assert await begin("k1") == ids[0], "also after its end"
-            assert await begin("k2", "bob") not in ids, "a refused call leaves its key free"
-            assert len(broker.ledger.calls.open) == 1
-
-    run_virtual(check())
-
-
-def test_the_view_of_a_call_follows_its_life() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            call_id = await broker.call("follow", {"description": "ann", "steps": 2}, caller="agent")
-            view = await broker.view(call_id)
-            assert (view.state, view.module, view.resources, view.last_seq) == ("requested", "worker", ("base",), 0)
-            view = await answered(broker, call_id)
-            assert (view.state, view.answer, view.outcome) == ("open", "following ann", None)
-            view = await closed(broker, call_id)
-            assert (view.state, view.answer, view.text) == ("closed", "following ann", "followed ann")
-            assert (view.result, view.arguments) == ("followed ann", {"description": "ann", "steps": 2})
-            assert view.closed_utime is not None
-            assert not await broker.wait(await broker.call("patrol", {}, caller="a"), "close", 0.5)
-
-    run_virtual(check())
-
-
-def test_a_skill_begins_another_one() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            parent = await broker.call(
-                "chain", {"then": "follow", "arguments": {"description": "ann", "steps": 1}}, caller="agent"
-            )
-            child = (await closed(broker, parent)).result
-            view = await closed(broker, child)
-            assert (view.parent, view.caller, view.outcome) == (parent, "agent", Outcome.COMPLETED)
-            assert [event.text for event in await collect(broker, caller="agent", call_id=child)][
-                -1
-            ] == "followed ann"
-
-            busy = await broker.call("follow", {"description": "ann"}, caller="agent")
-            for then, arguments, why in (
-                ("at_once", {"value": 1}, f"which call '{busy}' holds"),
-                ("at_onec", {"value": 1}, "did you mean 'at_once'"),
-                ("at_once", {}, "value: is missing"),
-            ):
-                parent = await broker.call("chain", {"then": then, "arguments": arguments}, caller="agent")
-                view = await closed(broker, parent)
-                assert view.outcome is Outcome.FAILED
-                assert why in view.text
-                refused = next(call for call in await broker.calls() if call.parent == parent)
-                assert refused.outcome is Outcome.REJECTED
-                events = await collect(broker, call_id=refused.call_id)
-                assert [(event.seq, event.type) for event in events] == [(1, "open"), (2, "close")]
-                assert why in events[-1].text
-
-    run_virtual(check())
-
-
-def test_closed_calls_with_large_results_are_remembered_by_the_journal_alone() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            ledger, large = world.broker.ledger, {"outcome": "completed", "result": "x" * 500_000}
-            ids = [f"c{number}" for number in range(20)]
-            for call_id in ids:
-                ledger.enter([event(1, "open", call_id=call_id), event(2, "close", call_id=call_id, data=large)])
-            # The result, and the close that says the same again.
-            assert 0 < sum(2 * len(call.result) for call in ledger.calls) <= KEEP_CLOSED_BYTES
-            assert [len((await world.broker.view(call_id)).result) for call_id in ids] == [500_000] * 20
-
-    run_virtual(check())
-
-
-def test_a_skill_that_asks_again_is_answered_again_and_begins_nothing_twice() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            parent = await world.broker.call("follow", {"description": "ann"}, caller="you")
-            await answered(world.broker, parent)
-            asks = SkillCall(call_id="child", skill="patrol", parent=parent, arguments_json="{}")
-            sent: list[tuple[str, str]] = []
-
-            def hear(channel: str, data: bytes) -> None:
-                if channel == CALLS and (message := decode(SkillCall, data, channel=channel)).module:
-                    sent.append(("call", message.call_id))
-                elif channel == EVENTS:
-                    unpacked = unpack_event(data, channel)
-                    sent.append((unpacked.type, unpacked.call_id))
-
-            async def again() -> list[tuple[str, str]]:
-                sent.clear()
-                world.inner.publish(CALLS, encode(asks))
-                await asyncio.sleep(0.05)
-                return [what for what in sent if what[1] == "child"]
-
-            for channel in (CALLS, EVENTS):
-                world.inner.subscribe(channel, hear)
+        async def again() -> list[tuple[str, str]]:
+            sent.clear()
             world.inner.publish(CALLS, encode(asks))
-            await until(lambda: ("open", "child") in sent)
-            assert await again() == [("call", "child"), ("open", "child")], "one of the two may not have heard"
-            await world.broker.cancel("child", "enough")
-            assert (await closed(world.broker, "child")).outcome is Outcome.CANCELLED
-            await asyncio.sleep(5)
-            assert await again() == [("close", "child")]
+            await asyncio.sleep(0.05)
+            return [what for what in sent if what[1] == "child"]
 
-    run_virtual(check())
+        for channel in (CALLS, EVENTS):
+            world.inner.subscribe(channel, hear)
+        world.inner.publish(CALLS, encode(asks))
+        await until(lambda: ("open", "child") in sent)
+        assert await again() == [("call", "child"), ("open", "child")], "one of the two may not have heard"
+        await world.broker.cancel("child", "enough")
+        assert (await closed(world.broker, "child")).outcome is Outcome.CANCELLED
+        await asyncio.sleep(5)
+        assert await again() == [("close", "child")]
 
 
 @pytest.mark.feature("A5")
-def test_garbage_on_the_bus_stops_nothing() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            broker, source = world.broker, random.Random(1)
-            call_id = await broker.call("count", {"label": "a", "to": 200}, caller="agent")
-            good = encode(SkillCall(call_id="x" * 300, skill="follow", arguments_json='{"description": "x"}'))
-            for _ in range(10_000):
-                data = bytearray(good if source.random() < 0.5 else source.randbytes(source.randrange(80)))
-                for _ in range(source.randrange(4)):
-                    if data:
-                        data[source.randrange(len(data))] = source.randrange(256)
-                world.inner.publish(source.choice([CALLS, EVENTS, STATUS, "/skill_cancels#x"]), bytes(data))
-                if source.random() < 0.01:
-                    await asyncio.sleep(0.01)
-            assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
-            assert len(await collect(broker, call_id=call_id)) == 202
-            assert world.processes[0].bus.statistics().errors == 0
-            assert broker.receiver.statistics().malformed > 1000
-            assert broker.directory.malformed > 1000
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_garbage_on_the_bus_stops_nothing() -> None:
+    async with scene() as world:
+        broker, source = world.broker, random.Random(1)
+        call_id = await broker.call("count", {"label": "a", "to": 200}, caller="agent")
+        good = encode(SkillCall(call_id="x" * 300, skill="follow", arguments_json='{"description": "x"}'))
+        for _ in range(10_000):
+            data = bytearray(good if source.random() < 0.5 else source.randbytes(source.randrange(80)))
+            for _ in range(source.randrange(4)):
+                if data:
+                    data[source.randrange(len(data))] = source.randrange(256)
+            world.inner.publish(source.choice([CALLS, EVENTS, STATUS, "/skill_cancels#x"]), bytes(data))
+            if source.random() < 0.01:
+                await asyncio.sleep(0.01)
+        assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
+        assert len(await collect(broker, call_id=call_id)) == 202
+        assert world.processes[0].bus.statistics().errors == 0
+        assert broker.receiver.statistics().malformed > 1000
+        assert broker.directory.malformed > 1000
 
 
 @pytest.mark.feature("A12")
-def test_two_robots_have_skills_of_their_own() -> None:
-    async def check() -> None:
-        async with scene(worker=False) as world:
-            for robot in ("robot1", "robot2"):
-                context = RunContext(namespace=f"{robot}/")
-                await world.add(Worker(name=f"{robot}/worker", context=context))
-                await world.offered(f"{robot}_follow")
-            broker = world.broker
-            ids = [
-                await broker.call(f"{robot}_follow", {"description": robot, "steps": 5}, caller="agent")
-                for robot in ("robot1", "robot2")
-            ]
-            assert broker.ledger.leases.holders() == {"robot1/base": ids[0], "robot2/base": ids[1]}
-            views = [await closed(broker, call_id) for call_id in ids]
-            assert [(view.module, view.result) for view in views] == [
-                ("robot1/worker", "followed robot1"),
-                ("robot2/worker", "followed robot2"),
-            ]
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_two_robots_have_skills_of_their_own() -> None:
+    async with scene(worker=False) as world:
+        for robot in ("robot1", "robot2"):
+            context = RunContext(namespace=f"{robot}/")
+            await world.add(Worker(name=f"{robot}/worker", context=context))
+            await world.offered(f"{robot}_follow")
+        broker = world.broker
+        ids = [
+            await broker.call(f"{robot}_follow", {"description": robot, "steps": 5}, caller="agent")
+            for robot in ("robot1", "robot2")
+        ]
+        assert broker.ledger.leases.holders() == {"robot1/base": ids[0], "robot2/base": ids[1]}
+        views = [await closed(broker, call_id) for call_id in ids]
+        assert [(view.module, view.result) for view in views] == [
+            ("robot1/worker", "followed robot1"),
+            ("robot2/worker", "followed robot2"),
+        ]
 
 
-def test_a_bridge_that_starts_again_knows_its_calls(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with scene(journal=tmp_path / "journal.sqlite") as world:
-            call_id = await world.broker.call(
-                "follow", {"description": "ann", "steps": 50}, caller="agent", idempotency_key="k"
-            )
-            counted = await world.broker.call("count", {"label": "a", "to": 3}, caller="agent")
-            await closed(world.broker, counted)
-            await asyncio.sleep(1)
-            offset = await world.broker.offset()
-            await world.kill_bridge()
-            await asyncio.sleep(1)
+@pytest.mark.virtual_time
+async def test_a_bridge_that_starts_again_knows_its_calls(tmp_path: Path) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        call_id = await world.broker.call(
+            "follow", {"description": "ann", "steps": 50}, caller="agent", idempotency_key="k"
+        )
+        counted = await world.broker.call("count", {"label": "a", "to": 3}, caller="agent")
+        await closed(world.broker, counted)
+        await asyncio.sleep(1)
+        offset = await world.broker.offset()
+        await world.kill_bridge()
+        await asyncio.sleep(1)
 
-            await world.start_bridge()
-            await world.offered("follow")
-            broker = world.broker
-            assert await broker.offset() >= offset
-            assert broker.ledger.leases.holders() == {"base": call_id}
-            assert (await broker.view(counted)).result == "a"
-            again = await broker.call(
-                "follow", {"description": "ann", "steps": 50}, caller="agent", idempotency_key="k"
-            )
-            assert again == call_id
-            with pytest.raises(CallRejectedError):
-                await broker.call("at_once", {"value": 1}, caller="agent")
-            view = await closed(broker, call_id)
-            assert (view.outcome, view.answer) == (Outcome.COMPLETED, "following ann")
-            events = await collect(broker, call_id=call_id)
-            assert [event.seq for event in events] == list(range(1, len(events) + 1))
-            assert await free_base(broker)
-
-    run_virtual(check())
+        await world.start_bridge()
+        await world.offered("follow")
+        broker = world.broker
+        assert await broker.offset() >= offset
+        assert broker.ledger.leases.holders() == {"base": call_id}
+        assert (await broker.view(counted)).result == "a"
+        again = await broker.call("follow", {"description": "ann", "steps": 50}, caller="agent", idempotency_key="k")
+        assert again == call_id
+        with pytest.raises(CallRejectedError):
+            await broker.call("at_once", {"value": 1}, caller="agent")
+        view = await closed(broker, call_id)
+        assert (view.outcome, view.answer) == (Outcome.COMPLETED, "following ann")
+        events = await collect(broker, call_id=call_id)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        assert await free_base(broker)
 
 
-def test_a_call_that_ended_while_the_bridge_was_away_ends_when_it_is_back(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with scene(journal=tmp_path / "journal.sqlite") as world:
-            ended = await world.broker.call("follow", {"description": "ann", "steps": 5}, caller="agent")
-            await answered(world.broker, ended)
-            await world.kill_bridge()
-            await asyncio.sleep(5)
-            await world.start_bridge()
-            await world.offered("follow")
-            assert (await closed(world.broker, ended)).outcome is Outcome.COMPLETED
+@pytest.mark.virtual_time
+async def test_a_call_that_ended_while_the_bridge_was_away_ends_when_it_is_back(tmp_path: Path) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        ended = await world.broker.call("follow", {"description": "ann", "steps": 5}, caller="agent")
+        await answered(world.broker, ended)
+        await world.kill_bridge()
+        await asyncio.sleep(5)
+        await world.start_bridge()
+        await world.offered("follow")
+        assert (await closed(world.broker, ended)).outcome is Outcome.COMPLETED
 
-            dead = await world.broker.call("follow", {"description": "bob"}, caller="agent")
-            await answered(world.broker, dead)
-            await world.kill_bridge()
-            world.processes[1].bus.partitioned = True
-            await world.add(Worker(name="worker"))
-            await world.start_bridge()
-            await world.offered("follow")
-            assert (await closed(world.broker, dead, 2.5)).outcome is Outcome.LOST
-            assert await free_base(world.broker)
-
-    run_virtual(check())
+        dead = await world.broker.call("follow", {"description": "bob"}, caller="agent")
+        await answered(world.broker, dead)
+        await world.kill_bridge()
+        world.processes[1].bus.partitioned = True
+        await world.add(Worker(name="worker"))
+        await world.start_bridge()
+        await world.offered("follow")
+        assert (await closed(world.broker, dead, 2.5)).outcome is Outcome.LOST
+        assert await free_base(world.broker)
 
 
-def test_a_bridge_without_its_journal_learns_of_the_calls_that_run() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            call_id = await world.broker.call("follow", {"description": "ann", "steps": 100}, caller="agent")
-            await asyncio.sleep(1)
-            await world.kill_bridge()
-            await world.start_bridge()
-            broker = world.broker
-            await until(lambda: broker.ledger.leases.holders() == {"base": call_id})
-            view = await closed(broker, call_id, 20)
-            assert broker.ledger.leases.holders() == {}
-            assert (view.outcome, view.result) == (Outcome.COMPLETED, "followed ann")
-            assert (view.module, view.skill, view.caller) == ("worker", "follow", "agent")
-            events = await collect(broker, call_id=call_id)
-            assert [event.type for event in events[:2]] == ["open", "gap"]
-            assert events[1].data["from_seq"] == 2
-            assert [event.seq for event in events[1:]] == list(range(events[1].seq, events[-1].seq + 1))
-            assert {event.caller for event in events} == {"agent"}
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_a_bridge_without_its_journal_learns_of_the_calls_that_run() -> None:
+    async with scene() as world:
+        call_id = await world.broker.call("follow", {"description": "ann", "steps": 100}, caller="agent")
+        await asyncio.sleep(1)
+        await world.kill_bridge()
+        await world.start_bridge()
+        broker = world.broker
+        await until(lambda: broker.ledger.leases.holders() == {"base": call_id})
+        view = await closed(broker, call_id, 20)
+        assert broker.ledger.leases.holders() == {}
+        assert (view.outcome, view.result) == (Outcome.COMPLETED, "followed ann")
+        assert (view.module, view.skill, view.caller) == ("worker", "follow", "agent")
+        events = await collect(broker, call_id=call_id)
+        assert [event.type for event in events[:2]] == ["open", "gap"]
+        assert events[1].data["from_seq"] == 2
+        assert [event.seq for event in events[1:]] == list(range(events[1].seq, events[-1].seq + 1))
+        assert {event.caller for event in events} == {"agent"}
 
 
-def test_a_bridge_that_was_held_up_does_not_give_calls_up() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            call_id = await world.broker.call("follow", {"description": "ann"}, caller="agent")
-            await answered(world.broker, call_id)
-            loop = asyncio.get_running_loop()
-            assert isinstance(loop, clock.VirtualTimeLoop)
-            for _ in range(10):
-                # Wherever in the period of a heartbeat it happens.
-                await asyncio.sleep(2.05)
-                loop._now_ns += 10_000_000_000  # as SIGSTOP and SIGCONT do: the clock runs, nothing else
-            await asyncio.sleep(5)
-            assert (await world.broker.view(call_id)).state == "open"
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_a_bridge_that_was_held_up_does_not_give_calls_up() -> None:
+    async with scene() as world:
+        call_id = await world.broker.call("follow", {"description": "ann"}, caller="agent")
+        await answered(world.broker, call_id)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, clock.VirtualTimeLoop)
+        for _ in range(10):
+            # Wherever in the period of a heartbeat it happens.
+            await asyncio.sleep(2.05)
+            loop._now_ns += 10_000_000_000  # as SIGSTOP and SIGCONT do: the clock runs, nothing else
+        await asyncio.sleep(5)
+        assert (await world.broker.view(call_id)).state == "open"
 
 
-def test_a_call_whose_first_events_are_gone_is_known_by_those_that_follow() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            missing = replace(event(3, "gap"), module="", skill="", caller="")
-            world.broker.ledger.enter([missing])
-            assert (await world.broker.view("c1")).skill == ""
-            world.broker.ledger.enter([event(4, "update", text="on my way")])
-            view = await world.broker.view("c1")
-            assert (view.module, view.skill, view.caller, view.answer) == ("worker", "follow", "agent", "on my way")
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_a_call_whose_first_events_are_gone_is_known_by_those_that_follow() -> None:
+    async with scene() as world:
+        missing = replace(event(3, "gap"), module="", skill="", caller="")
+        world.broker.ledger.enter([missing])
+        assert (await world.broker.view("c1")).skill == ""
+        world.broker.ledger.enter([event(4, "update", text="on my way")])
+        view = await world.broker.view("c1")
+        assert (view.module, view.skill, view.caller, view.answer) == ("worker", "follow", "agent", "on my way")
 
 
-def test_the_gateways_events_go_on_for_ever_and_can_be_stopped() -> None:
-    async def check() -> None:
-        async with scene() as world:
-            seen = []
+@pytest.mark.virtual_time
+async def test_the_gateways_events_go_on_for_ever_and_can_be_stopped() -> None:
+    async with scene() as world:
+        seen = []
 
-            async def listen() -> None:
-                async for entry in world.broker.events(after=0, caller="agent"):
-                    seen.append((entry.offset, entry.event.type))
+        async def listen() -> None:
+            async for entry in world.broker.events(after=0, caller="agent"):
+                seen.append((entry.offset, entry.event.type))
 
-            task = asyncio.create_task(listen())
-            await closed(world.broker, await world.broker.call("count", {"label": "a", "to": 2}, caller="agent"))
-            await closed(world.broker, await world.broker.call("count", {"label": "a", "to": 2}, caller="you"))
-            await until(lambda: len(seen) == 4)
-            assert seen == [(1, "open"), (2, "update"), (3, "update"), (4, "close")]
-            world.bridge.hub.close()
-            await task
-
-    run_virtual(check())
+        task = asyncio.create_task(listen())
+        await closed(world.broker, await world.broker.call("count", {"label": "a", "to": 2}, caller="agent"))
+        await closed(world.broker, await world.broker.call("count", {"label": "a", "to": 2}, caller="you"))
+        await until(lambda: len(seen) == 4)
+        assert seen == [(1, "open"), (2, "update"), (3, "update"), (4, "close")]
+        world.bridge.hub.close()
+        await task
 
 
 def test_runs_are_the_same_in_virtual_time() -> None:
@@ -605,20 +551,18 @@ def test_runs_are_the_same_in_virtual_time() -> None:
     assert run_virtual(run()) == run_virtual(run())
 
 
-def test_a_closed_call_is_known_for_as_long_as_the_journal_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.virtual_time
+async def test_a_closed_call_is_known_for_as_long_as_the_journal_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dimos_streams.bridge.calls.ledger._KEPT_CLOSED", 1)
 
-    async def check() -> None:
-        async with scene() as world:
-            broker = world.broker
-            ids = []
-            for value in range(3):
-                ids.append(await broker.call("at_once", {"value": value}, caller="a", idempotency_key=f"k{value}"))
-                await closed(broker, ids[-1])
-            assert [view.call_id for view in await broker.calls()] == ids[-1:]
-            assert (await broker.view(ids[0])).result == 0
-            assert await broker.call("at_once", {"value": 0}, caller="a", idempotency_key="k0") == ids[0]
-            assert await broker.wait(ids[0], "close", 1.0)
-            await broker.cancel(ids[0], "too late")
-
-    run_virtual(check())
+    async with scene() as world:
+        broker = world.broker
+        ids = []
+        for value in range(3):
+            ids.append(await broker.call("at_once", {"value": value}, caller="a", idempotency_key=f"k{value}"))
+            await closed(broker, ids[-1])
+        assert [view.call_id for view in await broker.calls()] == ids[-1:]
+        assert (await broker.view(ids[0])).result == 0
+        assert await broker.call("at_once", {"value": 0}, caller="a", idempotency_key="k0") == ids[0]
+        assert await broker.wait(ids[0], "close", 1.0)
+        await broker.cancel(ids[0], "too late")

@@ -12,7 +12,6 @@ from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
-from tests.helpers import run_virtual
 
 
 class MakeHub(Protocol):
@@ -38,109 +37,95 @@ async def read_up_to(reader: HubReader, offset: int) -> list[EncodedEntry]:
     return found
 
 
-def test_readers_get_each_event_once_in_order_from_where_they_ask(made: MakeHub) -> None:
-    async def check() -> None:
-        hub = made(ring_events=64)
-        put(hub, *(event(seq) for seq in range(1, 1001)))
-        readers = [hub.reader(after=after) for after in (0, 500, 990)]
-        now = hub.reader()
-        put(hub, event(1001))
-        for reader, after in zip(readers, (0, 500, 990), strict=True):
-            found = await read_up_to(reader, 1001)
-            assert [entry.offset for entry in found] == list(range(after + 1, 1002))
-        assert [entry.offset for entry in await now.page()] == [1001]
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_readers_get_each_event_once_in_order_from_where_they_ask(made: MakeHub) -> None:
+    hub = made(ring_events=64)
+    put(hub, *(event(seq) for seq in range(1, 1001)))
+    readers = [hub.reader(after=after) for after in (0, 500, 990)]
+    now = hub.reader()
+    put(hub, event(1001))
+    for reader, after in zip(readers, (0, 500, 990), strict=True):
+        found = await read_up_to(reader, 1001)
+        assert [entry.offset for entry in found] == list(range(after + 1, 1002))
+    assert [entry.offset for entry in await now.page()] == [1001]
 
 
-def test_filters_by_call_and_caller(made: MakeHub) -> None:
-    async def check() -> None:
-        hub = made(ring_events=16)
-        one = hub.reader(after=0, call_id="c1")
-        mine = hub.reader(after=0, caller="me")
-        for seq in range(1, 101):
-            put(hub, event(seq, call_id=f"c{seq % 3}", caller="me" if seq % 5 == 0 else "you"))
-        assert [entry.offset for entry in await read_up_to(one, 100)] == list(range(1, 101, 3))
-        assert [entry.offset for entry in await read_up_to(mine, 100)] == list(range(5, 101, 5))
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_filters_by_call_and_caller(made: MakeHub) -> None:
+    hub = made(ring_events=16)
+    one = hub.reader(after=0, call_id="c1")
+    mine = hub.reader(after=0, caller="me")
+    for seq in range(1, 101):
+        put(hub, event(seq, call_id=f"c{seq % 3}", caller="me" if seq % 5 == 0 else "you"))
+    assert [entry.offset for entry in await read_up_to(one, 100)] == list(range(1, 101, 3))
+    assert [entry.offset for entry in await read_up_to(mine, 100)] == list(range(5, 101, 5))
 
 
-def test_who_wants_no_updates_is_not_woken(made: MakeHub) -> None:
-    async def check() -> None:
-        hub = made()
-        reader = hub.reader(caller="me")
-        page = asyncio.create_task(reader.page())
-        await asyncio.sleep(0)
-        for seq in range(1, 20_001):
-            put(hub, event(seq, caller="you"))
-        assert reader.lag == 0
-        put(hub, event(1, caller="me"))
-        assert [entry.offset for entry in await page] == [20_001]
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_who_wants_no_updates_is_not_woken(made: MakeHub) -> None:
+    hub = made()
+    reader = hub.reader(caller="me")
+    page = asyncio.create_task(reader.page())
+    await asyncio.sleep(0)
+    for seq in range(1, 20_001):
+        put(hub, event(seq, caller="you"))
+    assert reader.lag == 0
+    put(hub, event(1, caller="me"))
+    assert [entry.offset for entry in await page] == [20_001]
 
 
-def test_a_trimmed_range_is_a_gap(made: MakeHub) -> None:
-    async def check() -> None:
-        hub = made(events=1000, ring_events=16)
-        for start in range(0, 5000, 100):
-            put(hub, *(event(start + index + 1) for index in range(100)))
-        first = hub.journal.first_offset
-        assert first > 1000
-        reader = hub.reader(after=10)
-        page = await reader.page()
-        assert [(entry.offset, entry.type) for entry in page] == [(first - 1, "gap")]
-        assert page[0].event.data == {"from_offset": 11, "to_offset": first - 1}
-        assert hub.statistics().gaps == 1
-        assert (await reader.page())[0].offset == first
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_a_trimmed_range_is_a_gap(made: MakeHub) -> None:
+    hub = made(events=1000, ring_events=16)
+    for start in range(0, 5000, 100):
+        put(hub, *(event(start + index + 1) for index in range(100)))
+    first = hub.journal.first_offset
+    assert first > 1000
+    reader = hub.reader(after=10)
+    page = await reader.page()
+    assert [(entry.offset, entry.type) for entry in page] == [(first - 1, "gap")]
+    assert page[0].event.data == {"from_offset": 11, "to_offset": first - 1}
+    assert hub.statistics().gaps == 1
+    assert (await reader.page())[0].offset == first
 
 
-def test_an_offset_of_another_journal_is_a_gap_and_all_that_there_is_follows(made: MakeHub) -> None:
-    async def check() -> None:
-        hub = made()
-        put(hub, event(1, "open"), event(2))
-        reader = hub.reader(after=500)
-        gap = (await reader.page())[0]
-        assert (gap.type, gap.offset) == ("gap", 0)
-        assert "another journal" in gap.event.text
-        assert [entry.offset for entry in await reader.page()] == [1, 2]
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_an_offset_of_another_journal_is_a_gap_and_all_that_there_is_follows(made: MakeHub) -> None:
+    hub = made()
+    put(hub, event(1, "open"), event(2))
+    reader = hub.reader(after=500)
+    gap = (await reader.page())[0]
+    assert (gap.type, gap.offset) == ("gap", 0)
+    assert "another journal" in gap.event.text
+    assert [entry.offset for entry in await reader.page()] == [1, 2]
 
 
-def test_closing_the_hub_ends_all_readers(made: MakeHub) -> None:
-    async def check() -> None:
-        hub = made()
-        pages = [asyncio.create_task(hub.reader().page()) for _ in range(50)]
-        await asyncio.sleep(0)
-        hub.close()
-        hub.close()
-        assert await asyncio.gather(*pages) == [[]] * 50
-        assert await hub.reader(after=0).page() == []
-        assert hub.statistics().readers == 0
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_closing_the_hub_ends_all_readers(made: MakeHub) -> None:
+    hub = made()
+    pages = [asyncio.create_task(hub.reader().page()) for _ in range(50)]
+    await asyncio.sleep(0)
+    hub.close()
+    hub.close()
+    assert await asyncio.gather(*pages) == [[]] * 50
+    assert await hub.reader(after=0).page() == []
+    assert hub.statistics().readers == 0
 
 
-def test_a_reader_that_does_not_catch_up_is_thinned_and_one_that_does_is_not(made: MakeHub) -> None:
-    async def check() -> None:
-        hub = made(coalesce_behind=500)
-        slow = hub.reader()
-        put(hub, event(1, "open"))
-        await slow.page()
-        for seq in range(2, 1002):
-            put(hub, event(seq))
-        page = await slow.page()
-        assert [entry.offset for entry in page] == [257]
-        assert page[0].event.data == {"coalesced": 256}
-        assert hub.statistics().coalesced == 255
-        late = hub.reader(after=0)
-        assert len(await read_up_to(late, 1001)) == 1001
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_a_reader_that_does_not_catch_up_is_thinned_and_one_that_does_is_not(made: MakeHub) -> None:
+    hub = made(coalesce_behind=500)
+    slow = hub.reader()
+    put(hub, event(1, "open"))
+    await slow.page()
+    for seq in range(2, 1002):
+        put(hub, event(seq))
+    page = await slow.page()
+    assert [entry.offset for entry in page] == [257]
+    assert page[0].event.data == {"coalesced": 256}
+    assert hub.statistics().coalesced == 255
+    late = hub.reader(after=0)
+    assert len(await read_up_to(late, 1001)) == 1001
 
 
 def test_thinning_keeps_what_is_not_progress_and_the_order() -> None:
@@ -176,31 +161,29 @@ def events_in(entry: EncodedEntry) -> int:
 
 @pytest.mark.parametrize("size", [10, 40_000])
 @pytest.mark.slow
-def test_memory_does_not_depend_on_the_readers(size: int, made: MakeHub) -> None:
-    async def check() -> None:
-        hub = made(ring_events=500, ring_bytes=1024 * 1024)
-        stalled = [hub.reader() for _ in range(20)]
-        busy = [hub.reader() for _ in range(180)]
-        got = [0] * len(busy)
+@pytest.mark.virtual_time
+async def test_memory_does_not_depend_on_the_readers(size: int, made: MakeHub) -> None:
+    hub = made(ring_events=500, ring_bytes=1024 * 1024)
+    stalled = [hub.reader() for _ in range(20)]
+    busy = [hub.reader() for _ in range(180)]
+    got = [0] * len(busy)
 
-        async def follow(index: int) -> None:
-            while page := await busy[index].page():
-                got[index] += sum(1 for entry in page if entry.type != "gap")
+    async def follow(index: int) -> None:
+        while page := await busy[index].page():
+            got[index] += sum(1 for entry in page if entry.type != "gap")
 
-        tasks = [asyncio.create_task(follow(index)) for index in range(len(busy))]
-        for seq in range(1, 1001):
-            put(hub, event(seq, "update", text="x" * size))
-            if seq % 5 == 0:
-                await asyncio.sleep(0.001)
-        await asyncio.sleep(1)
-        statistics = hub.statistics()
-        assert statistics.ring_events <= 500
-        assert statistics.ring_bytes <= 1024 * 1024
-        assert statistics.lag == 1000
-        assert got == [1000] * len(busy), "the stalled ones delay nobody"
-        found = await read_up_to(stalled[0], 1000)
-        assert [entry.offset for entry in found] == list(range(1, 1001)), "and have lost nothing"
-        hub.close()
-        await asyncio.gather(*tasks)
-
-    run_virtual(check())
+    tasks = [asyncio.create_task(follow(index)) for index in range(len(busy))]
+    for seq in range(1, 1001):
+        put(hub, event(seq, "update", text="x" * size))
+        if seq % 5 == 0:
+            await asyncio.sleep(0.001)
+    await asyncio.sleep(1)
+    statistics = hub.statistics()
+    assert statistics.ring_events <= 500
+    assert statistics.ring_bytes <= 1024 * 1024
+    assert statistics.lag == 1000
+    assert got == [1000] * len(busy), "the stalled ones delay nobody"
+    found = await read_up_to(stalled[0], 1000)
+    assert [entry.offset for entry in found] == list(range(1, 1001)), "and have lost nothing"
+    hub.close()
+    await asyncio.gather(*tasks)

@@ -18,7 +18,7 @@ from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.bridge.journal.query import Query, Read
 from tests.bridge.parts import event
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 EVENTS = 400
 SIZE = 5_000
@@ -233,15 +233,13 @@ def test_a_read_that_fails_is_tried_by_the_journal_which_knows_what_to_do(
     asyncio.run(check())
 
 
-def test_in_virtual_time_no_thread_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check() -> None:
-        async with made(tmp_path) as hub:
-            monkeypatch.setattr(history._File, "read", fails)
-            readers = [hub.reader(after=after) for after in (0, 0, 200)]
-            found = await asyncio.gather(*(read_up_to(reader, EVENTS) for reader in readers))
-            assert [len(each) for each in found] == [EVENTS, EVENTS, EVENTS - 200]
-
-    run_virtual(check())
+@pytest.mark.virtual_time
+async def test_in_virtual_time_no_thread_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with made(tmp_path) as hub:
+        monkeypatch.setattr(history._File, "read", fails)
+        readers = [hub.reader(after=after) for after in (0, 0, 200)]
+        found = await asyncio.gather(*(read_up_to(reader, EVENTS) for reader in readers))
+        assert [len(each) for each in found] == [EVENTS, EVENTS, EVENTS - 200]
 
 
 def test_filtered_readers_share_with_those_of_the_same_filter(tmp_path: Path) -> None:

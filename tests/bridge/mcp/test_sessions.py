@@ -19,7 +19,6 @@ from dimos_streams.bridge.mcp import sessions as module
 from dimos_streams.bridge.mcp.messages import Incoming, RpcError
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.mcp.sessions import EARLY_S, MAX_REQUESTS, MAX_SESSIONS, Sessions, SessionsBusyError
-from dimos_streams.clock import run_virtual
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.parts import scene
 from tests.bridge.serving import Served, served
@@ -42,38 +41,34 @@ def test_an_idle_session_gives_way_and_one_in_use_never() -> None:
 
 
 @pytest.mark.feature("F8")
-def test_a_session_that_waits_for_updates_is_in_use() -> None:
-    async def scenario() -> None:
-        async with scene() as made:
-            server = McpServer(made.broker, made.broker.ledger.hub)
-            session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
-            reading = Incoming.model_validate(call(1, "skill_updates", after=0, wait_s=30))
-            waiting = asyncio.create_task(server.answer(session, reading))
-            await asyncio.sleep(0.1)
-            for _ in range(2 * MAX_SESSIONS):
-                server.sessions.open("another")
-            assert session in server.sessions
-            await made.broker.call("at_once", {"value": 1}, caller=session.caller)
-            answer = await waiting
-            assert answer is not None
-            assert answer["result"]["structuredContent"]["events"]
-            assert not session.busy
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_session_that_waits_for_updates_is_in_use() -> None:
+    async with scene() as made:
+        server = McpServer(made.broker, made.broker.ledger.hub)
+        session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
+        reading = Incoming.model_validate(call(1, "skill_updates", after=0, wait_s=30))
+        waiting = asyncio.create_task(server.answer(session, reading))
+        await asyncio.sleep(0.1)
+        for _ in range(2 * MAX_SESSIONS):
+            server.sessions.open("another")
+        assert session in server.sessions
+        await made.broker.call("at_once", {"value": 1}, caller=session.caller)
+        answer = await waiting
+        assert answer is not None
+        assert answer["result"]["structuredContent"]["events"]
+        assert not session.busy
 
 
-def test_a_client_that_waits_for_a_silent_call_hears_pauses_and_then_that_it_goes_on() -> None:
-    async def scenario() -> None:
-        async with scene() as made:
-            server = McpServer(made.broker, made.broker.ledger.hub)
-            session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
-            begun = clock.monotonic()
-            heard = []
-            async for message in server.follow(session, Incoming.model_validate(call(1, "patrol"))):
-                heard.append((round(clock.monotonic() - begun), message and message["result"]["isError"]))
-            assert heard == [(10, None), (20, None), (20, False)]
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_client_that_waits_for_a_silent_call_hears_pauses_and_then_that_it_goes_on() -> None:
+    async with scene() as made:
+        server = McpServer(made.broker, made.broker.ledger.hub)
+        session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
+        begun = clock.monotonic()
+        heard = []
+        async for message in server.follow(session, Incoming.model_validate(call(1, "patrol"))):
+            heard.append((round(clock.monotonic() - begun), message and message["result"]["isError"]))
+        assert heard == [(10, None), (20, None), (20, False)]
 
 
 @pytest.mark.feature("F8")
@@ -94,20 +89,18 @@ def test_a_cancel_that_overtakes_its_request_counts(token: bool) -> None:
         assert b"result" in answered.content, "that one was not cancelled"
 
 
-def test_what_is_cancelled_early_is_remembered_within_bounds() -> None:
-    async def scenario() -> None:
-        session = Sessions().open("x")
-        for id in range(2 * MAX_REQUESTS):
-            session.cancel_early(id, "enough")
-        session.cancel_early("x" * 201, "enough")
-        for id, reason in ((0, ""), (MAX_REQUESTS, "enough"), (MAX_REQUESTS, ""), (2 * MAX_REQUESTS - 1, "enough")):
-            with session.request(id) as request:
-                assert request.cancelled == reason
-        await asyncio.sleep(EARLY_S + 1.0)
-        with session.request(MAX_REQUESTS + 1) as request:
-            assert request.cancelled == ""
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_what_is_cancelled_early_is_remembered_within_bounds() -> None:
+    session = Sessions().open("x")
+    for id in range(2 * MAX_REQUESTS):
+        session.cancel_early(id, "enough")
+    session.cancel_early("x" * 201, "enough")
+    for id, reason in ((0, ""), (MAX_REQUESTS, "enough"), (MAX_REQUESTS, ""), (2 * MAX_REQUESTS - 1, "enough")):
+        with session.request(id) as request:
+            assert request.cancelled == reason
+    await asyncio.sleep(EARLY_S + 1.0)
+    with session.request(MAX_REQUESTS + 1) as request:
+        assert request.cancelled == ""
 
 
 def test_when_all_are_in_use_a_new_one_is_refused() -> None:

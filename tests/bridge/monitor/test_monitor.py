@@ -23,73 +23,69 @@ from tests.helpers import run_virtual, until
 
 
 @pytest.mark.feature("C1")
-def test_two_agents_and_three_watchers() -> None:
-    async def scenario() -> None:
-        async with agents("robot1/agent", "robot2/agent") as (scene, made):
-            monitor = scene.bridge.monitor
-            all_, one, two = (Console(monitor.watch(agent)) for agent in (None, "robot1", "robot2/agent"))
-            await until(lambda: all(agent.reports for agent in made.values()))
-            for number in range(3):
-                made["robot1/agent"].emit("text", text=f"one {number}")
-                made["robot2/agent"].emit("text", text=f"two {number}")
-            call_id = await scene.broker.call(
-                "count", {"label": "x", "to": 2}, caller="robot1/agent", idempotency_key="robot1/agent/1"
-            )
-            for agent in made.values():
-                agent.show()
-            await closed(scene.broker, call_id)
-            await until(lambda: all_.agent("robot2/agent").get("number") == 3 and not all_.state["calls"])
-            for console in (all_, one, two):
-                await console.close()
+@pytest.mark.virtual_time
+async def test_two_agents_and_three_watchers() -> None:
+    async with agents("robot1/agent", "robot2/agent") as (scene, made):
+        monitor = scene.bridge.monitor
+        all_, one, two = (Console(monitor.watch(agent)) for agent in (None, "robot1", "robot2/agent"))
+        await until(lambda: all(agent.reports for agent in made.values()))
+        for number in range(3):
+            made["robot1/agent"].emit("text", text=f"one {number}")
+            made["robot2/agent"].emit("text", text=f"two {number}")
+        call_id = await scene.broker.call(
+            "count", {"label": "x", "to": 2}, caller="robot1/agent", idempotency_key="robot1/agent/1"
+        )
+        for agent in made.values():
+            agent.show()
+        await closed(scene.broker, call_id)
+        await until(lambda: all_.agent("robot2/agent").get("number") == 3 and not all_.state["calls"])
+        for console in (all_, one, two):
+            await console.close()
 
-            def message(console: Console) -> list[str]:
-                return [message["event"]["data"]["text"] for message in console.of("event")]
+        def message(console: Console) -> list[str]:
+            return [message["event"]["data"]["text"] for message in console.of("event")]
 
-            assert sorted(message(all_)) == sorted(message(one) + message(two))
-            assert message(one) == ["one 0", "one 1", "one 2"]
-            assert message(two) == ["two 0", "two 1", "two 2"]
-            assert list(one.state["agents"]) == ["robot1/agent"]
-            assert set(all_.state["agents"]) == set(made)
-            calls = [message["event"]["type"] for message in one.of("call")]
-            assert calls == ["open", "update", "update", "close"]
-            assert [message["event"]["call_id"] for message in all_.of("call")] == [call_id] * 4
-            assert two.of("call") == []
-
-    run_virtual(scenario())
+        assert sorted(message(all_)) == sorted(message(one) + message(two))
+        assert message(one) == ["one 0", "one 1", "one 2"]
+        assert message(two) == ["two 0", "two 1", "two 2"]
+        assert list(one.state["agents"]) == ["robot1/agent"]
+        assert set(all_.state["agents"]) == set(made)
+        calls = [message["event"]["type"] for message in one.of("call")]
+        assert calls == ["open", "update", "update", "close"]
+        assert [message["event"]["call_id"] for message in all_.of("call")] == [call_id] * 4
+        assert two.of("call") == []
 
 
 @pytest.mark.feature("C2")
-def test_a_stalled_watcher_costs_a_bounded_queue_and_gets_the_state() -> None:
-    async def scenario() -> None:
-        async with agents("agent") as (scene, made):
-            agent = made["agent"]
-            monitor = scene.bridge.monitor
-            stalled, reading = monitor.watch(), Console(monitor.watch())
-            client = Client()
-            client.take(numbered(1, await stalled.next() or b""))
-            await until(lambda: agent.reports)
-            most = 0
-            for _ in range(10):
-                for _ in range(1000):
-                    agent.emit("text", text="x" * 200)
-                agent.show()
-                await until(lambda: reading.agent("agent").get("number") == agent.number)
-                most = max(most, stalled.waiting)
-            assert most < MAX_BYTES
-            assert len(reading.of("event")) == 10_000, "the others miss nothing"
-            assert monitor.statistics().gaps == 1
-            gap = client.take(numbered(2, await stalled.next() or b""))
-            state = client.take(numbered(3, await stalled.next() or b""))
-            assert (gap["type"], state["type"]) == ("gap", "snapshot")
-            assert gap["lost"] > 9000
-            assert client.agent("agent")["number"] == agent.number == 10_000
-            agent.emit("text", text="again")
-            again = client.take(numbered(4, await stalled.next() or b""))
-            assert again["event"]["data"]["text"] == "again"
-            stalled.close()
-            await reading.close()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_a_stalled_watcher_costs_a_bounded_queue_and_gets_the_state() -> None:
+    async with agents("agent") as (scene, made):
+        agent = made["agent"]
+        monitor = scene.bridge.monitor
+        stalled, reading = monitor.watch(), Console(monitor.watch())
+        client = Client()
+        client.take(numbered(1, await stalled.next() or b""))
+        await until(lambda: agent.reports)
+        most = 0
+        for _ in range(10):
+            for _ in range(1000):
+                agent.emit("text", text="x" * 200)
+            agent.show()
+            await until(lambda: reading.agent("agent").get("number") == agent.number)
+            most = max(most, stalled.waiting)
+        assert most < MAX_BYTES
+        assert len(reading.of("event")) == 10_000, "the others miss nothing"
+        assert monitor.statistics().gaps == 1
+        gap = client.take(numbered(2, await stalled.next() or b""))
+        state = client.take(numbered(3, await stalled.next() or b""))
+        assert (gap["type"], state["type"]) == ("gap", "snapshot")
+        assert gap["lost"] > 9000
+        assert client.agent("agent")["number"] == agent.number == 10_000
+        agent.emit("text", text="again")
+        again = client.take(numbered(4, await stalled.next() or b""))
+        assert again["event"]["data"]["text"] == "again"
+        stalled.close()
+        await reading.close()
 
 
 class Checked(Console):
@@ -138,132 +134,122 @@ class Checked(Console):
 
 @pytest.mark.feature("C3")
 @pytest.mark.parametrize("seed", range(12))
-def test_order_over_random_schedules(seed: int) -> None:
-    async def scenario() -> None:
-        rng, numbers = random.Random(seed), itertools.count()
-        async with agents("robot1/agent", "robot2/agent") as (scene, made):
-            consoles = [Checked(scene, made, rng, rng.choice([None, None, *made])) for _ in range(4)]
-            deadline = clock.monotonic() + 4.0
-            while clock.monotonic() < deadline:
-                agent = made[rng.choice(list(made))]
-                match rng.randrange(7):
-                    case 0 | 1:
-                        for number in range(rng.choice([1, 1, 1, 1, 5, 5, 40, 600])):
-                            agent.emit("text", text=str(number))
-                            if rng.random() < 0.1:
-                                agent.show()
-                    case 2 | 3:
-                        agent.state = rng.choice(["idle", "streaming"])
-                        agent.show()
-                    case 4:
-                        name = rng.choice(["count", "chain"])
-                        given = {"then": "count", "arguments": {"label": "c", "to": 3}}
-                        own = {"label": "x", "to": rng.randrange(5)} if name == "count" else given
-                        key = f"{agent.name}/{next(numbers)}"
-                        await scene.broker.call(name, own, caller=agent.name, idempotency_key=key)
-                    case 5:
-                        await consoles.pop(rng.randrange(len(consoles))).close()
-                        consoles.append(Checked(scene, made, rng, rng.choice([None, *made])))
-                    case _:
-                        await asyncio.sleep(rng.choice([0.0, 0.01, 0.2, 0.5]))
-            for agent in made.values():
-                agent.emit("last")
-                agent.show()
-            fast = [console for console in consoles if console.slowness < 0.1]
-            for console in fast:
-                known = [name for name in made if console.watcher.wants(name)]
-                await until(
-                    lambda c=console, n=known: all(c.agent(name).get("number") == made[name].number for name in n)  # type: ignore[misc]
-                )
-            for console in consoles:
-                await console.close()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_order_over_random_schedules(seed: int) -> None:
+    rng, numbers = random.Random(seed), itertools.count()
+    async with agents("robot1/agent", "robot2/agent") as (scene, made):
+        consoles = [Checked(scene, made, rng, rng.choice([None, None, *made])) for _ in range(4)]
+        deadline = clock.monotonic() + 4.0
+        while clock.monotonic() < deadline:
+            agent = made[rng.choice(list(made))]
+            match rng.randrange(7):
+                case 0 | 1:
+                    for number in range(rng.choice([1, 1, 1, 1, 5, 5, 40, 600])):
+                        agent.emit("text", text=str(number))
+                        if rng.random() < 0.1:
+                            agent.show()
+                case 2 | 3:
+                    agent.state = rng.choice(["idle", "streaming"])
+                    agent.show()
+                case 4:
+                    name = rng.choice(["count", "chain"])
+                    given = {"then": "count", "arguments": {"label": "c", "to": 3}}
+                    own = {"label": "x", "to": rng.randrange(5)} if name == "count" else given
+                    key = f"{agent.name}/{next(numbers)}"
+                    await scene.broker.call(name, own, caller=agent.name, idempotency_key=key)
+                case 5:
+                    await consoles.pop(rng.randrange(len(consoles))).close()
+                    consoles.append(Checked(scene, made, rng, rng.choice([None, *made])))
+                case _:
+                    await asyncio.sleep(rng.choice([0.0, 0.01, 0.2, 0.5]))
+        for agent in made.values():
+            agent.emit("last")
+            agent.show()
+        fast = [console for console in consoles if console.slowness < 0.1]
+        for console in fast:
+            known = [name for name in made if console.watcher.wants(name)]
+            await until(
+                lambda c=console, n=known: all(c.agent(name).get("number") == made[name].number for name in n)  # type: ignore[misc]
+            )
+        for console in consoles:
+            await console.close()
 
 
 @pytest.mark.feature("C3")
-def test_steady_traffic_starves_no_state() -> None:
-    async def scenario() -> None:
-        async with agents("agent") as (scene, made):
-            agent = made["agent"]
-            console = Checked(scene, made, random.Random(1), None)
-            console.slowness = 0.0
-            await until(lambda: agent.reports)
-            began = clock.monotonic()
-            while clock.monotonic() - began < 5:
-                agent.emit("text", text="x")
-                agent.show()
-                await asyncio.sleep(0.003)
-            await console.close()
-            times = [began, *(at for at in console.times if at > began)]
-            pauses = [later - sooner for sooner, later in itertools.pairwise(times)]
-            assert max(pauses) < 2 * STATE_EVERY_S
-            assert len(times) >= 22
-            changes = [message["change"] for message in console.of("change")]
-            steady = [change["agents"] for change in changes if "agents" in change]
-            texts = [json.dumps(state) for state in steady]
-            assert len(set(texts)) == len(texts)
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_steady_traffic_starves_no_state() -> None:
+    async with agents("agent") as (scene, made):
+        agent = made["agent"]
+        console = Checked(scene, made, random.Random(1), None)
+        console.slowness = 0.0
+        await until(lambda: agent.reports)
+        began = clock.monotonic()
+        while clock.monotonic() - began < 5:
+            agent.emit("text", text="x")
+            agent.show()
+            await asyncio.sleep(0.003)
+        await console.close()
+        times = [began, *(at for at in console.times if at > began)]
+        pauses = [later - sooner for sooner, later in itertools.pairwise(times)]
+        assert max(pauses) < 2 * STATE_EVERY_S
+        assert len(times) >= 22
+        changes = [message["change"] for message in console.of("change")]
+        steady = [change["agents"] for change in changes if "agents" in change]
+        texts = [json.dumps(state) for state in steady]
+        assert len(set(texts)) == len(texts)
 
 
-def test_nothing_is_sent_while_nothing_changes() -> None:
-    async def scenario() -> None:
-        async with agents("agent") as (scene, _):
-            console = Console(scene.bridge.monitor.watch())
-            await until(lambda: console.agent("agent").get("watched") and console.state["watchers"] == 1)
-            count = len(console.messages)
-            await asyncio.sleep(30)
-            assert len(console.messages) == count
-            await console.close()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_nothing_is_sent_while_nothing_changes() -> None:
+    async with agents("agent") as (scene, _):
+        console = Console(scene.bridge.monitor.watch())
+        await until(lambda: console.agent("agent").get("watched") and console.state["watchers"] == 1)
+        count = len(console.messages)
+        await asyncio.sleep(30)
+        assert len(console.messages) == count
+        await console.close()
 
 
 @pytest.mark.feature("C7")
-def test_an_agent_knows_whether_somebody_watches() -> None:
-    async def scenario() -> None:
-        async with agents("robot1/agent", "robot2/agent") as (scene, made):
-            one, two = made.values()
-            monitor = scene.bridge.monitor
-            assert not one.reports
-            console = Console(monitor.watch("robot1"))
-            await until(lambda: one.reports)
-            await console.close()
-            again = Console(monitor.watch("robot1"))
-            await asyncio.sleep(3 * LINGER_S)
-            assert len(one.reports) == 1, "who comes back at once was not away"
-            assert not two.reports
-            await again.close()
-            await asyncio.sleep(LINGER_S / 2)
-            assert one.reports
-            await until(lambda: not one.reports)
-            await asyncio.sleep(1)
-            assert [task.get_name() for task in asyncio.all_tasks() if "monitor" in task.get_name()] == []
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_an_agent_knows_whether_somebody_watches() -> None:
+    async with agents("robot1/agent", "robot2/agent") as (scene, made):
+        one, two = made.values()
+        monitor = scene.bridge.monitor
+        assert not one.reports
+        console = Console(monitor.watch("robot1"))
+        await until(lambda: one.reports)
+        await console.close()
+        again = Console(monitor.watch("robot1"))
+        await asyncio.sleep(3 * LINGER_S)
+        assert len(one.reports) == 1, "who comes back at once was not away"
+        assert not two.reports
+        await again.close()
+        await asyncio.sleep(LINGER_S / 2)
+        assert one.reports
+        await until(lambda: not one.reports)
+        await asyncio.sleep(1)
+        assert [task.get_name() for task in asyncio.all_tasks() if "monitor" in task.get_name()] == []
 
 
-def test_an_agent_that_refuses_to_report_is_asked_again_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with agents("agent") as (scene, _):
-            asked: list[float] = []
-            call = scene.broker.call
+@pytest.mark.virtual_time
+async def test_an_agent_that_refuses_to_report_is_asked_again_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with agents("agent") as (scene, _):
+        asked: list[float] = []
+        call = scene.broker.call
 
-            async def refusing(skill: str, *arguments: Any, **more: Any) -> str:
-                asked.append(clock.monotonic())
-                if len(asked) < 4:
-                    raise SkillError("not now")
-                return await call(skill, *arguments, **more)
+        async def refusing(skill: str, *arguments: Any, **more: Any) -> str:
+            asked.append(clock.monotonic())
+            if len(asked) < 4:
+                raise SkillError("not now")
+            return await call(skill, *arguments, **more)
 
-            monkeypatch.setattr(scene.broker, "call", refusing)
-            console = Console(scene.bridge.monitor.watch())
-            await until(lambda: console.agent("agent"))
-            pauses = [later - earlier for earlier, later in itertools.pairwise(asked)]
-            assert pauses == pytest.approx([1.0] * 3, abs=STATE_EVERY_S + 0.01)
-            await console.close()
-
-    run_virtual(scenario())
+        monkeypatch.setattr(scene.broker, "call", refusing)
+        console = Console(scene.bridge.monitor.watch())
+        await until(lambda: console.agent("agent"))
+        pauses = [later - earlier for earlier, later in itertools.pairwise(asked)]
+        assert pauses == pytest.approx([1.0] * 3, abs=STATE_EVERY_S + 0.01)
+        await console.close()
 
 
 def test_reports_outlive_the_bridge_and_an_agent_that_comes_back_is_asked_again() -> None:
@@ -291,53 +277,47 @@ def test_reports_outlive_the_bridge_and_an_agent_that_comes_back_is_asked_again(
         run_virtual(scenario(str(Path(folder, "journal.sqlite"))))
 
 
-def test_queues_hold_what_they_say() -> None:
-    async def scenario() -> None:
-        async with agents("agent") as (scene, _):
-            watcher = scene.bridge.monitor.watch()
-            assert await watcher.next()
-            for _ in range(MAX_MESSAGES):
-                watcher.offer(b'{"type":"event"}')
-            assert watcher.gaps == 0
+@pytest.mark.virtual_time
+async def test_queues_hold_what_they_say() -> None:
+    async with agents("agent") as (scene, _):
+        watcher = scene.bridge.monitor.watch()
+        assert await watcher.next()
+        for _ in range(MAX_MESSAGES):
             watcher.offer(b'{"type":"event"}')
-            assert (watcher.gaps, watcher.waiting) == (1, 0)
-            watcher.close()
-            watcher.close()
-            assert await watcher.next() is None
+        assert watcher.gaps == 0
+        watcher.offer(b'{"type":"event"}')
+        assert (watcher.gaps, watcher.waiting) == (1, 0)
+        watcher.close()
+        watcher.close()
+        assert await watcher.next() is None
 
-    run_virtual(scenario())
 
-
-def test_what_agents_report_to_watchers_is_not_journalled() -> None:
-    async def scenario() -> None:
-        async with agents("agent") as (scene, made):
-            agent, journal = made["agent"], scene.bridge.journal
-            before = journal.last_offset
-            console = Console(scene.bridge.monitor.watch())
-            everybody = scene.broker.ledger.hub.reader(after=0)
-            await until(lambda: console.agent("agent"))
-            report = next(call for call in scene.broker.ledger.calls.open if call.skill == "report")
-            rows = len(journal.calls(1000))
-            for number in range(1, 101):
-                agent.emit("text", text=str(number))
-                agent.show()
-                await until(lambda: console.agent("agent")["number"] == agent.number)
-            assert len(console.of("event")) == agent.number == 100
-            assert report.last_seq > 200, "they came in"
-            assert journal.last_offset == before, "no row and no offset, so no hole either"
-            assert len(journal.calls(1000)) == rows
-            call_id = await scene.broker.call(
-                "count", {"label": "x", "to": 2}, caller="agent", idempotency_key="agent/1"
-            )
-            await closed(scene.broker, call_id)
-            await console.close()
-            await closed(scene.broker, report.call_id)
-            page = await everybody.page()
-            assert [entry.offset for entry in page] == list(range(1, journal.last_offset + 1))
-            assert {entry.call_id for entry in page} == {call_id}
-            everybody.close()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_what_agents_report_to_watchers_is_not_journalled() -> None:
+    async with agents("agent") as (scene, made):
+        agent, journal = made["agent"], scene.bridge.journal
+        before = journal.last_offset
+        console = Console(scene.bridge.monitor.watch())
+        everybody = scene.broker.ledger.hub.reader(after=0)
+        await until(lambda: console.agent("agent"))
+        report = next(call for call in scene.broker.ledger.calls.open if call.skill == "report")
+        rows = len(journal.calls(1000))
+        for number in range(1, 101):
+            agent.emit("text", text=str(number))
+            agent.show()
+            await until(lambda: console.agent("agent")["number"] == agent.number)
+        assert len(console.of("event")) == agent.number == 100
+        assert report.last_seq > 200, "they came in"
+        assert journal.last_offset == before, "no row and no offset, so no hole either"
+        assert len(journal.calls(1000)) == rows
+        call_id = await scene.broker.call("count", {"label": "x", "to": 2}, caller="agent", idempotency_key="agent/1")
+        await closed(scene.broker, call_id)
+        await console.close()
+        await closed(scene.broker, report.call_id)
+        page = await everybody.page()
+        assert [entry.offset for entry in page] == list(range(1, journal.last_offset + 1))
+        assert {entry.call_id for entry in page} == {call_id}
+        everybody.close()
 
 
 def test_a_bridge_that_was_killed_knows_how_far_a_report_had_come() -> None:

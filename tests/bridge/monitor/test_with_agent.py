@@ -16,7 +16,7 @@ from dimos_streams.skill import skills_of
 from tests.agent.stage import calling, script, stage
 from tests.bridge.monitor.parts import Console, ToyAgent
 from tests.bridge.monitor.test_socket import Socket
-from tests.helpers import run_virtual, until
+from tests.helpers import until
 
 
 @pytest.mark.parametrize("agent", [Agent, ToyAgent])
@@ -76,20 +76,18 @@ def test_a_mission_under_an_operators_control(tmp_path: Path) -> None:
 
 @pytest.mark.feature("C7")
 @pytest.mark.parametrize("policy", ["continue", "hold", "abort"])
-def test_what_an_agent_does_when_the_last_console_is_gone(policy: Literal["continue", "hold", "abort"]) -> None:
-    async def scenario() -> None:
-        async with stage({"approval": {"on_console_loss": policy}}) as made:
-            console = Console(made.bridge.monitor.watch())
-            await until(lambda: console.agent("agent").get("watched"))
-            await made.say("follow the person in red")
-            await until(lambda: len(console.agent("agent")["calls"]) == 1)
-            assert console.agent("agent")["on_console_loss"] == policy
-            await console.close()
-            await asyncio.sleep(LINGER_S + 5)
-            again = Console(made.bridge.monitor.watch())
-            await until(lambda: again.agent("agent"))
-            assert again.agent("agent")["mode"] == ("paused" if policy == "hold" else "running")
-            assert len(again.agent("agent")["calls"]) == (0 if policy == "abort" else 1)
-            await again.close()
-
-    run_virtual(scenario())
+@pytest.mark.virtual_time
+async def test_what_an_agent_does_when_the_last_console_is_gone(policy: Literal["continue", "hold", "abort"]) -> None:
+    async with stage({"approval": {"on_console_loss": policy}}) as made:
+        console = Console(made.bridge.monitor.watch())
+        await until(lambda: console.agent("agent").get("watched"))
+        await made.say("follow the person in red")
+        await until(lambda: len(console.agent("agent")["calls"]) == 1)
+        assert console.agent("agent")["on_console_loss"] == policy
+        await console.close()
+        await asyncio.sleep(LINGER_S + 5)
+        again = Console(made.bridge.monitor.watch())
+        await until(lambda: again.agent("agent"))
+        assert again.agent("agent")["mode"] == ("paused" if policy == "hold" else "running")
+        assert len(again.agent("agent")["calls"]) == (0 if policy == "abort" else 1)
+        await again.close()
