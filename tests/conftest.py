@@ -55,7 +55,7 @@ def _starts_processes(item: pytest.Item) -> bool:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Large groups are handed out first, so that a worker that has come to something else starts no robot any more."""
+    """Large groups are handed out first: a worker that has come to something else starts no robot any more."""
     group = item.get_closest_marker("xdist_group")
     if "PYTEST_XDIST_WORKER" in os.environ and (group is None or group.args != (_ROBOTS,)):
         _give_way()
