@@ -38,17 +38,17 @@ PROGRESS_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """What a motion did, by odometry."""
+    """The way that a motion covered, by odometry."""
 
     pose: Pose
     """Where it ended."""
     amount: float
-    """Of a straight line the metres ahead, of a turn the radians to the left, of a way to a point the metres that
+    """For a straight line the metres ahead, for a turn the radians to the left, of a way to a point the metres that
     were left."""
 
 
 class Driver(Protocol):
-    """What a motion needs of the module that it belongs to."""
+    """The protocol of what a motion needs of the module that it belongs to."""
 
     @property
     def config(self) -> DriveConfig: ...

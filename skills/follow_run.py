@@ -1,4 +1,4 @@
-"""What one call of ``follow_person`` does: find, follow, lose, search, find again."""
+"""One call of ``follow_person``: find, follow, lose, search, find again."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class FollowReport:
 
 
 class Follower(Protocol):
-    """What following needs of the module that it belongs to."""
+    """The protocol of what following needs of the module that it belongs to."""
 
     @property
     def config(self) -> FollowPersonConfig: ...

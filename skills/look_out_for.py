@@ -34,16 +34,16 @@ class LookOutConfig(ModuleConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookOutReport:
-    """What came of a lookout."""
+    """The result of a lookout."""
 
     matched: bool
     descriptions: tuple[str, ...]
-    """What was looked for."""
+    """The descriptions that were looked for."""
     description: str | None = None
     """The one that matched."""
     label: str | None = None
     score: float | None = None
-    """Of the detector in its label, 0..1."""
+    """The trust of the detector in its label, 0..1."""
     bbox: tuple[float, float, float, float] | None = None
     """Left, top, right, bottom in pixels of the colour image."""
     distance_m: float | None = None

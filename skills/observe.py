@@ -64,7 +64,7 @@ class RobotPose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What is seen at one instant."""
+    """The persons and things that are seen at one instant."""
 
     utime: int
     """When the picture was taken, by the clock of the camera: µs since the Unix epoch, if that clock is right."""

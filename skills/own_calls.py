@@ -1,4 +1,4 @@
-"""What stock skills share about their calls: ending one's own, and letting detectors know what is looked for."""
+"""Helpers of stock skills for their calls: ending one's own, and letting detectors know what is looked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one call of ``patrol`` does: go the round, notice people, follow and report them, go on."""
+"""One call of ``patrol``: go the round, notice people, follow and report them, go on."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Encounter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolReport:
-    """What came of a patrol."""
+    """The result of a patrol."""
 
     rounds: int
     reached: int

@@ -1,4 +1,4 @@
-"""What the loop of an agent is made of, put together from what the agent has."""
+"""Puts together the parts of an agent's loop."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def loop_parts(core: AgentCore) -> LoopParts:
 
 
 def own_tools(core: AgentCore) -> list[LocalTool]:
-    """What the model is offered besides skills; each only where it makes sense."""
+    """The tools that the model is offered besides skills; each only where it makes sense."""
 
     def needs_plans() -> bool:
         return _free_motions(core) is not None or bool(core.config.zones)

@@ -15,7 +15,7 @@ _WORK = {LoopState.SETTLING: "an abort", LoopState.UNDOING: "an undo"}
 
 
 def waits_behind(core: AgentCore, *, now: bool = False) -> str:
-    """What new input has to wait for, and how not to; empty if it is heard at once.
+    """A text about what new input has to wait for, and how not to; empty if it is heard at once.
 
     ``now`` is for input that goes before all that waits: not before the end of a pause, of an abort or of an undo.
     """

@@ -1,4 +1,4 @@
-"""What a blueprint sets of an agent."""
+"""The settings of an agent, as a blueprint gives them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Limits(FixedLimits):
     deadline_s: Annotated[float, Field(gt=0)] | Auto | None = "auto"
     """A mission that takes longer is ended, its calls with it."""
     max_tokens: Annotated[int, Field(ge=1)] | Auto | None = "auto"
-    """Of a mission with its sub-missions, in both directions."""
+    """The tokens of a mission with its sub-missions, in both directions."""
     calls_per_answer: Annotated[int, Field(ge=1)] | Auto | None = "auto"
     """Further calls of an answer are not run, and the model is informed."""
     actions: Annotated[int, Field(ge=1)] | Auto | None = "auto"
@@ -82,12 +82,12 @@ class StopWhen(BaseModel):
 
 
 class AgentConfig(GateSettings, ModuleConfig):
-    """Of the agent."""
+    """The settings of the module ``Agent``."""
 
     model: str = "offline"
     """``"offline"`` (commands, no LLM), ``"scripted:FILE"`` or ``"openai:MODEL"``."""
     base_url: str | None = None
-    """Of the server of an ``openai`` model; its key comes from the environment."""
+    """The address of the server of an ``openai`` model; its key comes from the environment."""
     model_options: ModelOptions = ModelOptions()
     system_prompt: str = SYSTEM_PROMPT
     max_iterations: int = Field(default=_DEFAULTS.max_iterations, ge=1)

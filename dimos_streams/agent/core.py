@@ -130,7 +130,7 @@ class AgentCore:
         self.watchers: set[asyncio.Event] = set()
         """Set when something that operators see may have changed."""
         self.spent = Usage()
-        """Of this process."""
+        """The usage of this process."""
         self.stops = 0
         """Stops that are being carried out."""
         self.inbox: Inbox | None = None
@@ -223,7 +223,7 @@ class AgentCore:
         return AgentLoop(parts, self.journal, name=f"{self.name}/{name}")
 
     def _input_of(self, missions: Sequence[str]) -> str:
-        """What the operator has said to begin missions, or what these are part of; shortened."""
+        """The input with which missions, or those that they are part of, began; shortened."""
         known = [self.loop.missions[root] for root in roots(missions) if root in self.loop.missions]
         return "; ".join(mission.input for mission in known)[:_SHOWN_INPUT]
 
@@ -234,7 +234,7 @@ class AgentCore:
         self._on_change()
 
     def _apply(self, event: AgentEvent) -> None:
-        """What a sub-agent says and hears is not in this conversation; what it does can be undone all the same."""
+        """Apply an event. What a sub-agent says is not in this conversation; what it does can be undone."""
         if not of_sub_agent(event):
             self.conversation.apply(event)
         self.journal.apply(event)

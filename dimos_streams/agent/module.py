@@ -45,7 +45,7 @@ __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "S
 
 _LINE = 2000
 _SAID_BYTES = 30_000
-"""Of the JSON of what a mission has said last: its result, with an error's text, has to fit into one event."""
+"""The size of a mission's last text as JSON: its result, with an error's text, has to fit into one event."""
 _logger = logging.getLogger(__name__)
 
 
@@ -136,7 +136,7 @@ class Agent(OperatorSkills):
 
     @property
     def conversation(self) -> Conversation:
-        """What was said and done."""
+        """The conversation so far."""
         return self.core.conversation
 
     async def run(self) -> None:

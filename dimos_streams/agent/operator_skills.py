@@ -1,4 +1,4 @@
-"""What operators may ask of an agent: skills of its module, for the command line, consoles and scripts."""
+"""The operators' skills of an agent's module, for the command line, consoles and scripts."""
 
 from __future__ import annotations
 

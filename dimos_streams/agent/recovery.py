@@ -87,7 +87,7 @@ def _missions(core: AgentCore) -> dict[str, Mission]:
 
 
 def _keep_counts(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]) -> None:
-    """What watches a mission for running away has seen what it did before: a restart begins nothing anew."""
+    """Show the guards of a mission what it did before: a restart begins no count anew."""
     parts, since = core.loop.parts, clock.monotonic() - clock.utime() / 1e6
     for unfinished in resumption.missions:
         guard = missions[unfinished.id].guard = parts.permissions.new_guard()

@@ -31,7 +31,7 @@ class RecordedCall:
     call_id: str = ""
     """Known once it had begun."""
     last_seq: int = 0
-    """Of the newest event that was delivered."""
+    """The number of the newest event that was delivered."""
     arguments: Mapping[str, Any] | None = None
     """With which it was about to begin; None if that is not known."""
     tool_call_id: str = ""
@@ -64,16 +64,16 @@ class UnfinishedMission:
     reason: str = ""
     why: str = ""
     text: str = ""
-    """Of its newest turn."""
+    """The text of its newest turn."""
     failed_call: str = ""
-    """What the first of its calls that failed has said."""
+    """The text of the first of its calls that failed."""
     asked: list[AskedBatch] = field(default_factory=list)
     """The newest answers that asked for calls since the operator's last input, those of sub-missions too."""
 
 
 @dataclass(slots=True, kw_only=True)
 class OperatorWishes:
-    """What the operator had set, and what therefore holds for the new process too."""
+    """The operator's settings, which hold for the new process too."""
 
     mode: Mode = Mode.RUNNING
     model: str = ""
@@ -87,7 +87,7 @@ class Resumption:
     """All that a new process needs to go on."""
 
     events: list[AgentEvent]
-    """Of the newest missions and of those that were not over, in order."""
+    """The events of the newest missions and of those that were not over, in order."""
     offset: int
     """In the journal: all up to it is recorded."""
     missions: list[UnfinishedMission]
@@ -99,16 +99,16 @@ class Resumption:
     """Those that a model asked for, and that have no result."""
     wishes: OperatorWishes
     lessons: dict[str, list[str]]
-    """What was learnt of each model's server."""
+    """The lessons learnt from each model's server."""
 
     @property
     def last_number(self) -> int:
-        """Of the newest event."""
+        """The number of the newest event."""
         return self.events[-1].number if self.events else 0
 
 
 def read_resumption(directory: Path, agent: str) -> Resumption | None:
-    """What the record of an agent says; None if there is none."""
+    """Read the record of an agent; None if there is none."""
     missions = read_missions(directory, agent)
     lines = _in_order([*missions], read_general(directory, agent))
     if not lines:
@@ -174,7 +174,7 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
 
 
 def _failed_call(event: AgentEvent, mission: str) -> str:
-    """What a call of a mission that has failed has said of that; empty if this event reports none."""
+    """The text of a mission's call that has failed; empty if this event reports none."""
     data, tool_event = event.data, tool_event_of(event)
     outcome = tool_event.outcome if tool_event is not None else None
     if event.kind == EventKind.UPDATE:
@@ -226,7 +226,7 @@ def _lessons(events: Iterable[AgentEvent]) -> dict[str, list[str]]:
 
 
 def spent_of(event: AgentEvent) -> Usage:
-    """What a ``usage`` event counts."""
+    """The usage that a ``usage`` event counts."""
     data = event.data
     return Usage(
         requests=1, input_tokens=data["input_tokens"], output_tokens=data["output_tokens"], cost=data["cost"]

@@ -83,7 +83,7 @@ def _record(core: AgentCore, id: str, input: str, text: str) -> None:
 
 
 def _text(report: AbortReport, others: list[CallView]) -> str:
-    """What was done, for the operator and the model."""
+    """A text about what was done, for the operator and the model."""
     calls = len(report.cancelled) + len(others)
     missions = len(report.missions)
     done = [

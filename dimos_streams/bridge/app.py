@@ -110,7 +110,7 @@ def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[
 
 
 def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]) -> None:
-    """What there is and how it stands."""
+    """Add the routes that show what there is and how it stands."""
 
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:

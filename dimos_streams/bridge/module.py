@@ -46,7 +46,7 @@ class BridgeConfig(ModuleConfig):
     allowed_hosts: tuple[str, ...] = ()
     """Further names under which clients may reach the server."""
     token: SecretStr | None = None
-    """What every request must carry; by default the run's token, if it has one."""
+    """The token that every request must carry; by default the run's token, if it has one."""
     ping_s: float = Field(default=10.0, gt=0)
     """An event stream that has nothing to say sends a comment after so long."""
     send_timeout_s: float = Field(default=20.0, gt=0)

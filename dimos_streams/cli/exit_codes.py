@@ -1,4 +1,4 @@
-"""What commands exit with. ``docs/command-line.md`` has the same table; a test compares them."""
+"""The exit codes of commands. ``docs/command-line.md`` has the same table; a test compares them."""
 
 from __future__ import annotations
 

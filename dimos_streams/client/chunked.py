@@ -19,7 +19,7 @@ class ChunkedDecoder:
         self.ended = False
         """Whether the last chunk has come; what follows is ignored."""
         self.error: ChunkedError | None = None
-        """What was wrong behind the chunks that were found; nothing more comes after it."""
+        """The error behind the chunks that were found; nothing more comes after it."""
         self._line = b""
         self._left = 0
         """Bytes of the present chunk that are still to come."""
@@ -27,7 +27,7 @@ class ChunkedDecoder:
         """Whether the present chunk's line end is still to come."""
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """What ``piece`` adds to the body, chunk by chunk, as far as it can be read: see ``error``."""
+        """The bytes that ``piece`` adds to the body, chunk by chunk, as far as it can be read: see ``error``."""
         found: list[bytes] = []
         piece, self._line = self._line + piece, b""
         at = 0

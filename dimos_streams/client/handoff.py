@@ -70,7 +70,7 @@ class Handoff(Generic[T]):
         await self._ended.wait()
 
     async def batches(self) -> AsyncIterator[list[T]]:
-        """What came since the last time, in order, until ``end``. Raises the error that it was given."""
+        """The items that came since the last time, in order, until ``end``. Raises the error that it was given."""
         while True:
             await self._arrived.wait()
             self._arrived.clear()

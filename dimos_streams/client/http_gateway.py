@@ -46,7 +46,7 @@ _CALLS = TypeAdapter(list[CallView])
 _CALL = TypeAdapter(CallView)
 _EVENT_TYPE = "tool_stream"
 _MAX_PAGES = 10_000
-"""Of calls; a bridge remembers some thousand calls, and each page has one at least."""
+"""The pages of calls that are followed; a bridge remembers some thousand calls, and each page has one at least."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 

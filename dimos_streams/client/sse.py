@@ -31,7 +31,7 @@ class SseParser:
         self.last_event_id = last_event_id
         """Where a new connection resumes: the id as of the newest complete event."""
         self.retry_ms: int | None = None
-        """What the server asked clients to wait before they connect again."""
+        """The time that the server asks clients to wait before they connect again, ms."""
         self.oversized = 0
         """Events that were skipped for their size."""
         self._max = max_event_bytes

@@ -93,7 +93,7 @@ class SseClient:
         self.error: Exception | None = None
         """Why the thread gave up; None while it runs and after ``stop``."""
         self.last_event_id = last_event_id
-        """Of the newest event that was handed over; a new client resumes with it."""
+        """The id of the newest event that was handed over; a new client resumes with it."""
         self._headers = dict(headers or {})
         self._timeout = (connect_timeout_s, 2.5 * ping_s)
         self._backoff = Backoff(rng, initial_s=first_wait_s, maximum_s=longest_wait_s)
@@ -167,7 +167,7 @@ class SseClient:
             self.stop()
 
     def statistics(self) -> SseStatistics:
-        """What happened so far."""
+        """The counters of the client."""
         return SseStatistics(
             self._connections, self._failures, self._events, self._bytes, self._malformed, self._last_failure
         )

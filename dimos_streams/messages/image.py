@@ -79,7 +79,7 @@ def array_from_image(image: Image) -> NDArray[Any]:
 
 
 def rgb_from_image(image: Image) -> NDArray[Any]:
-    """What a camera's picture shows, for a detector or a JPEG: height x width x 3, RGB, uint8, grey ones as well.
+    """The pixels of a camera's picture, for a detector or a JPEG: height x width x 3, RGB, uint8, grey ones as well.
 
     Raises ``MessageError`` as ``array_from_image`` does, and for depth.
     """

@@ -1,1 +1,1 @@
-"""What operators see of a run and say to it: the messages between agents, bridge and consoles."""
+"""The messages between agents, bridge and consoles: what operators see of a run and command."""

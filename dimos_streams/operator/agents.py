@@ -30,7 +30,7 @@ class AgentView:
     """An agent that is offered."""
 
     name: str
-    """Of its module."""
+    """The name of its module."""
     prefix: str
     """Before the names of its skills: ``""``, or ``"robot1_"`` for a namespaced agent."""
     reports: bool
@@ -64,7 +64,7 @@ def agents_among(skills: Iterable[Offered]) -> list[AgentView]:
 
 
 def public_name(module: str, skill: str) -> str:
-    """What callers call a module's skill: its name behind the module's namespace, ``robot1_pause``."""
+    """The public name of a module's skill: its name behind the module's namespace, ``robot1_pause``."""
     return f"{module[: module.rfind('/') + 1].replace('/', '_')}{skill}"
 
 

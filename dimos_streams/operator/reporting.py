@@ -71,7 +71,7 @@ def snapshot_data(snapshot: AgentSnapshot) -> dict[str, Any]:
 
 
 def report_of(data: Mapping[str, Any]) -> AgentEvent | AgentSnapshot | None:
-    """What the data of a ``report`` call's event carry. Raises ``ValueError`` if it is damaged."""
+    """The report in the data of a ``report`` call's event. Raises ``ValueError`` if it is damaged."""
     try:
         if "event" in data:
             return AgentEvent.model_validate(data["event"])

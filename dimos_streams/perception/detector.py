@@ -1,4 +1,4 @@
-"""What a detector is given, what it answers, and the protocol between them."""
+"""The protocol of detectors: what one is given, and what it answers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Detector(Protocol):
     """Finds things in frames. Called from one thread at a time; may keep state between frames."""
 
     def detect(self, frame: Frame, wanted: Sequence[str]) -> list[Detection]:
-        """What is seen in `frame`; detectors that need a prompt look for the descriptions in `wanted`.
+        """The detections in `frame`; detectors that need a prompt look for the descriptions in `wanted`.
 
         Raises DetectorError when this frame can't be judged, ValueError when it lacks an image it needs."""
         ...

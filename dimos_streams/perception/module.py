@@ -122,7 +122,7 @@ class PersonDetector(Module):
             self._pipeline.close()
 
     def statistics(self) -> DetectorStatistics:
-        """What has become of the frames so far."""
+        """The counts of what has become of the frames so far."""
         return DetectorStatistics(
             self._published_frames,
             self._failed_frames,

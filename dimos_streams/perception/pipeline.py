@@ -31,7 +31,7 @@ class Shot:
 
     images: Mapping[str, Image]
     instant: int
-    """Of the camera's time, µs; see ``Timeline``."""
+    """The instant of the camera's time, µs; see ``Timeline``."""
     arrived: float
     """On the loop's clock, seconds."""
 
@@ -46,7 +46,7 @@ def make_detector(config: DetectorConfig) -> Detector:
 
 
 class Pipeline:
-    """What is known besides the images (camera, labels, poses), the backend and the tracker.
+    """The state of detection: camera, labels and poses, the backend and the tracker.
 
     The constructor raises UserError when the backend lacks a package or a setting."""
 
@@ -59,7 +59,7 @@ class Pipeline:
         self._poses: History[PlanarPose] = History("odometry")
 
     def learn_labels(self, message: String) -> None:
-        """What the instances are called. Raises MessageError, and keeps what it knew, for damaged ones."""
+        """Learn the names of the instances. Raises MessageError, and keeps what it knew, for damaged ones."""
         self._labels = wire.labels_from(message.data)
 
     def learn_pose(self, message: Odometry) -> None:
@@ -95,7 +95,7 @@ class Pipeline:
         )
 
     def detect(self, frame: Frame, wanted: Sequence[str]) -> list[Detection]:
-        """What the backend sees, from the configured score on. May block; raises what the backend raises."""
+        """The detections of the backend, from the configured score on. May block; raises what the backend raises."""
         found = self._detector.detect(frame, wanted)
         return [detection for detection in found if detection.score >= self._config.min_score]
 

@@ -1,4 +1,4 @@
-"""What skills look for at the moment."""
+"""The descriptions that skills look for at the moment."""
 
 from __future__ import annotations
 

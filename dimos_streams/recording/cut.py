@@ -36,7 +36,7 @@ class Part:
         return self.from_s <= after_s and (self.to_s is None or after_s <= self.to_s) and self.selection(channel)
 
     def channel(self, channel: str) -> str:
-        """What the channel is called in the part."""
+        """The name of the channel in the part."""
         if not self.remap:
             return channel
         topic, type_name = split_channel(channel)
@@ -46,7 +46,7 @@ class Part:
         return f"{renamed}#{type_name}" if type_name and "#" not in renamed else renamed
 
     def unused(self) -> list[str]:
-        """What the part names and no event had, of those that were looked at."""
+        """The names that the part asks for and no event had, of those that were looked at."""
         channels = self.selection.asked
         names = {*channels, *(split_channel(channel)[0] for channel in channels)}
         patterns = [f"no event is of {text!r}{suggest(text, names)}" for text in self.selection.unused()]
@@ -108,7 +108,7 @@ def cut(
     """
     refuse_itself(target, sources)
     waiting: dict[str, tuple[str, bytes]] = {}
-    """What belongs before the part's first event."""
+    """The messages that belong before the part's first event."""
     writer = LogWriter(target)
     with ExitStack() as stack:
         for number, (after_s, event) in enumerate(timed(sources)):

@@ -1,4 +1,4 @@
-"""What a recording says of itself, on a channel of its own."""
+"""The description of a recording by itself, on a channel of its own."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Metadata(BaseModel):
 
     format: int = 1
     version: str = ""
-    """Of this package."""
+    """The version of this package."""
     blueprint: dict[str, Any] | None = None
     """As plain data, with the settings of the run; secrets left out."""
     seed: int = 0
@@ -50,11 +50,11 @@ class Metadata(BaseModel):
     said: tuple[str, ...] = ()
     """The operator's input to the agent when all was ready."""
     channels: tuple[Choice, ...] = ()
-    """What was chosen; a channel that one of the choices leaves out can't be in the recording."""
+    """The choices; a channel that one of the choices leaves out can't be in the recording."""
     environment: dict[str, str] = {}
-    """What the bytes of a virtual run depend on besides: Python, packages, processor."""
+    """The versions that the bytes of a virtual run depend on besides: Python, packages, processor."""
     messages: dict[str, Any] = {}
-    """Of each message type its fingerprint and its fields: name, type, size of the array."""
+    """Each message type's fingerprint and fields: name, type, size of the array."""
 
     def selected(self) -> Callable[[str], bool]:
         """Whether a channel could get into the recording."""
@@ -62,7 +62,7 @@ class Metadata(BaseModel):
         return lambda channel: all(choice(channel) for choice in choices)
 
     def narrowed(self, selection: Selection) -> Metadata:
-        """Of a part of the recording."""
+        """The metadata of a part of the recording."""
         if not (selection.include or selection.exclude):
             return self
         return self.model_copy(update={"channels": (*self.channels, Choice.of(selection))})

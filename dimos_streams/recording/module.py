@@ -21,7 +21,7 @@ _TRY_AGAIN_S = 2.0
 
 
 class RecorderConfig(ModuleConfig):
-    """What is recorded, and where."""
+    """The settings of a recorder: what is recorded, and where."""
 
     path: Path
     """A log that is there already is appended to, so that a recorder that is started again loses nothing of it."""
@@ -32,7 +32,7 @@ class RecorderConfig(ModuleConfig):
     split_mb: float | None = Field(None, gt=0)
     """A file that has reached the size is followed by another: ``a.lcmlog``, ``a.1.lcmlog``, …"""
     metadata: dict[str, Any] | None = None
-    """What the recording says of itself; by default versions, seed and message types."""
+    """The metadata of the recording; by default versions, seed and message types."""
 
 
 class RecorderModule(Module):

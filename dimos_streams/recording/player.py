@@ -37,7 +37,7 @@ class Player:
         self.after_s = 0.0
         """How far the newest of them is from the first, by the log's time."""
         self.channels: dict[str, None] = {}
-        """What was published on."""
+        """The channels that were published on."""
         self.untyped: dict[str, int] = {}
         """Messages of types that are not known here, by channel: they are passed on as they are."""
         self.unpublishable: dict[str, int] = {}

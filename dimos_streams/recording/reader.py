@@ -17,7 +17,7 @@ from dimos_streams.recording.format import HEADER, LONGEST_CHANNEL, SYNC, SYNC_B
 
 _CHUNK = 1 << 20
 _PEEK = 12
-"""Of the following event: its sync word and its number."""
+"""The bytes of the following event that are looked at: its sync word and its number."""
 _MAX_DAMAGES = 1000
 _MAX_NAMES = 10_000
 UNFINISHED = "the log ends inside an event"
@@ -46,7 +46,7 @@ class LogReader:
         self.end = 0
         """Behind the newest intact event."""
         self.damages: list[Damage] = []
-        """What the newest ``events`` left out so far, bounded."""
+        """The damages that the newest ``events`` left out so far, bounded."""
         self.damaged_bytes = 0
         self._fd = -1
 

@@ -1,4 +1,4 @@
-"""What is in a log: channels, types, rates, span, gaps."""
+"""Summarises a log: channels, types, rates, span, gaps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ChannelSummary:
 
     @property
     def type_name(self) -> str:
-        """Of the channel's name, or by the fingerprint of its first message; empty if that is not known either."""
+        """The type by the channel's name, or by the fingerprint of its first message; empty if neither is known."""
         return split_channel(self.channel)[1] or _type_of(self.fingerprint)
 
     @property

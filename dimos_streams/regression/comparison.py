@@ -163,7 +163,7 @@ class _Order:
         return ready
 
     def rest(self) -> list[tuple[int, ToolEvent]]:
-        """What came behind an event that never did."""
+        """The events that came behind one that never did."""
         return [ahead[seq] for ahead in self._ahead.values() for seq in sorted(ahead)]
 
 

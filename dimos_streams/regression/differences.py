@@ -33,7 +33,7 @@ class FieldDifference:
 
 
 def message_differences(channel: str, recorded: bytes, replayed: bytes, allow: Tolerances) -> list[FieldDifference]:
-    """Of two messages of a channel, field by field; of bytes that are no known message, as a whole."""
+    """The differences of two messages of a channel, field by field; of bytes of no known message, as a whole."""
     if recorded == replayed:
         return []
     try:
@@ -47,7 +47,7 @@ def message_differences(channel: str, recorded: bytes, replayed: bytes, allow: T
 def value_differences(
     channel: str, path: str, recorded: Any, replayed: Any, allow: Tolerances
 ) -> list[FieldDifference]:
-    """Of two values as JSON has them."""
+    """The differences of two values as JSON has them."""
     return list(_of_values(channel, path, recorded, replayed, allow))
 
 

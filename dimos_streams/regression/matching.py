@@ -39,7 +39,7 @@ class Difference:
     """``missing``: recorded but not replayed. ``extra``: replayed but not recorded."""
     fields: tuple[FieldDifference, ...] = ()
     text: str = ""
-    """What was there, where the other side has nothing."""
+    """A rendering of what was there, where the other side has nothing."""
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ _SHOWN_CHANNELS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions:
-    """What is tested, and how strictly."""
+    """The options of a replay: what is tested, and how strictly."""
 
     modules: tuple[str, ...]
     blueprint: Blueprint | None = None

@@ -1,4 +1,4 @@
-"""What came of a comparison."""
+"""The report of a comparison."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Report:
     tolerances: Tolerances
     streams: list[StreamResult]
     start_utime: int
-    """Of the log; times are relative to it."""
+    """The start of the log; times are relative to it."""
     span_s: float
     calls: int
     """That were made again."""
     inputs: int
     remarks: tuple[str, ...] = ()
-    """What a reader should know, though it is no difference."""
+    """Remarks that a reader should know, though they are no differences."""
     problem: str = ""
     """Why nothing, or not all, could be compared."""
     updated: bool = False

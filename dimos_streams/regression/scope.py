@@ -1,4 +1,4 @@
-"""What of a log goes into the modules under test, what came out of them, and what is none of their business."""
+"""Sorts a log: what goes into the modules under test, what came out of them, and what is none of their business."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Scope:
     inputs: frozenset[str]
     """Channels that they read and don't write."""
     required: frozenset[str]
-    """Of these the ones without which a module can't work."""
+    """The inputs without which a module can't work."""
     outputs: frozenset[str]
     """Channels that they write and that are compared."""
     left_out: frozenset[str]
@@ -52,7 +52,7 @@ class Scope:
         return channel in self.outputs or channel in (EVENTS, CALLS)
 
     def role(self, channel: str, data: bytes) -> Role:
-        """Of a message, whoever published it."""
+        """The role of a message, whoever published it."""
         if channel in self.outputs:
             return "output"
         if channel in self.inputs or channel == REQUESTS:

@@ -24,9 +24,9 @@ class Tolerances(BaseModel):
     time_s: float = Field(default=0.0, ge=0.0)
     """By how much an output may come earlier or later than its counterpart, and how much stamps may differ."""
     absolute: float = Field(default=0.0, ge=0.0)
-    """Of every number, those in texts included."""
+    """The tolerance of every number, those in texts included."""
     relative: float = Field(default=0.0, ge=0.0)
-    """Of every number, as a share of it; the larger one of the two tolerances counts."""
+    """The tolerance of every number, as a share of it; the larger one of the two tolerances counts."""
     unmatched: float = Field(default=0.0, ge=0.0, le=1.0)
     """Share of a channel's messages, or of a call's progress, that may have no counterpart that agrees; above 0 it is
     one at least. A call's other events must all have one."""

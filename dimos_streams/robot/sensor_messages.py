@@ -1,4 +1,4 @@
-"""What the simulated sensors measured, as messages. `now` is in µs since the epoch."""
+"""The measurements of the simulated sensors, as messages. `now` is in µs since the epoch."""
 
 import math
 from collections.abc import Mapping

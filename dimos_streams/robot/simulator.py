@@ -44,7 +44,7 @@ LABELS_HZ = 1.0
 
 
 class SimulatorConfig(ModuleConfig):
-    """What is simulated, and how often it is measured."""
+    """The settings of the simulator: what is simulated, and how often it is measured."""
 
     scene: str = Field("", description="a YAML file, or package.module:ATTRIBUTE; empty is the stock room")
     room: RoomSettings | None = Field(None, description="None, here and below, is as it is in the scene")

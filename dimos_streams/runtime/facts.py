@@ -1,4 +1,4 @@
-"""What the bytes of a virtual-time run depend on besides blueprint, seed and inputs."""
+"""Collects what the bytes of a virtual-time run depend on besides blueprint, seed and inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PACKAGES = (
 )
 """Whose code makes bytes: arithmetic, physics, pictures, detections, the text of numbers in JSON."""
 _WITH_LIBM = ("avx2", "fma", "fma4")
-"""What of a processor decides which of its versions of sin, cos, exp, pow and atan2 the C library takes."""
+"""The flags of a processor that decide which of its versions of sin, cos, exp, pow and atan2 the C library takes."""
 
 
 def run_facts() -> dict[str, str]:
@@ -56,7 +56,7 @@ def _cpu_flags() -> list[str]:
 
 
 def _cpu_line(key: str) -> str:
-    """What the system says of its first processor under a key; empty where it says nothing."""
+    """The system's entry for its first processor under a key; empty where it says nothing."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

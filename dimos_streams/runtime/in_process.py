@@ -42,7 +42,7 @@ class InProcessRun:
         *,
         attach: Sequence[Attachment] = (),
     ) -> None:
-        """What is attached is entered before the first module starts and left when the last one has stopped."""
+        """Contexts in ``attach`` are entered before the first module starts and left when the last has stopped."""
         self._blueprint = blueprint
         self._options = options
         self._on_event = on_event or (lambda event: None)

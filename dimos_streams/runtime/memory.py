@@ -1,4 +1,4 @@
-"""What a process does not need any more is given back to the system."""
+"""Gives memory that a process does not need any more back to the system."""
 
 from __future__ import annotations
 

@@ -94,6 +94,6 @@ class ModuleHost:
 
 
 def _last_line(error: BaseException | None) -> str:
-    """What a traceback's last line says."""
+    """The last line of a traceback."""
     text = str(error).strip()
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

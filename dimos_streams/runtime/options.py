@@ -1,4 +1,4 @@
-"""What a run needs to know besides its blueprint."""
+"""The options of a run besides its blueprint."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def plan_processes(modules: Iterable[ModulePlan]) -> list[ProcessPlan]:
 
 
 def context_for(options: RunOptions, services: Services) -> RunContext:
-    """What the modules of this run may know, but for their namespace."""
+    """The context of the modules of this run, but for their namespace."""
     return RunContext(
         seed=options.seed,
         bridge_url=options.bridge_url,

@@ -22,13 +22,13 @@ _logger = logging.getLogger(__name__)
 
 
 class RunRecord(BaseModel):
-    """What a run says of itself while it lives."""
+    """The record of a run while it lives."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     run_id: str
     pid: int
-    """Of the process that supervises."""
+    """The id of the process that supervises."""
     pid_started: int
     """Start of that process in clock ticks since boot, to distinguish it from a later one with its number."""
     blueprint: str

@@ -34,7 +34,7 @@ _ORPHAN_GRACE_S = 3.0
 
 @dataclass(frozen=True)
 class WorkerTask:
-    """What a worker is given at its start."""
+    """The task that a worker is given at its start."""
 
     process: ProcessPlan
     options: RunOptions

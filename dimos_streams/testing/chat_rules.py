@@ -23,7 +23,7 @@ _FIELDS = {
 
 
 def broken_rules(body: bytes) -> list[str]:
-    """What is wrong with the body of a request, a sentence for each rule that it breaks; nothing for a sound one."""
+    """The mistakes in the body of a request, a sentence for each rule that it breaks; nothing for a sound one."""
     try:
         request = json.loads(body.decode(), parse_constant=_refuse)
     except ValueError as error:

@@ -17,7 +17,7 @@ def _every(channel: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What happens to messages on their way. Probabilities are for each message, independently."""
+    """The faults that befall messages on their way. Probabilities are for each message, independently."""
 
     loss: float = 0.0
     duplication: float = 0.0
@@ -34,7 +34,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class FaultCounts:
-    """What has been done to messages so far."""
+    """The counts of the faults so far."""
 
     passed: int
     lost: int
@@ -110,7 +110,7 @@ class FaultBus(Bus):
         return list(self._subscriptions)
 
     def counts(self) -> FaultCounts:
-        """What has been done so far."""
+        """The counts of the faults so far."""
         return FaultCounts(self._passed, self._lost, self._doubled, self._delayed)
 
     def _strike(self, faults: Faults, channel: str, data: bytes, deliver: Handler) -> None:

@@ -68,8 +68,8 @@ class HarnessCall:
         return await self.wait_for(lambda event: event.type == "close", timeout_s)
 
     async def result(self, timeout_s: float = 30.0) -> Any:
-        """What the skill returned, as JSON. For another outcome raises ``SkillError`` with the close's text, and what
-        there is of a result."""
+        """The value that the skill returned, as JSON. For another outcome raises ``SkillError`` with the close's
+        text, and what there is of a result."""
         event = await self.closed(timeout_s)
         if event.outcome is not Outcome.COMPLETED:
             raise SkillError(event.text, result=event.data.get("result"))

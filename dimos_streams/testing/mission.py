@@ -67,7 +67,7 @@ class MissionRun:
         self.blueprint = described.configured(settings or {}, source="test")
         self.recording = record
         self.events: list[ToolEvent] = []
-        """Of all calls, each call's in order."""
+        """The events of all calls, each call's in order."""
         self._selection = Selection(exclude=without)
         self._asked_for: set[str] = set()
         self._topics: dict[str, Topic] = {}
@@ -123,7 +123,7 @@ class MissionRun:
 
     @property
     def conversation(self) -> Transcript:
-        """Of the (first) agent. Raises ``UserError`` if there is none."""
+        """The conversation of the (first) agent. Raises ``UserError`` if there is none."""
         for name in self.blueprint.modules:
             conversation = getattr(self._run.module(name), "conversation", None)
             if conversation is not None:
@@ -177,8 +177,8 @@ class MissionRun:
         await asyncio.sleep(seconds)
 
     def topic(self, name: str) -> Topic:
-        """What came on a topic (``"/odom"``) or channel. A picture's topic is listened to from the first time on that
-        it is asked for. Raises ``UserError`` for a topic that nothing in the blueprint writes or reads."""
+        """The messages that came on a topic (``"/odom"``) or channel. A picture's topic is listened to from the first
+        time on that it is asked for. Raises ``UserError`` for a topic that nothing in the blueprint writes or reads."""
         channel = self._channel(name)
         self._asked_for.add(channel)
         return self._topic(channel)

@@ -26,7 +26,7 @@ from dimos_streams.module import Module
 from dimos_streams.skill import Call, skills_of
 
 Behaviour: TypeAlias = Callable[[Call, Mapping[str, Any]], Awaitable[Any]]
-"""What a stand-in does: gets the call and the checked arguments, gives the result."""
+"""The function of a stand-in: it gets the call and the checked arguments, gives the result."""
 _POLICY = "__dimos_streams_skill__"
 _CALL = "call"
 

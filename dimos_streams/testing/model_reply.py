@@ -1,4 +1,4 @@
-"""What a scripted model server answers to one request, faults included."""
+"""The answers of a scripted model server, faults included."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _call_numbers = itertools.count(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the server does with one request."""
+    """An answer of the server to one request."""
 
     chunks: tuple[Chunk, ...] = ()
     """The stream's events, in order: objects, or text that is sent as it is."""

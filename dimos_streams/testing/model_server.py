@@ -59,7 +59,7 @@ class ModelServer:
         """``replies`` may be a function of the request. Port 0 is any free one. Without ``checks`` anything goes."""
         self.requests: list[RecordedRequest] = []
         self.broken_rules: list[str] = []
-        """What was wrong with requests."""
+        """The mistakes in requests."""
         self._checks = checks
         self._choose = replies if callable(replies) else None
         self._replies = [] if callable(replies) else list(replies)

@@ -32,7 +32,7 @@ class PartDownError(DimosStreamsError):
 
 @dataclasses.dataclass(eq=False)
 class _Life:
-    """What one start of a part owns."""
+    """The objects that one start of a part owns."""
 
     bus: FaultBus
     host: ModuleHost
@@ -82,7 +82,7 @@ class CrashablePart:
 
     @property
     def services(self) -> Services:
-        """What its modules offer in this life. Raises ``PartDownError``."""
+        """The services of its modules in this life. Raises ``PartDownError``."""
         return self._alive().context.services
 
     def module(self, name: str) -> Module:

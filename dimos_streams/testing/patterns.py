@@ -1,4 +1,4 @@
-"""What a test waits for: patterns of events."""
+"""Patterns of events that a test waits for."""
 
 from __future__ import annotations
 

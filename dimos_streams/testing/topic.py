@@ -1,4 +1,4 @@
-"""What a test sees of one topic of a run."""
+"""One topic of a run, as a test sees it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dimos_streams.recording.reader import LogReader
 
 
 class Topic:
-    """What has come on one topic."""
+    """The messages that have come on one topic."""
 
     def __init__(self, channel: str, recording: Path, flush: Callable[[], None]) -> None:
         self.channel = channel

@@ -1,4 +1,4 @@
-"""What a test sees of an agent's conversation."""
+"""An agent's conversation, as a test sees it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Transcript:
-    """What an agent's conversation says."""
+    """The texts of an agent's conversation."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation

@@ -37,7 +37,7 @@ MAX_PAYLOAD = 48_000
 MAX_EVENT = 60_000
 """Bytes of a whole event; what is larger no publisher sends."""
 REQUEST_BYTES = 2 * 1024 * 1024
-"""Of requests, calls and cancels that wait for a handler, each."""
+"""The size of the requests, of the calls and of the cancels that wait for a handler."""
 MAX_ARGUMENTS = 40_000
 """Bytes of a call's arguments as JSON: call and ``open`` event must each fit into one datagram."""
 MAX_NAME = 200
@@ -48,7 +48,7 @@ MAX_SEQ = 2**30
 
 EventType = Literal["open", "update", "progress", "close", "gap"]
 EVENT_TYPES = frozenset({"open", "update", "progress", "close"})
-"""What a publisher sends. ``gap`` is made by readers, for events that can't be had any more."""
+"""The types of a publisher's events. ``gap`` is made by readers, for events that can't be had any more."""
 
 
 class Outcome(enum.StrEnum):
@@ -143,7 +143,7 @@ def is_call_id(text: str) -> bool:
 
 
 def on_loss_of(call: SkillCall, channel: str) -> OnLoss | None:
-    """What a request to run a skill says of its loss, None if nothing. Raises ``MessageError`` for another word."""
+    """The wish for its loss in a request to run a skill, or None. Raises ``MessageError`` for another word."""
     if call.on_loss not in ("", *typing.get_args(OnLoss)):
         raise MessageError(channel, SkillCall.msg_name, f"on_loss is {call.on_loss!r}")
     return typing.cast("OnLoss | None", call.on_loss or None)

@@ -1,4 +1,4 @@
-"""What an agent or an operator's tool needs from a bridge; served over HTTP or, within one process, directly."""
+"""The protocol of what agents and operators' tools need from a bridge; served over HTTP or, in one process, directly."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CallView(BaseModel):
     last_seq: int = 0
     resources: tuple[str, ...] = ()
     on_loss: OnLoss = "stop"
-    """What becomes of it when a link is cut."""
+    """The policy for when a link is cut."""
     requested_utime: int = 0
     closed_utime: int | None = None
 
@@ -62,7 +62,7 @@ class SkillGateway(Protocol):
     """Skills, calls and their events, wherever the bridge is."""
 
     async def skills(self) -> list[OfferedSkill]:
-        """What modules offer now."""
+        """The skills that modules offer now."""
 
     async def call(
         self,

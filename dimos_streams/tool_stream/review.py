@@ -1,4 +1,4 @@
-"""What the bridge and an agent say to each other about a call that a skill asks for on the agent's behalf.
+"""The messages between the bridge and an agent about a call that a skill asks for on the agent's behalf.
 
 The agent's module has one skill with ``audience="bridge"``; it makes the module an agent (``review_skill``). The
 bridge calls it with the call in question and reads its stream: the newest event carries a ``Permission`` while the

@@ -21,7 +21,7 @@ HORIZON_S = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """Of the controller. ``motion`` says how much of the person's own motion is answered at once."""
+    """The gains of the controller. ``motion`` says how much of the person's own motion is answered at once."""
 
     distance: float
     bearing: float
@@ -30,7 +30,7 @@ class Gains:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of the commands, m/s and rad/s."""
+    """The limits of the commands, m/s and rad/s."""
 
     speed: float
     turn: float

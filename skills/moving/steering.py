@@ -10,7 +10,7 @@ from dimos_streams.skills.moving.planar import turned
 from dimos_streams.streams import In
 
 HALF_WIDTH = 0.33
-"""Of the corridor that a direction needs: a little more than what the velocity gate insists on."""
+"""Half the width of the corridor that a direction needs, metres; a little more than the velocity gate's."""
 NEAR = 2.0
 SCAN_AGE_S = 0.5
 _MAX_ANGLE = 2 * math.tau
@@ -36,7 +36,7 @@ class Surroundings:
 
 
 def surroundings_of(scan: In[LaserScan]) -> Surroundings:
-    """What the newest scan (of base_link) shows; nothing if there is none, or only an old one."""
+    """The surroundings in the newest scan (of base_link); nothing if there is none, or only an old one."""
     message, age = scan.latest, scan.age()
     if message is None or age is None or age > SCAN_AGE_S:
         return Surroundings()

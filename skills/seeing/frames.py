@@ -15,7 +15,7 @@ from dimos_streams.streams import In
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What one picture shows."""
+    """The detections of one picture."""
 
     message: Detection2DArray
     stamp: int

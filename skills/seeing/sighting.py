@@ -1,4 +1,4 @@
-"""What a detector saw, as skills work with it."""
+"""A detector's detections in the form in which skills work with them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Match:
     """How a sighting fits a description."""
 
     fit: float
-    """Of the label to the description, 0..1."""
+    """The fit of the label to the description, 0..1."""
     label: str
     score: float
-    """Of the detector in the label, 0..1."""
+    """The trust of the detector in the label, 0..1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,16 @@ class Sighting:
     """One thing in one frame."""
 
     id: str
-    """Of its track; empty if the detector does not track."""
+    """The id of its track; empty if the detector does not track."""
     labels: tuple[tuple[str, float], ...]
-    """What it may be, with the detector's scores; the likeliest first."""
+    """The labels that it may have, with the detector's scores; the likeliest first."""
     box: Box
     point: complex | None
     """Where it is on the floor, in base_link; None where depth is unknown."""
 
     @property
     def label(self) -> str:
-        """What it most likely is."""
+        """The likeliest label."""
         return self.labels[0][0]
 
     def match(self, description: str) -> Match | None:

@@ -28,7 +28,7 @@ class Watch:
         self.fresh_at = now
         """When the last frame came."""
         self.others: list[str] = []
-        """What the latest frame shows besides."""
+        """The labels of whatever else the latest frame shows."""
         self._description, self._poses = description, poses
         self._anybody = True
         self._frame: Frame | None = None

@@ -1,4 +1,4 @@
-"""What is remembered of calls that are not open: closed, given up, or of a start that is in doubt."""
+"""Remembers calls that are not open: closed, given up, or of a start that is in doubt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DOUBTS = 100
 
 
 class ClosedCall(NamedTuple):
-    """What is remembered of a call, for what it has begun."""
+    """A call that is over, remembered for the calls that it has begun."""
 
     missions: tuple[Mission, ...]
     withdrawn: str

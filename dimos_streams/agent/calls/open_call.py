@@ -26,11 +26,11 @@ class OpenCall:
     parent: str = ""
     """The call that began it on the agent's behalf, or empty."""
     last_seq: int = 0
-    """Of the newest event that was dealt with."""
+    """The number of the newest event that was dealt with."""
     answer: asyncio.Future[ToolEvent] | None = None
     """Waits for the first update or the close; None once the call counts as answered."""
     answered: ToolEvent | None = None
-    """What answered it, if that was waited for."""
+    """The event that answered it, if that was waited for."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     deliver: Deliver | None = None
     """Who gets its updates now; None for the agent's queue."""
@@ -43,7 +43,7 @@ class OpenCall:
     timer: asyncio.TimerHandle | None = None
     """Ends it at its time limit."""
     text: str = ""
-    """Of its newest event."""
+    """The text of its newest event."""
     close: ToolEvent | None = None
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -1,1 +1,1 @@
-"""What a model sees: the conversation, results and images, rendered as messages and kept within bounds."""
+"""The context of a model: the conversation, results and images, rendered as messages and kept within bounds."""

@@ -28,9 +28,9 @@ _SHOWN_TEXT, _SHOWN_CALLS, _SHOWN_ARGUMENTS = 4000, 20, 500
 _MAX_SHOWN = 36_000
 """Bytes of an entry: with a line of text for people it fits into one event."""
 SILENT = "(nothing to add)"
-"""What a model sees of its answer that said nothing."""
+"""Stands for an answer of the model that said nothing."""
 LEFT_OUT = "What was said before is left out here."
-"""What a model sees, besides its standing orders, of a conversation that was shortened."""
+"""Follows the standing orders in a conversation that was shortened."""
 _ROLES: dict[str, Role] = {
     EventKind.INPUT: "operator",
     EventKind.UPDATE: "event",
@@ -44,7 +44,7 @@ _ROLES: dict[str, Role] = {
     EventKind.FORGOTTEN: "note",
     "approval_created": "note",
 }
-"""What the agent's events are in the conversation; other kinds are no part of it."""
+"""The roles of the agent's events in the conversation; other kinds are no part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Entry:
     role: Role
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
-    """What an ``assistant`` entry asks for."""
+    """The calls that an ``assistant`` entry asks for."""
     finish: str = ""
     """Why an ``assistant`` entry ends: the model's own reason, or why it was cut off."""
     tool_call_id: str = ""
@@ -66,10 +66,10 @@ class Entry:
     call_id: str = ""
     """The skill's call that the entry belongs to."""
     event: ToolEvent | None = None
-    """What happened to that call."""
+    """The event of that call."""
     is_error: bool = False
     note: str = ""
-    """What the agent itself says of the call that a ``tool`` entry answers, before the text."""
+    """A remark of the agent itself on the call that a ``tool`` entry answers, before the text."""
     speaker: Speaker = "data"
     """``operator`` where a ``tool`` entry is an operator's answer; ``task`` where the text is no operator's."""
     missions: frozenset[str] = frozenset()
@@ -112,7 +112,7 @@ class Conversation:
         self._max_entries = max_entries
         self._entries: list[Entry] = []
         self._messages: list[Message | None] = []
-        """What a model sees of each entry."""
+        """The message that a model sees for each entry; None for none."""
         self._progress: dict[str, Entry] = {}
         self._left_out = False
         """Whether a model does not see what was said before."""
@@ -122,7 +122,7 @@ class Conversation:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """What is kept, oldest first, progress included."""
+        """The entries that are kept, oldest first, progress included."""
         return tuple(self.after(0))
 
     @property
@@ -212,7 +212,7 @@ class Conversation:
         return sorted(newer, key=lambda entry: entry.number)[-count:]
 
     def messages(self) -> tuple[Message, ...]:
-        """What a model is given."""
+        """The messages that a model is given."""
         prompt = "\n\n".join(part for part in (self._system_prompt, LEFT_OUT if self._left_out else "") if part)
         system = (SystemMessage(prompt),) if prompt else ()
         return (*system, *(message for message in self._messages if message is not None))
@@ -237,7 +237,7 @@ class Conversation:
         self._left_out = True
 
     def _forget(self) -> None:
-        """What the model is in the midst of stays: calls without their results are no messages."""
+        """Forget what came before. The present exchange stays: calls without their results are no messages."""
         newest = len(self._messages)
         while self.awaits_answer and newest and not is_final(self._messages[newest - 1]):
             newest -= 1
@@ -257,7 +257,7 @@ class Conversation:
 
 
 def _own_event(event: AgentEvent, text: str) -> ToolEvent:
-    """What the agent itself has to say is data for its model, like what skills say."""
+    """The agent's own notice as an event: it is data for its model, like what skills say."""
     return _notice(text, event.agent, event.data.get("call_id", ""), event.utime)
 
 
@@ -268,8 +268,8 @@ def _notice(text: str, agent: str, call_id: str, utime: int) -> ToolEvent:
 
 
 def _message(entry: Entry) -> Message | None:
-    """What a model sees of an entry; an answer that said nothing is one all the same, or what it answers would come
-    again with what is said next."""
+    """The message that a model sees for an entry. An answer that said nothing is one all the same, or what it
+    answers would come again with what is said next."""
     if entry.role == "operator":
         return UserMessage(entry.text, task=entry.speaker == "task")
     if entry.role == "event" and entry.event is not None:

@@ -1,4 +1,4 @@
-"""What is made of the same objects again and again, made once."""
+"""A cache of what is made of the same objects again and again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Memo(Generic[T, V]):
         return len(self._known)
 
     def of(self, thing: T) -> V:
-        """What there is for an object, made now if need be."""
+        """The value for an object, made now if need be."""
         known = self._known.get(id(thing))
         return known[1] if known is not None else self.again(thing)
 

@@ -22,7 +22,7 @@ def answer_text(event: ToolEvent) -> str:
 
 
 def update_head(event: ToolEvent) -> str:
-    """What updates begin with, for people; to a model the block around a text says where it is from."""
+    """The beginning of an update, for people; to a model the block around a text says where it is from."""
     if event.type == "gap":
         return "[gap] "
     return f"[{event.skill}, call {event.call_id}, {event.outcome or event.type}] "
@@ -36,7 +36,7 @@ def update_body(event: ToolEvent) -> str:
 
 
 def own_text(event: AgentEvent) -> str:
-    """What the model is shown of something that the operator has had done; empty for other events of the agent."""
+    """A text for the model about something that the operator has had done; empty for other events of the agent."""
     data = event.data
     if event.kind == EventKind.UNDO and data["phase"] == "end":
         call = f"{shown(data['skill'], data.get('arguments', {}))} (call {data['call_id']})"

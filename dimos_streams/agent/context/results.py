@@ -20,7 +20,7 @@ _AROUND = 200
 
 
 class ResultSettings(BaseModel):
-    """Of what models see of results."""
+    """The settings of how models see results."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -88,7 +88,7 @@ class _Shortened:
 
 @dataclass(frozen=True, slots=True)
 class _Masked:
-    """What stands for an old message, and where the whole of it is."""
+    """A note that stands for an old message, with where the whole of it is."""
 
     instead: ToolResultMessage | UserMessage
     reference: str
@@ -153,7 +153,7 @@ class ResultPipeline:
         return message.event is not None and message.event.data.get("outcome", "completed") == "completed"
 
     def _instead_of(self, message: ToolResultMessage | UserMessage) -> ToolResultMessage | UserMessage:
-        """What stands for a message that is old: the same for the same message, as long as its whole is kept."""
+        """The message that stands for an old one: the same for the same message, as long as its whole is kept."""
         masked = self._masked.of(message)
         return masked.instead if masked.reference in self._store else self._masked.again(message).instead
 

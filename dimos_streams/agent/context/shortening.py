@@ -1,4 +1,4 @@
-"""What of a conversation goes first when it has to become shorter.
+"""Shortens a conversation: chooses what of it goes first.
 
 The oldest goes first, an answer of the model only with the results of the calls that it asked for. What stays is the
 newest of all, the operator's input since the last answer that asked for nothing more, and, where there are none, the
@@ -62,8 +62,8 @@ def halved(messages: Messages) -> list[Message | None] | None:
 
 
 def _units(messages: Messages) -> list[range]:
-    """What belongs together, oldest first: an answer and the results of its calls; anything else is by itself. What
-    models don't see goes with what came before it."""
+    """The units that belong together, oldest first: an answer and the results of its calls; anything else is by itself.
+    What models don't see goes with what came before it."""
     heads = (index for index, message in enumerate(messages) if message is not None and not _is_result(message))
     starts = list(dict.fromkeys((0, *heads)))
     return [range(start, end) for start, end in itertools.pairwise((*starts, len(messages)))]

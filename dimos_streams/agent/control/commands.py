@@ -1,4 +1,4 @@
-"""What operators ask of the loop that takes it some time, and what they get back."""
+"""The operators' commands that take the loop some time, and their reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class AbortReport(HoldView):
-    """What an abort did, and what the velocity gates said while the calls ended."""
+    """The report of an abort: what it did, and what the velocity gates said while the calls ended."""
 
     reason: str
     missions: tuple[str, ...]
@@ -29,7 +29,7 @@ class AbortReport(HoldView):
     stays_paused: bool = False
     """Whether the operator had paused the agent before: only a ``resume`` ends that."""
     undone: tuple[Undone, ...] = ()
-    """What was taken back, and what could not be; newest first."""
+    """The calls that were taken back or could not be, newest first."""
 
     def __str__(self) -> str:
         missions, calls = len(self.missions), len(self.cancelled)

@@ -57,7 +57,7 @@ class Dialogue:
         return True
 
     def unheard(self) -> list[OperatorInput]:
-        """What nobody has listened to."""
+        """The input that nobody has listened to."""
         return list(self._inputs)
 
 

@@ -56,10 +56,10 @@ class RobotHold:
         self._began: float | None = None
         self._number = 0
         self._instances: dict[str, str] = {}
-        """Of the gates: no message that is damaged makes one of them none."""
+        """The instance of each gate: no message that is damaged makes one of them none."""
         self._reported: HoldView | None = None
         self.shown: HoldView | None = None
-        """What the gates say of the present hold; None without one, and while they may still be about to confirm."""
+        """The gates' answer to the present hold; None without one, and while they may still be about to confirm."""
 
     def changed(self) -> None:
         """Whether the robot has to be still may be different."""
@@ -94,7 +94,7 @@ class RobotHold:
         )
 
     async def confirmed(self) -> HoldView:
-        """What the gates say of the present hold: once all confirm it, or when their time is over."""
+        """The gates' answer to the present hold: once all confirm it, or when their time is over."""
         began = self._began if self._began is not None else clock.monotonic()
         while True:
             self._heard.clear()
@@ -139,7 +139,7 @@ class RobotHold:
             )
 
     def _view(self, since: float = -math.inf) -> HoldView:
-        """What the gates say now; what they said before ``since`` does not count."""
+        """The gates' present answer; what they said before ``since`` does not count."""
         held: list[str] = []
         not_held: list[GateNotHeld] = []
         for module, state in self._gates():

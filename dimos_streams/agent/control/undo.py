@@ -1,4 +1,4 @@
-"""What the agent has done, and how it is taken back: newest first, past failures."""
+"""Takes back what the agent has done: newest first, past failures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class UndoEntry:
 
 
 class Undone(BaseModel):
-    """What became of one call that was to be taken back."""
+    """The end of one call that was to be taken back."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,7 +48,7 @@ class Undone(BaseModel):
     arguments: dict[str, Any]
     how: Literal["undone", "failed", "impossible"]
     text: str
-    """What the undoing skill said, or why it can't be undone."""
+    """The text of the undoing skill, or why it can't be undone."""
 
     def __str__(self) -> str:
         return f"{self.skill} (call {self.call_id}): {self.how}: {self.text}"

@@ -87,7 +87,7 @@ class CommandRunner:
         return report
 
     async def _settle_and_hold(self, abort: Abort) -> HoldView:
-        """What the velocity gates say, who are asked while the calls end."""
+        """The answer of the velocity gates, who are asked while the calls end."""
         confirming = asyncio.ensure_future(self._parts.permissions.confirm_hold())
         try:
             await self._settle(abort)

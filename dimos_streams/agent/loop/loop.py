@@ -69,7 +69,7 @@ class AgentLoop:
 
     @property
     def iteration(self) -> int:
-        """Of the present turn, 0 between turns."""
+        """The number of the present turn's iteration, 0 between turns."""
         return self._turn.iteration if self._turn else 0
 
     def wake(self) -> None:

@@ -17,7 +17,7 @@ from dimos_streams.operator.messages.agent import Usage as Spent
 from dimos_streams.secrets import redacted
 
 MAX_SHORTENINGS = 8
-"""Of the conversation, for one answer."""
+"""How often the conversation is shortened for one answer."""
 _MAX_WHY = 4000
 _logger = logging.getLogger(__name__)
 

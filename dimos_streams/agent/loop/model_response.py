@@ -79,12 +79,12 @@ class Answering:
 
     @property
     def text(self) -> str:
-        """What has come."""
+        """The text that has come."""
         return "".join(self._pieces)
 
     @property
     def usage(self) -> Usage:
-        """What the model says that it has used; an estimate where it has answered and says nothing."""
+        """The usage that the model reports; an estimate where it has answered and says nothing."""
         if self._usage is not None:
             return self._usage
         received = sum(self._lengths.values())

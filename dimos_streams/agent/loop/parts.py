@@ -1,4 +1,4 @@
-"""What a loop is made of, by what each part is for."""
+"""The parts of a loop, grouped by what they are for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dimos_streams.tool_stream.arguments.defaults import with_defaults
 
 @dataclass(slots=True, kw_only=True)
 class ModelView:
-    """What the model sees: the conversation, and the skills and tools that it may ask for."""
+    """The view of the model: the conversation, and the skills and tools that it may ask for."""
 
     conversation: Conversation
     offers: Offers
@@ -60,7 +60,7 @@ async def _no_gate() -> HoldView:
 
 @dataclass(slots=True, kw_only=True)
 class Permissions:
-    """What may begin, and when: the operator's control, the gates, and what watches for repetition."""
+    """Decides what may begin, and when: the operator's control, the gates, and the guard against repetition."""
 
     control: Control
     reviewer: Reviewer
@@ -73,7 +73,7 @@ class Permissions:
     may_begin: Callable[[], bool] = lambda: True
     """Whether an idle loop may take what waits."""
     confirm_hold: Callable[[], Awaitable[HoldView]] = _no_gate
-    """What the velocity gates say of the robot's being held."""
+    """Gives the velocity gates' answer on whether the robot is held."""
 
     def guards(self, missions: Sequence[Mission]) -> list[ActionGuard]:
         """Those of missions and of what they are part of."""
@@ -96,7 +96,7 @@ class Budget:
     cost: Callable[[Usage], float | None] = lambda usage: None
     """The price of an answer in US dollars, None while it is not known."""
     robot: Callable[[], RobotState] = RobotState
-    """What stop conditions see of the robot."""
+    """Gives the state of the robot that stop conditions see."""
     estimates_noted: bool = False
     """Whether people know that tokens are estimated."""
 

@@ -37,7 +37,7 @@ class Replacement:
         self._arguments = arguments
         self._replaces = (on_duplicate or skill.on_duplicate) == "replace" and not skill.protected
         self.on_duplicate: OnDuplicate | None = "reject" if self._replaces else on_duplicate
-        """What the bridge is to be asked for."""
+        """The ``on_duplicate`` that the bridge is asked for."""
 
     async def make_way(self, rejected: CallRejectedError) -> None:
         """End the call that is in the way, and wait for that; then the new one may be tried again.

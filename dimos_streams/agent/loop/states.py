@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class LoopState(enum.StrEnum):
-    """What the loop does at the moment. Whether it is paused is another matter: see ``control.Mode``."""
+    """The state of the loop. Whether it is paused is another matter: see ``control.Mode``."""
 
     IDLE = "idle"
     """Waits for messages, or for what keeps it from taking them."""

@@ -231,6 +231,6 @@ class Execution:
 
 
 def _unless_default(result: CallResult) -> dict[str, str]:
-    """What few results have, for their events."""
+    """Fields that few results have, for their events."""
     found = {"note": result.note, "speaker": "" if result.speaker == "data" else result.speaker}
     return {key: value for key, value in found.items() if value}

@@ -1,4 +1,4 @@
-"""What watches a turn: budgets, stop conditions, errors in a row, repetition."""
+"""Watches a turn: budgets, stop conditions, errors in a row, repetition."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ class Bounds:
     actions: int | None = None
     """Answers in a mission that ask for calls, at once; see ``runaway``."""
     deadline_s: float | None = None
-    """Of a mission."""
+    """The time of a mission."""
     max_tokens: int | None = None
-    """Of a mission."""
+    """The tokens of a mission."""
 
 
 WORD_BY_WORD = Bounds()
@@ -31,7 +31,7 @@ LANGUAGE_MODEL = Bounds(motions=2, calls_per_answer=8, actions=100, deadline_s=8
 
 
 def bounds_of(model: str) -> Bounds:
-    """What holds for a model of that name; whatever is not known to be harmless counts as a language model."""
+    """The bounds for a model of that name; whatever is not known to be harmless counts as a language model."""
     return WORD_BY_WORD if model == "offline" else LANGUAGE_MODEL
 
 

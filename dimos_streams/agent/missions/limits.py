@@ -19,17 +19,17 @@ class FixedLimits(BaseModel):
     max_consecutive_errors: int = Field(default=3, ge=1)
     """Answers one after the other whose calls have all failed."""
     answer_characters: int = Field(default=20_000, ge=1)
-    """Of the text of an answer. An answer that has more, or more of the following, is cut off there."""
+    """The characters of an answer's text. An answer that has more, or more of the following, is cut off there."""
     reasoning_characters: int = Field(default=200_000, ge=1)
-    """Of what the model thinks before it."""
+    """The characters of what the model thinks before it."""
     argument_characters: int = Field(default=100_000, ge=1)
-    """Of the arguments of all its calls."""
+    """The characters of the arguments of all its calls."""
     call_timeout_s: float | None = Field(default=None, gt=0)
     """A call of the model that runs longer is ended."""
     actions_per_hour: float = Field(default=600.0, gt=0)
     """So many actions grow back; see ``runaway``."""
     max_cost: float | None = Field(default=None, gt=0)
-    """Of a mission with its sub-missions, in US dollars; it needs ``model_options.pricing``."""
+    """The cost of a mission with its sub-missions, in US dollars; it needs ``model_options.pricing``."""
     max_depth: int = Field(default=3, ge=0)
     """Sub-missions within each other."""
     parallel_calls: int = Field(default=4, ge=1)
@@ -52,7 +52,7 @@ class LoopSettings(FixedLimits):
     deadline_s: float | None = None
     """A mission that takes longer is ended, its calls with it."""
     max_tokens: int | None = None
-    """Of a mission and its sub-missions, in both directions."""
+    """The tokens of a mission and its sub-missions, in both directions."""
     calls_per_answer: int | None = None
     """Further calls of an answer are not run."""
     actions: int | None = None

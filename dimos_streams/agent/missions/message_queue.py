@@ -16,7 +16,7 @@ from dimos_streams.tool_stream.event import ToolEvent
 
 @dataclass(frozen=True, slots=True)
 class OperatorInput:
-    """What an operator said, or an agent that delegates."""
+    """An input: what an operator said, or an agent that delegates."""
 
     text: str
     missions: tuple[Mission, ...] = ()
@@ -153,7 +153,7 @@ class MessageQueue:
         return next((offset for offset in offsets if offset), None)
 
     def statistics(self) -> QueueStatistics:
-        """What goes on."""
+        """The counters of the queue."""
         return QueueStatistics(len(self._items), self._taken, self._coalesced)
 
     def _append(self, item: QueueItem) -> None:

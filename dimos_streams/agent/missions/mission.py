@@ -21,7 +21,7 @@ class ActionGuard(Protocol):
         *,
         at: float | None = None,
     ) -> tuple[str, str] | None:
-        """What one answer asks for; the reason for which the mission is to end, and a sentence on it."""
+        """Take in one answer's calls. Returns the reason for which the mission is to end, and a sentence on it."""
 
 
 class Mission:
@@ -53,7 +53,7 @@ class Mission:
         """The reason as a text for people, where it does not speak for itself."""
         self.spent = Usage()
         self.failed_call = ""
-        """What the first of its calls that failed has said of that; a call that was cancelled has not failed."""
+        """The text of the first of its calls that failed; a call that was cancelled has not failed."""
         self.ended = ""
         """Why it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …): no turn of it
         alone goes on, and the updates of its calls cause none."""

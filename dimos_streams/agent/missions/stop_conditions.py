@@ -18,7 +18,7 @@ STOPPED = "stop_condition"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotState:
-    """What the agent knows of its robot; None is not known."""
+    """The state of the robot, as the agent knows it; None is not known."""
 
     x: float | None = None
     y: float | None = None
@@ -50,7 +50,7 @@ class Progress:
     asked: tuple[str, ...]
     """Names of the calls that it asks for and that have not been run."""
     spent: Usage
-    """Of the turn's missions."""
+    """The usage of the turn's missions."""
     executed: Sequence[ExecutedCall]
     """The turn's calls so far."""
     last_results: Sequence[ExecutedCall]

@@ -29,7 +29,7 @@ _FINISHES = {
 
 
 def chat_deltas(chunk: Mapping[str, Any]) -> Iterator[ModelDelta]:
-    """What a chunk says; a whole completion, which servers send that don't stream, is one big chunk."""
+    """The deltas of a chunk; a whole completion, which servers send that don't stream, is one big chunk."""
     choice = _choice(chunk)
     delta = _mapping(choice.get("delta") or choice.get("message"))
     for key in ("reasoning_content", "reasoning"):

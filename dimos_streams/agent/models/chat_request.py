@@ -31,7 +31,7 @@ _NOTED = "(noted)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatStyle:
-    """What of the format a server takes. Most take all."""
+    """The part of the format that a server takes. Most take all."""
 
     images: bool = True
     user_after_tool: bool = True

@@ -17,10 +17,10 @@ class Pricing(BaseModel):
     input: float = Field(default=0.0, ge=0)
     output: float = Field(default=0.0, ge=0)
     cached: float | None = Field(default=None, ge=0)
-    """Of input that the server had seen before; None for the price of input."""
+    """The price of input that the server had seen before; None for the price of input."""
 
     def cost(self, usage: Usage) -> float:
-        """What so many tokens cost."""
+        """The cost of so many tokens, US dollars."""
         cached = self.input if self.cached is None else self.cached
         fresh = usage.input_tokens - usage.cached_tokens
         return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1e6
@@ -34,7 +34,7 @@ class ModelOptions(BaseModel):
     temperature: float | None = Field(default=None, ge=0)
     """None for the server's."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """Of one answer; None for the server's."""
+    """The tokens of one answer; None for the server's bound."""
     vision: bool | Literal["auto"] = "auto"
     """Whether images are sent; ``"auto"`` sends them until the server refuses one."""
     extra: dict[str, Any] = Field(default_factory=dict)

@@ -74,7 +74,7 @@ _Done: TypeAlias = tuple[ToolCall, ToolResultMessage]
 
 
 def _turn(messages: Sequence[Message]) -> tuple[list[UserMessage], list[_Done]]:
-    """What was said since the last final answer, and this turn's calls with their results."""
+    """The input since the last final answer, and this turn's calls with their results."""
     heard: list[UserMessage] = []
     results: dict[str, ToolResultMessage] = {}
     done: list[_Done] = []

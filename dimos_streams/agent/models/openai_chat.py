@@ -243,7 +243,7 @@ def _client(model: str, url: str) -> AsyncOpenAI:
 
 
 def _transport_error(client: AsyncOpenAI) -> type[Exception]:
-    """What the SDK's HTTP library raises and the SDK here and there passes on. Its version says which library."""
+    """The error of the SDK's HTTP library, which the SDK here and there passes on. Its version says which library."""
     library = importlib.import_module(type(client.base_url).__module__.partition(".")[0])
     error: type[Exception] = library.TransportError
     return error

@@ -1,4 +1,4 @@
-"""What the agent says to a model and what a model says back. Every model is behind this protocol."""
+"""The protocol between the agent and a model. Every model is behind it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ToolCall:
     arguments: str
     """JSON as the model wrote it; whole only if the call was run."""
     extra: Mapping[str, Any] | None = None
-    """What the server wants to get back with the call (signatures of hidden reasoning)."""
+    """Data that the server wants back with the call (signatures of hidden reasoning)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage:
-    """What the model said; each of its calls is answered by a ``ToolResultMessage`` that follows."""
+    """An answer of the model; each of its calls is answered by a ``ToolResultMessage`` that follows."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -118,7 +118,7 @@ class ToolResultMessage:
     event: ToolEvent | None = None
     """The event that the text renders, if a skill's."""
     note: str = ""
-    """What the agent itself has to say of the call, before the text."""
+    """A remark of the agent itself on the call, before the text."""
     speaker: Speaker = "data"
     """``operator`` if the text is an operator's answer."""
 

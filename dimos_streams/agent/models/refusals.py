@@ -1,4 +1,4 @@
-"""What servers refuse: which failures may pass, and what a server is not sent again."""
+"""Sorts what servers refuse: which failures may pass, and what a server is not sent again."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Lesson:
     """One thing that servers refuse."""
 
     about: re.Pattern[str]
-    """What they say of it."""
+    """The words by which a refusal is known to be about it."""
     is_in: Callable[[Body], bool]
     """Whether a request has it."""
     without: Callable[[Habits], Habits]
@@ -216,7 +216,7 @@ class Manners:
                 self.habits = lesson.without(self.habits)
 
     def refused(self, status: int, text: str, body: Body) -> str:
-        """What is done otherwise from now on because a request was refused, empty if that teaches nothing."""
+        """Learn from a refusal. Returns how requests differ from now on, empty if it teaches nothing."""
         if status in _REFUSALS:
             for lesson in self._lessons:
                 if lesson.about.search(text) and lesson.is_in(body):
@@ -226,7 +226,7 @@ class Manners:
         return ""
 
     def helped(self, trial: str) -> None:
-        """What was left out on trial stays out: the request was taken."""
+        """The request was taken, so what was left out on trial stays out."""
         self._on_learnt(trial)
 
     def trials(self, status: int, code: object, body: Body) -> Iterator[str]:

@@ -190,7 +190,7 @@ def _pieces(text: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unexpected(turn: ScriptedTurn, request: ModelRequest) -> str | None:
-    """What a turn expects that the request has not."""
+    """The expectation of a turn that the request does not meet; None if there is none."""
     heard = [message for message in request.messages if not isinstance(message, SystemMessage)]
     newest = heard[-1].text if heard else ""
     if turn.expect is not None and turn.expect not in newest:

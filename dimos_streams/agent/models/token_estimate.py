@@ -23,7 +23,7 @@ TOKENS_PER_PICTURE = 1000
 
 
 def estimated_usage(request: ModelRequest, received: int) -> Usage:
-    """What a request has used of whose answer so many characters have come, reasoning and arguments included."""
+    """The usage of a request of whose answer so many characters have come, reasoning and arguments included."""
     sent = sum(map(_message, request.messages)) + _tools(request.tools)
     shown = (m.images for m in request.messages if not isinstance(m, SystemMessage | AssistantMessage))
     pictures = sum(map(len, shown))

@@ -17,7 +17,7 @@ SHOWN_CHARACTERS = 200
 """How much of damaged arguments the model is shown, characters."""
 
 MAX_CALLS = 1000
-"""Of an answer; further ones are not read."""
+"""The calls of an answer; further ones are not read."""
 _MAX_NAME = 200
 _MAX_ID = 1000
 """Characters; a longer one is replaced, for it goes into every event and every request."""

@@ -26,7 +26,7 @@ _DECISIONS: dict[str, State] = {"approve": "approved", "reject": "rejected", "de
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What became of an approval."""
+    """The decision on an approval."""
 
     approved: bool
     arguments: Mapping[str, Any]
@@ -50,7 +50,7 @@ class _Approval:
     expires_utime: int | None
     state: State = "pending"
     why: str = ""
-    """What the operator said to the decision."""
+    """The operator's reason for the decision."""
     waiters: int = 0
     timer: asyncio.TimerHandle | None = None
     remaining_s: float | None = None

@@ -44,7 +44,7 @@ class PlanStep:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What a call must be to be this step."""
+        """The identity of this step: a call with the same key is the step."""
         return self.skill, canonical(self.arguments)
 
     @property
@@ -66,7 +66,7 @@ class Plan:
     steps: list[PlanStep] = field(default_factory=list)
     state: PlanState = PlanState.DRAFT
     reason: str = ""
-    """What the operator said to it."""
+    """The operator's reason for the decision."""
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON."""

@@ -18,7 +18,7 @@ _Key: TypeAlias = tuple[str, str]
 
 
 class Rejections:
-    """What was rejected, by mission; made of the agent's events, so it outlives its process.
+    """The rejected calls of each mission; made of the agent's events, so it outlives its process.
 
     A mission and its sub-missions are one. What an operator approves later is not rejected any more. Of an approval
     whose arguments were changed, both are: what was asked for, and what the operator made of it.

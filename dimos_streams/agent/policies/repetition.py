@@ -36,7 +36,7 @@ class RepetitionSettings(BaseModel):
     """Slower repetition is the world's pace: going from here to there and back for hours is a patrol."""
 
     def of_mission(self) -> RepetitionSettings:
-        """Of the guard of a mission: nothing but its end."""
+        """The settings of the guard of a mission: nothing but its end."""
         return RepetitionSettings(warn_at=None, hint_at=None, stop_at=self.mission_stop_at)
 
 

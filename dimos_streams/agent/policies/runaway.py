@@ -39,7 +39,7 @@ class RunawayGuard:
         *,
         at: float | None = None,
     ) -> tuple[str, str] | None:
-        """What an answer asks for; the reason for which the mission is to end, and a sentence on it.
+        """Take in what an answer asks for. Returns the reason for which the mission is to end, and a sentence on it.
 
         ``at`` is when, on the loop's clock; now by default.
         """

@@ -1,4 +1,4 @@
-"""What happens in an agent, step by step: the events that operators see and the mission record is made of."""
+"""The events of an agent, step by step: operators see them, and the mission record is made of them."""
 
 from __future__ import annotations
 
@@ -120,6 +120,6 @@ class EventLog:
 
 
 def tool_event_of(event: AgentEvent) -> ToolEvent | None:
-    """What happened to a call, where an ``update`` or a ``result`` says so; None for all other events."""
+    """The event of a call that an ``update`` or a ``result`` carries; None for all other events."""
     carried = event.data.get("event") if event.kind in (EventKind.UPDATE, EventKind.RESULT) else None
     return ToolEvent.from_dict(carried) if carried else None

@@ -52,7 +52,7 @@ class RecordedMission:
 
     @property
     def events(self) -> list[AgentEvent]:
-        """What happened, in order."""
+        """The events of the mission, in order."""
         return [line.event for line in self.lines]
 
     @property
@@ -213,7 +213,7 @@ def read_missions(directory: Path, agent: str | None = None) -> list[RecordedMis
 
 
 def read_general(directory: Path, agent: str) -> list[RecordLine]:
-    """What happened to an agent apart from missions, as far as it is kept."""
+    """The events of an agent apart from missions, as far as they are kept."""
     path = directory / f"{_slug(agent)}.{_GENERAL}.jsonl"
     return [*read_lines(path.with_suffix(".old")), *read_lines(path)]
 

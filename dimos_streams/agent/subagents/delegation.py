@@ -34,7 +34,7 @@ class SubAgent(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     description: str
-    """What it is for; the model that delegates reads it."""
+    """A description of what it is for; the model that delegates reads it."""
     prompt: str
     """Its system prompt."""
     skills: tuple[str, ...] = ("*",)
@@ -215,7 +215,7 @@ def _answer(work: SubMission, agent: str) -> CallResult:
 
 
 class _Report(Arguments):
-    """Of ``hand_back``."""
+    """The arguments of ``hand_back``."""
 
     report: Annotated[str, Field(description="What you have done and found out; calls that run go on.")]
 

@@ -29,7 +29,7 @@ def of_sub_agent(event: AgentEvent) -> bool:
 
 
 class ChildLoop(Protocol):
-    """What a delegation needs of a loop."""
+    """The protocol of what a delegation needs of a loop."""
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -111,7 +111,7 @@ class SubMission:
     handed: dict[str, tuple[Mission, ...]] = field(default_factory=dict)
     """Calls that came with the task, with the missions that they were of."""
     report: str | None = None
-    """What it handed back with."""
+    """The report with which it handed back."""
     loop: ChildLoop | None = None
     left: list[OpenCall] = field(default_factory=list)
     """Calls that went on when they were given back."""
@@ -151,7 +151,7 @@ class SubMission:
                 self.left.append(call)
 
     def close(self) -> None:
-        """What it has not read is its parent's, as are the updates of calls that it leaves open."""
+        """Close it. What it has not read is its parent's, as are the updates of calls that it leaves open."""
         self.closed = True
         self._leave_unread()
 
@@ -163,7 +163,7 @@ class SubMission:
                 mission.release()
 
     def _without_this(self, missions: tuple[Mission, ...]) -> tuple[Mission, ...]:
-        """What is of the sub-mission is of its parent's missions instead."""
+        """The parent's missions in place of the sub-mission."""
         if self.mission not in missions:
             return missions
         kept = dict.fromkeys(mission for mission in missions if mission is not self.mission)

@@ -18,7 +18,7 @@ from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, NoArgume
 from dimos_streams.errors import SkillError, suggest
 
 ALL_CALLS = "all"
-"""What ``cancel_call`` takes instead of an id."""
+"""Stands for all calls where ``cancel_call`` takes an id."""
 Cancel = Callable[[Sequence[OpenCall], str], Any]
 """``CallManager.cancel``: asks calls to end, awaitable."""
 _MAX_READ = 8000
@@ -26,7 +26,7 @@ _MAX_LISTED = 50
 
 
 class CallId(Arguments):
-    """Of ``cancel_call``."""
+    """The arguments of ``cancel_call``."""
 
     call_id: Annotated[str, Field(description='The id of a call that runs, or "all".')]
     reason: Annotated[str, Field(description="Why, for the operator.")] = ""
@@ -88,7 +88,7 @@ def _named(call: OpenCall) -> str:
 
 
 class Part(Arguments):
-    """Of ``read_result``."""
+    """The arguments of ``read_result``."""
 
     reference: Annotated[str, Field(description='The reference that the shortened result names, "result-1".')]
     offset: Annotated[int, Field(ge=0, description="The first character to read.")] = 0
@@ -121,7 +121,7 @@ class PlannedCall(Arguments):
 
 
 class NewPlan(Arguments):
-    """Of ``create_plan``."""
+    """The arguments of ``create_plan``."""
 
     goal: Annotated[str, Field(description="What the plan is for, in a sentence that the operator reads.")]
     steps: Annotated[list[PlannedCall], Field(description="The calls, exactly as they will be made.")] = Field(
@@ -130,14 +130,14 @@ class NewPlan(Arguments):
 
 
 class MoreSteps(Arguments):
-    """Of ``add_plan_steps``."""
+    """The arguments of ``add_plan_steps``."""
 
     plan: str
     steps: Annotated[list[PlannedCall], Field(min_length=1)]
 
 
 class PlanId(Arguments):
-    """Of ``submit_plan`` and ``check_plan``."""
+    """The arguments of ``submit_plan`` and ``check_plan``."""
 
     plan: Annotated[str, Field(description='The plan\'s id, "plan-1".')]
 
@@ -194,7 +194,7 @@ def plan_tools(plans: PlanBook, *, offered: Callable[[], bool] = lambda: True) -
 
 
 class Question(Arguments):
-    """Of ``ask_operator``."""
+    """The arguments of ``ask_operator``."""
 
     question: str
     timeout_s: Annotated[float, Field(gt=0, le=3600, description="How long to wait for the answer.")] = 120.0

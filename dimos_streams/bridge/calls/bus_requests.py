@@ -37,7 +37,7 @@ from dimos_streams.tool_stream.wire import pack_event
 
 _MAX_PENDING = 100
 _MAX_FROM_NOWHERE = 20
-"""Of these, requests that name no call that is open."""
+"""The bound of those requests that name no call that is open."""
 _LOOK_S = 0.05
 _MAX_TEXT = 4000
 _INTRODUCTION_S = 1.0

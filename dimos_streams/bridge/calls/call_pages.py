@@ -15,7 +15,7 @@ from dimos_streams.errors import DimosStreamsError
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 PAGE_BYTES = 256 * 1024
-"""Of a page; a call that has more is a page by itself."""
+"""The size of a page; a larger call is a page by itself."""
 
 _CURSOR = re.compile(r"(-?[0-9]{1,20})-(.{1,200})", re.DOTALL)
 

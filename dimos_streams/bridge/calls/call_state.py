@@ -55,7 +55,7 @@ class CallState(CallView):
     journalled: bool = True
     """Whether its events are kept and read by everybody; False for what only the bridge itself reads."""
     wish: OnLoss | None = None
-    """What its caller said of its loss; it holds for the calls that it begins as well."""
+    """The caller's wish for its loss; it holds for the calls that it begins as well."""
     instance: str = ""
     """The start of its module in which it runs, empty until an event of it or a heartbeat names it."""
     cancel_reason: str | None = None
@@ -160,7 +160,7 @@ class CallState(CallView):
 
 
 KEEP_CLOSED_BYTES = 4 * 1024 * 1024
-"""Of the texts, arguments and results of closed calls; those that are forgotten for it are in the journal."""
+"""The size of the texts, arguments and results of closed calls; those that are forgotten are in the journal."""
 
 
 class Calls:

@@ -67,5 +67,5 @@ class IdempotencyKeys:
 
 
 def _what(call: CallState) -> _What:
-    """What must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
+    """The part that must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
     return call.skill, json_text(call.arguments), call.wish

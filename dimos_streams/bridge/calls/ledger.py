@@ -20,7 +20,7 @@ from dimos_streams.tool_stream.receiving.receiver import ResumePoint
 MAX_OPEN = 1000
 """Calls that may be open at a time; more are refused."""
 MAX_FOREIGN = 500
-"""Of these, calls that were begun without the bridge; more are not looked at,"""
+"""The bound of calls that were begun without the bridge; more are not looked at,"""
 _NEW_FOREIGN = (5.0, 200.0)
 """nor more new ones in a second, and at once: each is entered, watched, closed and reported."""
 _KEPT_CLOSED = 1000

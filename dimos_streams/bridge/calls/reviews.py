@@ -95,7 +95,7 @@ class CallReviews:
         return permission
 
     def _permission(self, review: CallState, call: CallState) -> Permission | None:
-        """What the agent says at the moment. Raises ``CallRejectedError`` if it refuses, or nobody asks any more."""
+        """The agent's present verdict. Raises ``CallRejectedError`` if it refuses, or nobody asks any more."""
         self._authority.trace(call)
         if review.state != CLOSED:
             return permission_in(review.last)

@@ -40,7 +40,7 @@ _FULL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 
 
 
 class Connections:
-    """What the connections of one server share: turns at parsing, and the bytes that wait for clients."""
+    """The state that the connections of one server share: turns at parsing, and the bytes that wait for clients."""
 
     def __init__(self) -> None:
         self._waiting: deque[BoundedProtocol] = deque()

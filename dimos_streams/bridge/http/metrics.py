@@ -1,4 +1,4 @@
-"""What the bridge counts, as Prometheus scrapes it."""
+"""The counters of the bridge, as Prometheus scrapes them."""
 
 from __future__ import annotations
 

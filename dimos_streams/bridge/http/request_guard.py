@@ -1,4 +1,4 @@
-"""What every HTTP request must pass before the app sees it: host, origin, token, size."""
+"""Checks every HTTP request before the app sees it: host, origin, token, size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_BODY = 256 * 1024
 MAX_BODIES = 16 * 1024 * 1024
 """Bytes of all bodies together that have not come whole yet."""
 MAX_DRAINED = 8 * 1024 * 1024
-"""Of a body that is too large: so much is read and dropped, so that the connection stays usable."""
+"""So much of a body that is too large is read and dropped, so that the connection stays usable."""
 _BODY_TIMEOUT_S = 10.0
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 """Methods whose bodies nobody reads here."""

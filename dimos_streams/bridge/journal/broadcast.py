@@ -13,7 +13,7 @@ from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query
 
 _COALESCED_BYTES = 4 * PAGE_BYTES
-"""Of a page before it is coalesced, which leaves little of it."""
+"""The size of a page before it is coalesced, which leaves little of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class Hub:
         return [entry for offset in offsets if (entry := self._ring[offset % len(self._ring)]) is not None]
 
     def statistics(self) -> HubStatistics:
-        """What goes on."""
+        """The counters of the hub."""
         lag = max((reader.lag for reader in self._readers), default=0)
         events = self._last - self._oldest + 1
         return HubStatistics(len(self._readers), lag, events, self._ring_bytes, self.coalesced, self.gaps, self.cut)

@@ -16,10 +16,10 @@ from dimos_streams.limited_log import LimitedLog
 
 PAGE = 256
 PAGE_BYTES = 32 * 1024
-"""Of events in one page; a larger event has a page for itself."""
+"""The size of the events in one page; a larger event has a page for itself."""
 _SHARED_PAGES, _SHARED_BYTES = 128, 4 * 1024 * 1024
 _ENTRY_BYTES = 500
-"""What an event costs in memory besides its body."""
+"""The memory of an event besides its body, bytes."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -47,7 +47,7 @@ class JournalPages:
         self._closed = False
 
     async def page(self, query: Query) -> Read:
-        """What a query finds. Readers wait for each other, in the order in which they came."""
+        """A page of what a query finds. Readers wait for each other, in the order in which they came."""
         async with self._turn:
             read = self._shared_page(query)
             if read is None:

@@ -64,7 +64,7 @@ def encode_event(event: ToolEvent) -> bytes:
 def gap_entry(
     offset: int, from_offset: int, to_offset: int, text: str, *, caller: str | None, call_id: str | None
 ) -> EncodedEntry:
-    """What a reader gets instead of offsets that can't be had any more; it goes on behind ``offset``."""
+    """The gap that a reader gets instead of offsets that can't be had any more; it goes on behind ``offset``."""
     event = ToolEvent(
         utime=clock.utime(),
         call_id=call_id or "",

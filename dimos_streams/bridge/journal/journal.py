@@ -20,7 +20,7 @@ from dimos_streams.tool_stream.event import ToolEvent
 _logger = logging.getLogger(__name__)
 
 _MEMORY_BYTES = 32 * 1024 * 1024
-"""What is kept in memory at most, instead of a file."""
+"""The size of what is kept in memory at most, instead of a file."""
 _TRIM_EVERY = 512
 _TRIM_STEP = 1024
 
@@ -148,7 +148,7 @@ class Journal:
             return Read([], query.after, self._first)
 
     def call(self, call_id: str) -> CallRow | None:
-        """What is kept of one call, None for an unknown one."""
+        """The row of one call, None for an unknown one."""
         try:
             return tables.call_row(self._connection(), call_id)
         except sqlite3.Error as error:

@@ -14,7 +14,7 @@ _logger = logging.getLogger(__name__)
 _DAMAGED, _LEFT = ".damaged-", ".left-"
 """In the names of files that were moved aside, because they are bad or because they lack what came later."""
 _REFUSED = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-"""What SQLite says of a disk that may take it another time."""
+"""The errors of SQLite for a disk that may take it another time."""
 
 
 def leave_behind(path: Path) -> None:

@@ -21,7 +21,7 @@ class Read(NamedTuple):
 
 
 class Query(NamedTuple):
-    """What a reader looks for: entries behind an offset, of one caller or call if it says so."""
+    """A reader's query: entries behind an offset, of one caller or call if it says so."""
 
     after: int
     caller: str | None = None

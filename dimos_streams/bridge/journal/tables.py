@@ -27,7 +27,7 @@ _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
 class CallRow(NamedTuple):
-    """What the journal keeps of a call besides its events. ``record`` is the broker's own JSON."""
+    """The row that the journal keeps of a call besides its events. ``record`` is the broker's own JSON."""
 
     call_id: str
     last_seq: int
@@ -114,7 +114,7 @@ def write(
 
 
 def call_row(db: sqlite3.Connection, call_id: str) -> CallRow | None:
-    """What is kept of one call, None for an unknown one."""
+    """The row of one call, None for an unknown one."""
     rows = _call_rows(db, "WHERE call_id = ?", call_id)
     return rows[0] if rows else None
 

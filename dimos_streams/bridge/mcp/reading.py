@@ -13,7 +13,7 @@ from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
 
 MAX_EVENTS = 50
 MAX_BYTES = 48 * 1024
-"""Of a page; one event may have more."""
+"""The size of a page; one event may have more."""
 _TOLD = frozenset({"update", "close", "gap"})
 
 

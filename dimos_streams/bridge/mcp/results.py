@@ -26,7 +26,7 @@ ENDS: dict[str, bool] = {
     "idempotentHint": True,
     "openWorldHint": True,
 }
-"""Of one that ends what goes on."""
+"""The annotations of a tool that ends what goes on."""
 
 
 def content(text: str, *, is_error: bool = False, **structured: Any) -> dict[str, Any]:

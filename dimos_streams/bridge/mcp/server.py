@@ -29,7 +29,7 @@ from dimos_streams.errors import SkillError
 Messages = AsyncGenerator[dict[str, Any] | None, None]
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
-"""Of the protocol, newest first."""
+"""The versions of the protocol, newest first."""
 ANSWER_WITHIN_S = 20.0
 """A call that has not answered by then is reported as one that goes on."""
 _LOOK_S = 0.5
@@ -144,7 +144,7 @@ class McpServer:
         return ""
 
     async def unasked(self, session: Session) -> Messages:
-        """What a client hears without having asked: that the tools are not those any more that it knows."""
+        """The messages that a client gets without having asked: that the tools have changed."""
         since = clock.monotonic()
         if self.why_not_listen(session):
             return  # others that came in the same moment were first

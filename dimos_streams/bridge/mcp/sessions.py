@@ -16,7 +16,7 @@ from dimos_streams.tool_stream.event import MAX_NAME
 
 MAX_SESSIONS = 256
 MAX_REQUESTS = 256
-"""Of one session that wait for calls; and as many whose clients have left without an answer."""
+"""The requests of one session that wait for calls; and as many whose clients have left without an answer."""
 EARLY_S = 30.0
 """So long a request is waited for whose cancellation has overtaken it, on another connection."""
 MAX_STREAMS = 2
@@ -47,11 +47,11 @@ class Request:
 
 @dataclass(slots=True)
 class Session:
-    """What is kept of a client between its requests."""
+    """The state of a client between its requests."""
 
     id: str
     caller: str
-    """Of its calls: the same in each session of a client that calls itself so."""
+    """The caller of its calls: the same in each session of a client that calls itself so."""
     tools: tuple[str, ...] = ()
     """The skills that the client knows of."""
     streams: int = 0
@@ -59,7 +59,7 @@ class Session:
     _asked: int = 0
     """Requests of the bridge's own that are being answered."""
     _early: OrderedDict[Id, tuple[str, float]] = field(default_factory=OrderedDict)
-    """Of requests that were cancelled before they came: why, and until when that counts."""
+    """The requests that were cancelled before they came: why, and until when that counts."""
     _running: dict[Id, Request] = field(default_factory=dict)
     _dropped: OrderedDict[Id, Request] = field(default_factory=OrderedDict)
 

@@ -76,7 +76,7 @@ OWN_TOOLS: dict[str, type[_Arguments]] = {
 
 
 class McpTools:
-    """What ``tools/list`` and ``tools/call`` are about."""
+    """The tools behind ``tools/list`` and ``tools/call``."""
 
     def __init__(self, broker: Broker, hub: Hub) -> None:
         self._broker = broker
@@ -95,7 +95,7 @@ class McpTools:
         ]
 
     async def names(self) -> tuple[str, ...]:
-        """Of the skills; when they change, the list has changed."""
+        """The names of the skills; when they change, the list has changed."""
         return tuple(skill.name for skill in await self._skills())
 
     async def begin(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:

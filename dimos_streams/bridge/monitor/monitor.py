@@ -99,7 +99,7 @@ class Monitor:
         return watcher
 
     def statistics(self) -> MonitorStatistics:
-        """What goes on."""
+        """The counters of the monitor."""
         gaps = self._gaps + sum(watcher.gaps for watcher in self._watchers)
         return MonitorStatistics(len(self._watchers), gaps, self._reports.malformed + self._robots.malformed)
 

@@ -50,7 +50,7 @@ def numbered(seq: int, message: bytes) -> str:
 
 
 def part_of(snapshot: MonitorSnapshot, agent: str | None) -> MonitorSnapshot:
-    """What of the state belongs to one agent; modules, skills and robots are everybody's."""
+    """The part of the state that belongs to one agent; modules, skills and robots are everybody's."""
     if agent is None:
         return snapshot
     calls = tuple(call for call in snapshot.calls if is_called(call.caller, agent))

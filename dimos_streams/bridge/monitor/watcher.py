@@ -13,11 +13,11 @@ from dimos_streams.operator.agents import is_called
 
 MAX_MESSAGES = 512
 MAX_BYTES = 1024 * 1024
-"""Of events that wait; one state and the replies to a few commands come on top."""
+"""The size of the events that wait; one state and the replies to a few commands come on top."""
 
 
 class Watcher:
-    """What one connection is to be sent. Use from the loop only; close it when done.
+    """The messages that one connection is to be sent. Use from the loop only; close it when done.
 
     The queue holds events and at most one state. A state takes its place in the queue when it is shown, so events
     that happened before it are sent before it, and no traffic keeps it back. When the queue is full all of it is

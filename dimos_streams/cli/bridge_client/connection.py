@@ -35,7 +35,7 @@ class BridgeAddress:
     token: str | None = None
 
     async def get(self, path: str) -> Any:
-        """What the bridge answers to a GET, as plain data. Raises ``BridgeUnreachableError``."""
+        """The bridge's answer to a GET, as plain data. Raises ``BridgeUnreachableError``."""
         return await asyncio.to_thread(self._get, path)
 
     def _get(self, path: str) -> Any:

@@ -26,7 +26,7 @@ _WAIT_S = 30.0
 
 
 class CommandGateway(SkillGateway, Protocol):
-    """What operators' commands need of a bridge: ``HttpGateway`` has it."""
+    """The protocol of what operators' commands need of a bridge: ``HttpGateway`` has it."""
 
     async def call_to_close(
         self, skill: str, arguments: Mapping[str, Any], *, caller: str, agent: str | None = None, wait_s: float = 30.0
@@ -70,7 +70,7 @@ async def _held(gateway: CommandGateway, name: str, arguments: Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What became of an operator's command."""
+    """The result of an operator's command."""
 
     text: str
     """For people."""

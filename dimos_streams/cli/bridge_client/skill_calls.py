@@ -35,7 +35,7 @@ class Wish:
     timeout_s: float | None
     as_json: bool
     on_loss: OnLoss | None = None
-    """What is to become of it when a link is cut; None leaves that to its skill."""
+    """The caller's wish for when a link is cut; None leaves that to its skill."""
     agent: str | None = None
     """The agent whose skill it is, ``""`` for the only one; None if its skill has a public name."""
 

@@ -166,7 +166,7 @@ def say(
 
 
 def at_bridge(work: Callable[[HttpGateway], Awaitable[T]], url: str | None, port: int | None, token: str | None) -> T:
-    """What ``work`` gives with the bridge that the options name. Raises ``UserError``, ``BridgeUnreachableError``."""
+    """The result of ``work`` with the bridge of the options. Raises ``UserError``, ``BridgeUnreachableError``."""
     from dimos_streams.cli.bridge_client.connection import find_bridge, open_gateway
     from dimos_streams.cli.system.async_runner import run_async
 

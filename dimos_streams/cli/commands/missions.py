@@ -1,4 +1,4 @@
-"""What missions a run had: missions."""
+"""The command that shows the missions of a run: missions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _named(found: list[RecordedMission], id: str) -> RecordedMission:
 
 
 def _summary(mission: RecordedMission) -> dict[str, Any]:
-    """What is known of a mission in a few words. Usage counts as far as it is recorded."""
+    """A summary of a mission. Usage counts as far as it is recorded."""
     usage = [event.data for event in mission.events if event.kind == "usage"]
     costs = [data["cost"] for data in usage if data["cost"] is not None]
     start, done = mission.events[0], mission.done

@@ -1,4 +1,4 @@
-"""What is in LCM logs: recording info, cut, export."""
+"""The commands for LCM logs: recording info, cut, export."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def opened(files: Sequence[Path]) -> Iterator[list[LogReader]]:
 def part_of(
     from_s: float, to_s: float | None, channels: list[str] | None, without: list[str] | None, remap: list[str] | None
 ) -> Part:
-    """What the options name. Raises ``UserError``."""
+    """The part of the logs that the options name. Raises ``UserError``."""
     from dimos_streams.recording.cut import Part
     from dimos_streams.recording.selection import Selection
 

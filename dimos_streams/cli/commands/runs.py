@@ -184,7 +184,7 @@ def _write_state(state: dict[str, Any]) -> None:
 
 
 def _counts(counts: dict[str, Any]) -> str:
-    """What became of the events: on the way in, and on the way to the readers."""
+    """The counts of events: on the way in, and on the way to the readers."""
     receiver, hub = counts["receiver"], counts["hub"]
     arrived = f"{receiver['delivered']} delivered, {receiver['gaps']} lost, {receiver['malformed']} malformed"
     readers = plural(hub["readers"], "reader")

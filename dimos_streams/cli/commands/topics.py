@@ -1,4 +1,4 @@
-"""What is on the bus: topics list, echo, rate."""
+"""The commands for the bus: topics list, echo, rate."""
 
 from __future__ import annotations
 

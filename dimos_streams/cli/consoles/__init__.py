@@ -1,1 +1,1 @@
-"""What people sit in front of: the conversation with an agent, and the stream of what agents do."""
+"""The consoles that people sit in front of: the conversation with an agent, and the stream of what agents do."""

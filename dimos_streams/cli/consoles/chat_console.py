@@ -67,7 +67,7 @@ async def _chat(address: BridgeAddress, to: str | None) -> int:
 
 
 def _history() -> History:
-    """What the operator has said before, in a file; where that can't be written it is forgotten at the end."""
+    """The operator's earlier input, in a file; where that can't be written it is forgotten at the end."""
     from prompt_toolkit.history import FileHistory
 
     from dimos_streams.runtime.registry import keep_private, state_dir

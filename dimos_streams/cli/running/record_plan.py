@@ -1,4 +1,4 @@
-"""What ``run --record`` was asked to do, and the run that does it."""
+"""The recording that ``run --record`` was asked for, and the run that makes it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class RecordPlan:
 
 
 def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> Supervisor | InProcessRun:
-    """What runs a plan, with its recording. Raises ``UserError`` if the recording's file can't be written."""
+    """The runner of a plan, with its recording. Raises ``UserError`` if the recording's file can't be written."""
     blueprint, record = plan.blueprint, plan.record
     own = [spec for spec in blueprint.modules.values() if issubclass(module_class(spec), RecorderModule)]
     if record is None and not own:

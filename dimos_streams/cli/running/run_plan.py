@@ -1,4 +1,4 @@
-"""What the command ``run`` was asked to do, ready to be done."""
+"""The plan of a run: what the command ``run`` was asked to do, checked and complete."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def bridge_of(blueprint: Blueprint) -> str | None:
 
 
 def waits_for_the_world(blueprint: Blueprint) -> str | None:
-    """What in a blueprint asks a server that answers in wall time, so that virtual time can't wait for it."""
+    """Names what in a blueprint asks a server: that answers in wall time, and virtual time can't wait for it."""
     for name, spec in blueprint.modules.items():
         for path, value in _leaves(spec.config):
             if (path[-1] == "model" and str(value).startswith("openai:")) or (path[-1], value) == ("backend", "vlm"):

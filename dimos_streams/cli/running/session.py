@@ -39,7 +39,7 @@ OnReady = Callable[["registry.RunRecord"], None]
 
 
 class _Runner(Protocol):
-    """What ``Supervisor`` and ``InProcessRun`` have in common."""
+    """The protocol that ``Supervisor`` and ``InProcessRun`` have in common."""
 
     async def start(self) -> None: ...
     async def wait(self) -> None: ...
@@ -66,7 +66,7 @@ class _Session:
         self._on_ready = on_ready
         self._counts = CallCounts()
         self._closes: dict[int, ToolEvent] = {}
-        """Of the missions that are over, by their number among those that the plan begins."""
+        """The closes of the missions that are over, by their number among those that the plan begins."""
         self._stall = StallWatch()
         self._runner: _Runner = create_runner(plan, options, self._on_run_event)
         self._record: registry.RunRecord | None = None

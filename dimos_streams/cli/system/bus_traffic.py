@@ -83,7 +83,7 @@ class TrafficMeter:
             self._channels.setdefault(channel, Traffic(channel)).add(len(data), clock.monotonic())
 
     def channels(self) -> list[Traffic]:
-        """What was heard, by name."""
+        """The channels that were heard, by name."""
         return [self._channels[channel] for channel in sorted(self._channels)]
 
     def clear(self) -> None:

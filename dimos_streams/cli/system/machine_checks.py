@@ -1,4 +1,4 @@
-"""What ``doctor`` looks at. Each check only looks; commands that would mend things are shown, never run."""
+"""The checks of ``doctor``. Each check only looks; commands that would mend things are shown, never run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found."""
+    """The finding of one check."""
 
     name: str
     severity: Literal["ok", "warning", "error"]

@@ -1,4 +1,4 @@
-"""What Ctrl-C, SIGTERM and a closed terminal do: end at once or, where something has to be ended, in order."""
+"""Handles Ctrl-C, SIGTERM and a closed terminal: they end at once or, where something has to be ended, in order."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a person types and reads: arguments, options, tables, lines that change in place."""
+"""The terminal: arguments, options, tables, lines that change in place."""

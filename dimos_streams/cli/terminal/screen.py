@@ -58,7 +58,7 @@ class Screen(Protocol):
         """Show how something stands; the next progress of the same key replaces it."""
 
     def forget(self, key: str) -> None:
-        """What had this key is over."""
+        """Forget this key: it is over."""
 
     def close(self) -> None:
         """Leave only the lines that stay. Twice is fine."""

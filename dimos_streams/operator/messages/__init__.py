@@ -1,1 +1,1 @@
-"""What agents report, and the messages of ``WS /monitor``: one file for each side."""
+"""The reports of agents and the messages of ``WS /monitor``: one file for each side."""

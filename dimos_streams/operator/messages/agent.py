@@ -1,4 +1,4 @@
-"""What an agent reports: what happens in it, event by event, and its whole state at one moment.
+"""The reports of an agent: its events, one by one, and its whole state at one moment.
 
 An agent's operator skill ``report`` is a call that never ends by itself: each ``AgentEvent`` is one of its updates,
 each ``AgentSnapshot`` one of its progresses (``reporting.py`` packs and unpacks them). The monitor in the bridge
@@ -15,7 +15,7 @@ from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.operator.messages.message import Message
 
 OnConsoleLoss = Literal["continue", "hold", "abort"]
-"""What an agent does when nobody watches any more: go on, pause, or abort."""
+"""The policy of an agent for when nobody watches any more: go on, pause, or abort."""
 
 
 class AgentEvent(Message):
@@ -35,7 +35,7 @@ class AgentEvent(Message):
 
 
 class Usage(Message):
-    """What models have used: for a turn, for a mission, or since the agent's process was started."""
+    """The usage of models: for a turn, for a mission, or since the agent's process was started."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -45,7 +45,7 @@ class Usage(Message):
 
     @property
     def tokens(self) -> int:
-        """Of both directions."""
+        """The tokens of both directions."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
@@ -71,7 +71,7 @@ class MissionView(Message):
     id: str
     """The id of the call of ``say`` that it began with."""
     text: str
-    """What the operator said, shortened."""
+    """The operator's input, shortened."""
     utime: int
     """When it began."""
 
@@ -128,7 +128,7 @@ class AgentSnapshot(Message):
     number: int
     """Number of the newest event that the snapshot contains, 0 before the first."""
     state: str
-    """Of the loop: ``idle``, ``streaming``, ``executing``, …; the agent's documentation lists them."""
+    """The state of the loop: ``idle``, ``streaming``, ``executing``, …; the agent's documentation lists them."""
     mode: Literal["running", "paused", "stepping"] = "running"
     """Whether calls may begin: at once, not at all, or one by one."""
     hold: HoldView | None = None

@@ -1,4 +1,4 @@
-"""What the velocity gates of a robot say of a hold: only they know whether it is kept still."""
+"""The velocity gates' answer to a hold: only they know whether the robot is kept still."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class GateNotHeld(Message):
 
 
 class HoldView(Message):
-    """What the velocity gates of an agent's robot say of its hold. Only they know whether the robot is kept still."""
+    """The velocity gates' answer to the hold of an agent. Only they know whether the robot is kept still."""
 
     held: tuple[str, ...] = ()
     """Gates that have said that they hold it still for this agent."""
@@ -40,7 +40,7 @@ class HoldView(Message):
 
 
 class PauseReport(HoldView):
-    """What a pause did. Nothing begins any more in any case."""
+    """The report of a pause. Nothing begins any more in any case."""
 
     changed: bool
     """False if the agent was paused already."""

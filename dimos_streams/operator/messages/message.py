@@ -1,4 +1,4 @@
-"""What all messages of the monitor have in common: their base class, and the types of their fields."""
+"""The base class of all messages of the monitor, and the types of their fields."""
 
 from __future__ import annotations
 

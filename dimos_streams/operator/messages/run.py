@@ -21,7 +21,7 @@ class CallLine(Message):
     arguments: dict[str, Any]
     state: Literal["requested", "open"]
     text: str
-    """Of its newest event."""
+    """The text of its newest event."""
     resources: tuple[str, ...]
     requested_utime: int
 
@@ -48,7 +48,7 @@ class ModuleLine(Message):
     """``ok``, or what is wrong."""
     alive: bool
     state: dict[str, Any] = Field(default_factory=dict)
-    """What it says of its own state, by topics: ``velocity_gate`` for instance."""
+    """The state that it reports, by topics: ``velocity_gate`` for instance."""
 
 
 class RobotView(Message):

@@ -26,7 +26,7 @@ class SnapshotMessage(_ServerMessage):
 
 
 class ChangeMessage(_ServerMessage):
-    """What is different from the last ``snapshot`` or ``change``. All events that it contains were sent before."""
+    """The fields that differ from the last ``snapshot`` or ``change``. All events in them were sent before."""
 
     type: Literal["change"] = "change"
     utime: int
@@ -77,7 +77,7 @@ class ReplyMessage(_ServerMessage):
     """The command's."""
     command: str
     call_id: str
-    """Of the operator skill's call, or of the call that is cancelled."""
+    """The id of the operator skill's call, or of the call that is cancelled."""
     outcome: Outcome | None
     """None while it goes on, as ``say`` does."""
     text: str
@@ -94,7 +94,7 @@ class ErrorMessage(_ServerMessage):
     errors: dict[str, str] = Field(default_factory=dict)
     """Fields of the command with what is wrong with them."""
     call_id: str = ""
-    """Of the call that the command began, whose fate can be read by it; empty if it began none."""
+    """The id of the call that the command began, by which its fate can be read; empty if it began none."""
 
 
 ServerMessage = Annotated[

@@ -71,7 +71,7 @@ class VlmDetector:
         self._client = ChatClient(settings.base_url, settings.api_key_env, settings.timeout_s)
 
     def detect(self, frame: Frame, wanted: Sequence[str]) -> list[Detection]:
-        """What the model sees of `wanted`; nothing wanted costs no request.
+        """The detections that the model sees of `wanted`; nothing wanted costs no request.
 
         Labels are the descriptions themselves, the model's own words follow in `further_labels`. Raises
         DetectorError when the server fails, stays silent or answers something else than boxes, ValueError for

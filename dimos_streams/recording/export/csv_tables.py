@@ -23,7 +23,7 @@ _WIDEST = 64
 
 @dataclass(slots=True)
 class Rows:
-    """What became of a channel's messages."""
+    """The counts of a channel's messages: written and left out."""
 
     written: int = 0
     damaged: int = 0

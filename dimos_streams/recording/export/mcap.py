@@ -25,7 +25,7 @@ _PROGRESS_EVERY = 512
 
 @dataclass(slots=True)
 class Exported:
-    """What went into the file."""
+    """The counts of what went into the file."""
 
     messages: int = 0
     channels: int = 0

@@ -1,1 +1,1 @@
-"""What the simulated sensors see: camera and lidar, by rays or by OpenGL, and a map from above."""
+"""The views of the simulated sensors: camera and lidar, by rays or by OpenGL, and a map from above."""

@@ -48,7 +48,7 @@ class CameraModel:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What the camera saw in one instant.
+    """The picture of the camera in one instant.
 
     `colour` is RGB uint8 (height, width, 3), or None if it was not asked for. `depth` (metres along the
     optical axis, float32) and `instances` (uint8 ids, 0 is background) have every second pixel of every

@@ -33,7 +33,7 @@ _SHELL_NORMALS = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What each ray hit first, as (rows, columns) arrays.
+    """The first hit of each ray, as (rows, columns) arrays.
 
     `depth` in metres along the optical axis, `geom` the geom's id, `sun` and `up` the cosines between the
     surface's normal and the light, and the vertical.

@@ -19,7 +19,7 @@ _BALL, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX = 2, 3, 4, 5, 6  # as mjtGeom count
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a kind of solid can compute: `depth(origins, directions, half)`, the ray parameter of the first hit,
+    """The protocol of a kind of solid: `depth(origins, directions, half)`, the ray parameter of the first hit,
     inf or nan where there is none, and `normal(points, half)`, the unit normals at points of the surface.
     """
 

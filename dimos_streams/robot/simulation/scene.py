@@ -63,7 +63,7 @@ STOCK_ROOM = Room()
 
 
 def _decoration() -> Furniture:
-    """What hangs on the walls: windows, a door, pictures. Nothing of it is in the way."""
+    """The decoration of the walls: windows, a door, pictures. Nothing of it is in the way."""
     wall_x, wall_y = STOCK_ROOM.length / 2 - 0.01, STOCK_ROOM.width / 2 - 0.01
     frame: Colour = (244, 244, 240)
     sky: Colour = (214, 238, 255)

@@ -27,7 +27,7 @@ FAR_BELOW = -50.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldConfig:
-    """What is in the room and what the base can do. The limits are those of the motors, not the gate's."""
+    """The settings of the room and of the base. The limits are those of the motors, not the gate's."""
 
     scene: Scene = STOCK_SCENE
     seed: int = 0
@@ -105,7 +105,7 @@ class World:
         return {name: walker.stance for name, walker in self.walkers.items() if not walker.hidden}
 
     def labels(self) -> dict[int, str]:
-        """What the ids of an instance image stand for."""
+        """The names of the ids of an instance image."""
         return {i: person.description for i, person in enumerate(self.scene.people, start=1)}
 
     def hide(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What the velocity gate decides, free of I/O: which source counts, how fast, and when to stop.
+"""The decisions of the velocity gate, free of I/O: which source counts, how fast, and when to stop.
 
 Time is handed in, in seconds of any clock that does not go back.
 """
@@ -19,7 +19,7 @@ _MAX_ANGLE = 2 * math.tau
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateLimits:
-    """What may pass. Metres, seconds, radians.
+    """The limits of what may pass. Metres, seconds, radians.
 
     `stop_distance` is kept free in front of the hull; `braking` is what the base surely manages, and
     `reaction_s` the age that a scan or a command may have by the time the base obeys.
@@ -98,7 +98,7 @@ class GateLogic:
         return any(now - command.at <= timeout for command in self._commands.values())
 
     def decide(self, now: float) -> Velocity:
-        """What the base shall do from now on. Call at a steady rate; speeding up goes by the time between."""
+        """The velocity of the base from now on. Call at a steady rate; speeding up goes by the time between."""
         elapsed = 0.0 if self._decided_at is None else max(0.0, now - self._decided_at)
         self._decided_at = now
         wish = self._wish(now)

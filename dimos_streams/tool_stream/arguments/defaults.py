@@ -1,4 +1,4 @@
-"""What a call leaves out, filled in from the skill's schema: a call that spells a default out is the same call."""
+"""Fills in from the skill's schema what a call leaves out: a call that spells a default out is the same call."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _of_objects(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a schema refers to; an empty one if that is nothing."""
+    """The schema that a schema refers to; an empty one if that is nothing."""
     for _ in range(_MAX_HOPS):
         if not isinstance(schema, Mapping):
             break

@@ -10,7 +10,7 @@ from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
 
 MAX_NODES = 20_000
-"""Of a schema in which each ``$ref`` is replaced by what it refers to."""
+"""The parts of a schema in which each ``$ref`` is replaced by what it refers to."""
 _MAX_DEPTH = 64
 _FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")
 _MAX_PROBLEM = 500

@@ -43,7 +43,7 @@ class HostedModule:
 
     @property
     def health(self) -> str:
-        """What the module says of itself, unless a call of it does not end."""
+        """The health that the module reports, unless a call of it does not end."""
         if self.loss.runaway:
             return f"call {self.loss.runaway} does not end; velocities are cut off"
         return self.module.health

@@ -1,4 +1,4 @@
-"""What a host does about moving calls that nobody answers for any more: it ends them, and the robot stands.
+"""Ends moving calls that nobody answers for any more, so that the robot stands.
 
 A call is *disowned* when nobody has acknowledged it for too long, or when the bridge, which could not hear of it for
 a while, has closed it meanwhile. A disowned call is cancelled. If its code does not end then, its stream is closed

@@ -50,7 +50,7 @@ class RunningCall(Call):
         self.unanswered_s = 0.0
         """For how long its host has heard no acknowledgement of it."""
         self.work: asyncio.Future[Any] | None = None
-        """What runs in a thread for it: that goes on when the call is cancelled."""
+        """The work that runs in a thread for it: that goes on when the call is cancelled."""
         self._begun_at = clock.monotonic()
         self._final: tuple[Outcome, str] | None = None
 
@@ -176,7 +176,7 @@ def _error_data(error: SkillError) -> dict[str, Any]:
 
 
 def _own_text(result: Any) -> str | None:
-    """What a result says of itself, if its class defines ``__str__``."""
+    """The text of a result, if its class defines ``__str__``."""
     defines = any("__str__" in vars(base) for base in type(result).__mro__[:-1])
     builtin = isinstance(result, (dict, list, tuple, set, int, float, bool))
     return str(result) if defines and not builtin else None

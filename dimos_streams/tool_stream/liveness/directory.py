@@ -30,11 +30,11 @@ _DESCRIBE = (1.0, 10.0)
 """How often modules are asked for their skills, in a second and at once: each of them answers everybody."""
 MAX_MODULES = 1000
 MAX_BYTES = 1024 * 1024
-"""Of the schemas and states of all modules together, as JSON; in memory they are ten times as large."""
+"""The size of the schemas and states of all modules together, as JSON; in memory they are ten times as large."""
 _QUEUE_BYTES = 2 * 1024 * 1024
 _STRANGERS = (2_000.0, 20_000.0)
-"""What heartbeats of modules that are not known yet, or of other instances than the known ones, may cost: in a
-second, and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is some
+"""The cost that heartbeats of modules that are not known yet, or of other instances than the known ones, may have: in
+a second, and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is some
 3 µs."""
 
 _SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
@@ -50,7 +50,7 @@ class ModuleDirectory:
         self._listeners: list[Callable[[ModuleStatus], None]] = []
         self._entries: dict[str, ModuleEntry] = {}
         self._bytes = 0
-        """Of all entries together."""
+        """The size of all entries together."""
         self._subscription: Subscription | None = None
         self._described = float("-inf")
         self._may_ask = Allowance(*_DESCRIBE)
@@ -229,7 +229,7 @@ class ModuleDirectory:
         return excess <= 0
 
     def _take_state(self, entry: ModuleEntry, status: ModuleStatus) -> None:
-        """What can't be read says nothing; the rest of the heartbeat counts all the same."""
+        """Take a module's state. What can't be read says nothing; the rest of the heartbeat counts all the same."""
         text = status.state_json
         if text == entry.state_json:
             return

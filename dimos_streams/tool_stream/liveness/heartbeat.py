@@ -30,7 +30,7 @@ class Head(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Of reading all of it, in units of some 3 µs."""
+        """The cost of reading all of it, in units of some 3 µs."""
         return 10 + self.calls + self.skills_bytes / 64 + 300 * (self.skills_bytes > _NO_SKILLS)
 
 

@@ -1,4 +1,4 @@
-"""What a directory keeps of one module."""
+"""The entry of one module in a directory."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class ModuleEntry:
     state: Mapping[str, Any] = field(default_factory=dict)
     instances: Instances = field(default_factory=Instances)
     reported_health: str = ""
-    """What somebody else said of its health, and when."""
+    """The health that somebody else reported of it."""
     reported_at: float = float("-inf")
 
     @property
     def bytes(self) -> int:
-        """What it has said of itself, as JSON."""
+        """The size of what it has reported, as JSON."""
         return self.skills_bytes + len(self.state_json)
 
     def view(self, name: str, now: float) -> ModuleView:
-        """What is known of the module at a moment of ``clock.monotonic``."""
+        """The view of the module at a moment of ``clock.monotonic``."""
         age = now - self.heard
         if self.reported_at > self.heard and now - self.reported_at <= _REPORT_S:
             health = self.reported_health

@@ -27,7 +27,7 @@ class ModuleView:
     """Seconds since its last heartbeat."""
     skills: tuple[SkillInfo, ...]
     state: Mapping[str, Any] = field(default_factory=dict)
-    """What it says of its own state, by topics; as of its last heartbeat."""
+    """The state that it reports, by topics; as of its last heartbeat."""
     host: str = ""
     started_utime: int = 0
     introduced: bool = False

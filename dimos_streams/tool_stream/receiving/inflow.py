@@ -1,4 +1,4 @@
-"""What a receiver knows of each call: what it has delivered, what came too early, what is missing; within bounds."""
+"""The state of each call in a receiver: what is delivered, what came too early, what is missing; within bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dimos_streams.tool_stream.event import ToolEvent
 MAX_PENDING = 2048
 """Events of one call kept that came ahead of a missing one; more are dropped and asked for later."""
 PENDING_BYTES = 2 * 1024 * 1024
-"""What these may have together,"""
+"""The size that these may have together,"""
 ALL_PENDING_BYTES = 4 * 1024 * 1024
 """and those of all calls."""
 MAX_OPEN = 4096
@@ -124,7 +124,7 @@ class Inflows:
         self._closed: OrderedDict[str, Inflow] = OrderedDict()
         self._claimed: OrderedDict[str, Inflow] = OrderedDict()
         self.bytes = 0
-        """Of events that came too early."""
+        """The size of the events that came too early."""
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed) + len(self._claimed)

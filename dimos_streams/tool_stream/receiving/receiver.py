@@ -151,7 +151,7 @@ class ToolStreamReceiver:
         return float("-inf") if stream is None else stream.heard_at
 
     def statistics(self) -> ReceiverStatistics:
-        """What has come in."""
+        """The counters of what has come in."""
         return ReceiverStatistics(
             self._delivered,
             self._duplicates,

@@ -14,8 +14,8 @@ from dimos_streams.tool_stream.signature import parse_signature, signed
 _NACK_RATE = 10_000.0
 """Requests for missing events in a second, of all calls together."""
 _STRANGERS_NACKS = (20.0, 200.0)
-"""Of these, requests for calls that nobody here has begun: in a second, and at once. Everybody on the bus hears
-each: who forges one event must not make a flood of them."""
+"""The bound of those requests for calls that nobody here has begun: in a second, and at once. Everybody on the bus
+hears each: who forges one event must not make a flood of them."""
 _STRANGERS_ACKS = (100.0, 200.0)
 """Acknowledgements of such calls; a heartbeat, or an event that comes again, asks for the ones that were left out."""
 _EVERYTHING = 2**31 - 1

@@ -33,7 +33,7 @@ class PublisherLimits:
     history: int = 4096
     """Events of one call that are kept, beside its ``open``, when nobody acknowledges."""
     history_bytes: int = 16 * 1024 * 1024
-    """What these may have together."""
+    """The size that these may have together."""
     closed_calls: int = 256
     """Ended calls whose events are kept until acknowledged."""
 
@@ -83,7 +83,7 @@ class CallWriter:
 
     @property
     def last_seq(self) -> int:
-        """Of the newest event, 0 before the first."""
+        """The number of the newest event, 0 before the first."""
         return self._history.last_seq
 
     async def update(self, text: str, data: Mapping[str, Any]) -> None:

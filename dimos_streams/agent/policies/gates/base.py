@@ -1,4 +1,4 @@
-"""What the loop and its policies say to each other: gates before a call, and what watches and shapes around them.
+"""The protocols between the loop and its policies: gates before a call, and what watches and shapes around them.
 
 A model's call of a skill goes through the one ``Reviewer`` (``gates/chain.py``):
 
@@ -56,7 +56,7 @@ class CallRequest:
     iteration: int = 0
     """Which answer of the turn asks for it, counted from 1."""
     on_duplicate: OnDuplicate | None = None
-    """What the caller wants to become of a duplicate that runs; None leaves it to the skill."""
+    """The caller's wish for a duplicate that runs; None leaves it to the skill."""
     parent: str = ""
     """The call whose skill asks for this one on the model's behalf; empty where the model asks itself."""
 
@@ -70,9 +70,9 @@ class Allow:
     give_back: Callable[[], None] = nothing
     """To be called if the call does not begin after all."""
     note: str = ""
-    """What the model is to see before the call's result, say that an operator has changed the arguments."""
+    """A text that the model sees before the call's result, say that an operator has changed the arguments."""
     again: Callable[[Mapping[str, Any]], Refuse | None] = no_objection
-    """What depends on the world, looked at once more right before the call begins, with the arguments that it then
+    """Judges what depends on the world once more, right before the call begins, with the arguments that it then
     has: a refusal if it must not begin after all. It neither waits nor uses anything up, and may be asked often."""
 
 
@@ -156,18 +156,18 @@ class Results(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """What the model is shown about one call that it asked for, of a skill or of a local tool."""
+    """The result of one call that the model asked for, as it is shown: of a skill or of a local tool."""
 
     text: str
     is_error: bool = False
     call: OpenCall | None = None
     """The skill's call, if one was begun."""
     event: ToolEvent | None = None
-    """What answered it."""
+    """The event that answered it."""
     charged: bool = True
     """Whether an error counts as a failed call."""
     note: str = ""
-    """What the agent itself says of the call, before the text."""
+    """A remark of the agent itself on the call, before the text."""
     speaker: Speaker = "data"
     """``operator`` if the text is what an operator has answered."""
 

@@ -1,4 +1,4 @@
-"""What a blueprint sets of the gates."""
+"""The settings of the gates, as a blueprint gives them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Zone(_Settings):
 
 
 class ApprovalRule(_Settings):
-    """What to do with calls that match. Of several rules the first that matches counts."""
+    """A rule for calls that match it. Of several rules the first that matches counts."""
 
     skill: str = "*"
     """The skill's name; ``*`` and ``?`` stand for anything."""
     arguments: dict[str, Any] = Field(default_factory=dict)
-    """What arguments must be: a value; a text with ``*`` or ``?``; or a comparison, ``">2"``, ``"<=0.5"``, ``"!=0"``.
+    """Patterns of arguments: a value; a text with ``*`` or ``?``; or a comparison, ``">2"``, ``"<=0.5"``, ``"!=0"``.
 
     An argument that the call leaves out has its default; without one it does not match. ``target.x`` names a value
     within an object.
@@ -51,12 +51,12 @@ class ApprovalRule(_Settings):
 
 
 class ApprovalSettings(_Settings):
-    """Of the approval gate."""
+    """The settings of the approval gate."""
 
     rules: tuple[ApprovalRule, ...] = ()
     """Before what skills themselves declare (``@skill(approval="ask")``)."""
     timeout_s: float | None = Field(default=300.0, gt=0)
-    """What is not decided by then is denied; None waits for ever."""
+    """The time for a decision; after it the call is denied. None waits for ever."""
     max_pending: int = Field(default=100, ge=1)
     """More than so many wait for nobody: they are denied at once."""
     on_console_loss: Literal["continue", "hold", "abort"] = "continue"
@@ -64,7 +64,7 @@ class ApprovalSettings(_Settings):
 
 
 class PlanSettings(_Settings):
-    """Of the plan gate."""
+    """The settings of the plan gate."""
 
     motions: Annotated[int, Field(ge=0)] | Auto | None = "auto"
     """So many motions may begin in one mission without an approved plan; None for any number, ``auto`` for what suits
@@ -78,7 +78,7 @@ class PlanSettings(_Settings):
 
 
 class GateSettings(_Settings):
-    """Of all gates."""
+    """The settings of all gates."""
 
     gates: tuple[str, ...] = ()
     """The user's own gates, ``"package.module:Class"``."""

@@ -23,7 +23,7 @@ _NAMES = (
 )
 _FILES = {"/" if name == _PAGE else f"/dashboard/{name}": name for name in _NAMES}
 PATHS = frozenset(_FILES)
-"""What is served to anybody: it holds no secret, and what the page shows comes over ``WS /monitor``."""
+"""The files that are served to anybody: they hold no secret, and what the page shows comes over ``WS /monitor``."""
 
 POLICY = "; ".join(
     (
