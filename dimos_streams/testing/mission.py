@@ -178,7 +178,7 @@ class MissionRun:
 
     def topic(self, name: str) -> Topic:
         """The messages that came on a topic (``"/odom"``) or channel. A picture's topic is listened to from the first
-        time on that it is asked for. Raises ``UserError`` for a topic that nothing in the blueprint writes or reads."""
+        time on that it is asked for. Raises ``UserError`` for a topic that nothing in the blueprint has."""
         channel = self._channel(name)
         self._asked_for.add(channel)
         return self._topic(channel)

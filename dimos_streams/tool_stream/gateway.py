@@ -1,4 +1,4 @@
-"""The protocol of what agents and operators' tools need from a bridge; served over HTTP or, in one process, directly."""
+"""The protocol of what agents and operators' tools need from a bridge; over HTTP or, in one process, directly."""
 
 from __future__ import annotations
 

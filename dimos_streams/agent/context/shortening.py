@@ -62,7 +62,7 @@ def halved(messages: Messages) -> list[Message | None] | None:
 
 
 def _units(messages: Messages) -> list[range]:
-    """The units that belong together, oldest first: an answer and the results of its calls; anything else is by itself.
+    """The units of messages, oldest first: an answer and the results of its calls; anything else is by itself.
     What models don't see goes with what came before it."""
     heads = (index for index, message in enumerate(messages) if message is not None and not _is_result(message))
     starts = list(dict.fromkeys((0, *heads)))

@@ -34,8 +34,8 @@ MAX_BYTES = 1024 * 1024
 _QUEUE_BYTES = 2 * 1024 * 1024
 _STRANGERS = (2_000.0, 20_000.0)
 """The cost that heartbeats of modules that are not known yet, or of other instances than the known ones, may have: in
-a second, and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is some
-3 µs."""
+a second, and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is
+some 3 µs."""
 
 _SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
 _log = LimitedLog(logging.getLogger(__name__))
