@@ -100,7 +100,7 @@ class ToySkills(Module):
 
 @dataclass
 class Stage:
-    """What a test can reach."""
+    """The parts that a test can reach."""
 
     harness: ModuleHarness
     bridge: Bridge

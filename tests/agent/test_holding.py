@@ -228,7 +228,7 @@ class Stage:
 
     @property
     def speed(self) -> float:
-        """What the gate has let pass last."""
+        """The velocity that the gate has let pass last."""
         return float(self.harness.sent("cmd_vel")[-1].linear.x)
 
 

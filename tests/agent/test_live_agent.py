@@ -33,7 +33,7 @@ class World:
     scripts: dict[str, list[Reply]] = field(default_factory=dict)
     requests: list[RecordedRequest] = field(default_factory=list)
     failures: list[Reply] = field(default_factory=list)
-    """What the server answers before anything else."""
+    """The replies that the server gives before any other."""
     mission: Mission = field(init=False)
 
     def reply(self, request: RecordedRequest) -> Reply:
@@ -71,7 +71,7 @@ class World:
         return self.results(words)
 
     def results(self, words: str) -> list[str]:
-        """What the model was shown of its calls since that input; nothing while it was not asked about it."""
+        """The results that the model was shown since that input; nothing while it was not asked about it."""
         said, since = self._newest_input(self.requests[-1]) if self.requests else ("", [])
         results = [message["content"] for message in since if message["role"] == "tool" and said == words]
         return [one.text for result in results for one in parse_blocks(result)]
@@ -82,7 +82,7 @@ class World:
         return "\n".join(one.text for content in heard for one in parse_blocks(content))
 
     async def entries(self) -> list[str]:
-        """What the robot did since the last question."""
+        """The motions of the robot since the last question."""
         return list((await self.operator("entries")).result)
 
     async def operator(self, skill: str, /, **arguments: Any) -> CallView:
@@ -98,7 +98,7 @@ class World:
         return str(view["id"])
 
     def close(self, call_id: str) -> Any:
-        """What the close of a call says; None while it is open."""
+        """The data of a call's close; None while it is open."""
         closes = [event.data for event in self.mission.events if event.call_id == call_id and event.type == "close"]
         return closes[0] if closes else None
 

@@ -1,4 +1,4 @@
-"""What the bridge's tests share: a module with skills of every kind, and a small world around a bridge."""
+"""The parts that the bridge's tests share: a module with skills of every kind, and a small world around a bridge."""
 
 from __future__ import annotations
 

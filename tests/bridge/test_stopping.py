@@ -1,4 +1,4 @@
-"""What a bridge leaves behind when it stops: nothing, whatever it was busy with."""
+"""A bridge leaves nothing behind when it stops, whatever it was busy with."""
 
 from __future__ import annotations
 

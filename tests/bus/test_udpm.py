@@ -32,7 +32,7 @@ def ours(bus_url: str) -> Iterator[UdpmSocket]:
 
 @pytest.fixture
 def got(ours: UdpmSocket) -> Got:
-    """What comes on channels that begin with a slash; LCM says something to itself on another."""
+    """The messages on channels that begin with a slash; LCM says something to itself on another."""
     found: Got = []
     ours.subscribe("/.*", lambda channel, data: found.append((channel, data)))
     return found

@@ -21,7 +21,7 @@ SMALL = ("--set", "robot.camera_width=160", "--set", "robot.camera_height=120")
 
 
 def until(condition: Callable[[], Any], timeout_s: float = 30.0) -> Any:
-    """What the condition gives as soon as that is something."""
+    """The condition's value as soon as there is one."""
     for _ in range(int(timeout_s / 0.1)):
         with contextlib.suppress(requests.RequestException):
             if found := condition():

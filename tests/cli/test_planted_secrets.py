@@ -30,7 +30,7 @@ INPUT = ("refuse it", "refuse it at length", "say it", "call it", "spoil it", "e
 
 
 def forms() -> dict[str, str]:
-    """What no output may have in it, and what that is."""
+    """The texts that no output may have in it, with their names."""
     found: dict[str, str] = {}
     for secret in SECRETS:
         found |= {
@@ -95,7 +95,7 @@ def stream(url: str, headers: dict[str, str]) -> Iterator[list[str]]:
 
 
 def open_to_others(folder: Path) -> list[str]:
-    """What below a folder somebody else may look into, the folder included."""
+    """The paths below a folder that somebody else may look into, the folder included."""
     return [f"{path} {path.stat().st_mode:o}" for path in (folder, *folder.rglob("*")) if path.stat().st_mode & 0o077]
 
 
@@ -168,7 +168,7 @@ def pages(machine: Machine) -> Iterator[str]:
 
 
 def watched(machine: Machine) -> str:
-    """What a console is shown first of all."""
+    """The first message that a console gets."""
     with machine.started("monitor", "--json") as process:
         text = read_until(process, '"conversation"')
         process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""What a person sees and types at a terminal, through a pseudo-terminal."""
+"""A person at a terminal, through a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Terminal:
         os.write(self._fd, keys.encode())
 
     def read_until(self, pattern: str) -> str:
-        """What was shown up to a text that matches; later calls go on behind it."""
+        """The output up to a text that matches; later calls go on behind it."""
         while not (match := re.search(pattern, self._seen)):
             try:
                 data = os.read(self._fd, 65536)

@@ -31,7 +31,7 @@ def client_of(server: EventServer, **options: Any) -> SseClient:
 
 @contextlib.contextmanager
 def reading(client: SseClient) -> Iterator[Queue[SseEvent | Exception | None]]:
-    """What the client hands over and, last, how it ended."""
+    """The items that the client hands over and, last, how it ended."""
     arrived: Queue[SseEvent | Exception | None] = Queue()
     client.start(arrived.put, arrived.put)
     try:

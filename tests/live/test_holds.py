@@ -59,7 +59,7 @@ class Drivers:
         self.passed: dict[str, float] = {}
         """The newest forward speed that each robot's gate has let pass."""
         self.position = (0.0, 0.0)
-        """Of the second robot, by the simulator's ground truth."""
+        """The position of the second robot, metres, by the simulator's ground truth."""
         for robot in ("robot1", "robot2"):
             bus.subscribe(channel_name(f"/{robot}/cmd_vel", Twist), self._on_velocity)
         bus.subscribe(channel_name("/robot2/ground_truth", TFMessage), self._on_truth)
@@ -80,7 +80,7 @@ class Drivers:
 
 
 async def shown(url: str, agent: str, held: bool) -> dict[str, Any]:
-    """What a console sees of an agent's hold, once the gates do, or do not, confirm it."""
+    """The hold of an agent as a console sees it, once the gates do, or do not, confirm it."""
     async with connect(f"{url.replace('http', 'ws')}/monitor?agent={agent}", max_size=None) as socket:
         async for text in socket:
             message = json.loads(text)

@@ -14,7 +14,7 @@ STEP = 100_000
 
 
 def fed(timeline: Timeline, stamps: list[int], period_s: float = 0.1) -> list[int | None]:
-    """What becomes of stamps that arrive one after another."""
+    """The instants of stamps that arrive one after another."""
     return [timeline.take(stamp, number * period_s) for number, stamp in enumerate(stamps)]
 
 

@@ -76,7 +76,7 @@ class Pictures:
 
 @dataclass
 class Observed:
-    """What came of a simulation, 10 times a second."""
+    """The outputs of a simulation, 10 times a second."""
 
     detections: list[Detection2DArray]
     truth: list[TFMessage]

@@ -250,7 +250,7 @@ def test_a_tolerance_refines_those_for_live_runs(mission_log: Path, tmp_path: Pa
 
 
 def test_the_log_is_only_read(mission_log: Path) -> None:
-    """What the tests above share."""
+    """The parts that the tests above share."""
     with LogReader(mission_log) as log:
         assert sum(1 for _ in log.events()) > 500
         assert log.damages == []

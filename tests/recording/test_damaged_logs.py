@@ -60,7 +60,7 @@ def broken(seed: int) -> Broken:
 
 
 def event_bytes(event: Raw) -> bytes:
-    """What identifies an event in a log, all but its number."""
+    """The identity of an event in a log: all but its number."""
     return pack(0, *event)[12:]
 
 

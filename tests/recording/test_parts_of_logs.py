@@ -1,4 +1,4 @@
-"""What is in a log, a part of it, and a part as a table or on a bus."""
+"""Logs are summarised, cut, exported as tables and played onto a bus."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_json_has_all_of_it() -> None:
 
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What would have been saved as pictures."""
+    """The pictures that would have been saved."""
     from matplotlib.figure import Figure
 
     saved: list[Any] = []

@@ -1,4 +1,4 @@
-"""What of a log goes into the modules under test, what came out of them, and when it goes in."""
+"""A log is sorted into inputs of the modules under test, their outputs, and the rest."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ Given = list[tuple[int, str]]
 
 
 def fed(given: Given, *, timers: tuple[int, ...] = ()) -> list[tuple[int, str]]:
-    """What happens when: inputs, what they set off a turn of the loop later, timers, and the end."""
+    """The order of what happens: inputs, what they set off a turn of the loop later, timers, and the end."""
     happened: list[tuple[int, str]] = []
 
     def note(what: str) -> None:

@@ -1,4 +1,4 @@
-"""What the simulator's messages say fits together: frames, intrinsics, rays and pictures."""
+"""The simulator's messages fit together: frames, intrinsics, rays and pictures."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 
 STANDARD = "import bz2, ctypes, hashlib, lzma, sqlite3, ssl, uuid, zlib"
 EVERYWHERE = {"libc", "libdl", "libgcc_s", "libm", "libpthread", "librt", "libstdc++", "libutil"}
-"""Of the packages without which a Debian system can't be."""
+"""The libraries of the packages without which a Debian system can't be."""
 MISSION = """
 import sys
 sys.modules["lcm"] = None  # its library needs GLib, which is no part of bare machines
@@ -36,7 +36,7 @@ print(json.dumps(sorted(libraries)))
 
 
 def libraries_of(code: str, *arguments: str) -> set[Path]:
-    """What is loaded in the end, in an environment that says nothing of displays or drivers."""
+    """The libraries that are loaded in the end, in an environment that says nothing of displays or drivers."""
     command = [sys.executable, "-c", code + TELL, *arguments]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, env={"PYTHONPATH": str(root)}, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""What each part of a run does where a file system is full, and when it has room again."""
+"""Each part of a run goes on where a file system is full, and when it has room again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of ended runs, and who may read what a run writes."""
+"""The registry keeps the newest ended runs, and what a run writes is its user's alone."""
 
 from __future__ import annotations
 

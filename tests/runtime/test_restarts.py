@@ -1,4 +1,4 @@
-"""What a supervisor does when processes come up, end and stay away, in virtual time."""
+"""A supervisor, in virtual time: processes come up, end and stay away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a supervisor makes of silence, in virtual time: the fault may be its own."""
+"""A supervisor judges silence, in virtual time: the fault may be its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What publishers, receivers and directories keep of calls and instances, against the simplest model of it."""
+"""The tables of publishers, receivers and directories agree with the simplest model of them."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class FakeBridge:
 
 @dataclass(eq=False)
 class Line:
-    """What an agent's process has of the bridge. Once it is ``cut`` nothing passes: a killed process does no more."""
+    """The link of an agent's process to the bridge. Once it is ``cut`` nothing passes, as of a killed one."""
 
     bridge: FakeBridge
     was_cut: bool = False

@@ -35,7 +35,7 @@ class Chaos:
         self.aborts: list[float] = []
         self.commands: list[asyncio.Task[Any]] = []
         self.began: dict[str, int] = {}
-        """Of the words of each mission, how many aborts there were before."""
+        """The number of aborts before each mission's input."""
         self.handed: list[Any] = []
         skills: dict[str, tuple[OfferedSkill, Callable[[FakeCall], Coroutine[Any, Any, Any]]]] = {
             "move": (offered("move", motion=True, undo="back"), self.move),

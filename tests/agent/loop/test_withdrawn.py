@@ -30,7 +30,7 @@ ORDER, QUESTION = "drive forward 3 metres", "what do you see?"
 
 
 def open_orders(request: ModelRequest) -> list[str]:
-    """What an operator has said since the newest final answer."""
+    """The input of an operator since the newest final answer."""
     found: list[str] = []
     for message in request.messages:
         if isinstance(message, AssistantMessage) and not message.tool_calls:

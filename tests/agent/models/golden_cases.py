@@ -1,4 +1,4 @@
-"""What known servers send and what it means; each file of golden/ names its sources."""
+"""Streams of known servers and what they mean; each file of golden/ names its sources."""
 
 from __future__ import annotations
 

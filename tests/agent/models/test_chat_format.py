@@ -1,4 +1,4 @@
-"""What chunks say that no server should send."""
+"""Chunks that no server should send are read as well as they can be."""
 
 from __future__ import annotations
 

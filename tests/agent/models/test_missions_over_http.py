@@ -36,7 +36,7 @@ async def served(*replies: Reply, **options: Any) -> AsyncIterator[tuple[ModelSe
 
 
 def shown(server: ModelServer) -> str:
-    """What the newest message says that the server was sent."""
+    """The text of the newest message that the server was sent."""
     return parse_blocks(server.requests[-1].body["messages"][-1]["content"])[-1].text
 
 
@@ -147,7 +147,7 @@ def test_malformed_arguments_and_very_long_ones() -> None:
 @pytest.mark.feature("D7", "B2")
 @pytest.mark.slow
 def test_one_mission_survives_all_that_servers_do() -> None:
-    """What survives, in one mission; silence is shortened."""
+    """The failures that a mission survives, in one; silence is shortened."""
     large = json.dumps({"text": "x" * 90_000})
 
     async def main() -> None:

@@ -56,7 +56,7 @@ async def heard(model: Model, *messages: Message) -> list[ModelDelta]:
 def served(
     replies: list[Reply] | Callable[[RecordedRequest], Reply], *asked: tuple[Message, ...], **options: Any
 ) -> tuple[list[list[ModelDelta] | ModelError], list[RecordedRequest]]:
-    """What came of each request, and the requests that the server had."""
+    """The results of each request, and the requests that the server had."""
 
     async def main() -> tuple[list[list[ModelDelta] | ModelError], list[RecordedRequest]]:
         got: list[list[ModelDelta] | ModelError] = []

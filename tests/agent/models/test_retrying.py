@@ -47,7 +47,7 @@ async def heard(model: Model) -> list[ModelDelta]:
 
 
 def ask(model: Model, *, seed: int = 1, **options: Any) -> tuple[list[ModelDelta] | ModelError, list[Retry], float]:
-    """What came of one request, the retries, and how long it took."""
+    """The result of one request, the retries, and how long it took."""
     retries: list[Retry] = []
 
     async def main() -> tuple[list[ModelDelta] | ModelError, float]:

@@ -1,4 +1,4 @@
-"""What the tests of policies share."""
+"""The parts that the tests of policies share."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Events:
 
 
 Answer = str | list[tuple[str, dict[str, Any]]] | Callable[[ModelRequest], Any]
-"""What a model says: words, calls, or what a function makes of the request (words or calls, awaited if need be)."""
+"""An answer of a model: a text, calls, or what a function makes of the request (awaited if need be)."""
 
 
 class Brain:

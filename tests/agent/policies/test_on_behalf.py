@@ -127,9 +127,9 @@ class World:
     """A robot whose agent looks out for somebody, and what the test can do with it."""
 
     harness: ModuleHarness
-    """Of the lookout."""
+    """The harness of the lookout."""
     hosts: dict[str, ModuleHost]
-    """Of each other module."""
+    """The host of each other module."""
     buses: dict[str, FaultBus]
     bridge: Bridge
     agent: Agent
@@ -159,7 +159,7 @@ class World:
         return await closed(self.bridge.broker, call_id, 120)
 
     async def operator(self, skill: str, /, **arguments: Any) -> Any:
-        """What an operator's skill gives."""
+        """The result of an operator's skill."""
         view = await self.closed(await self.call(skill, **arguments))
         assert view.outcome is Outcome.COMPLETED, view
         return view.result

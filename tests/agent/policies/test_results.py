@@ -1,4 +1,4 @@
-"""What models see of results, and how they get at the rest."""
+"""Models see results shortened, and get at the rest."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from dimos_streams.errors import SkillError
 
 
 class Count(Arguments):
-    """Of the tool."""
+    """The arguments of the tool."""
 
     count: Annotated[int, Field(ge=1, description="How many.")]
 

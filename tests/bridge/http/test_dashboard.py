@@ -76,7 +76,7 @@ def test_the_page_obeys_the_rules_for_host_and_origin(bridge: Served, path: str)
 
 
 class _References(HTMLParser):
-    """What a page loads, and what its content security policy would refuse."""
+    """The sources that a page loads, and those that its content security policy would refuse."""
 
     def __init__(self) -> None:
         super().__init__()

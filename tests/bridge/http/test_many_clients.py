@@ -52,7 +52,7 @@ async def read_offsets(reader: asyncio.StreamReader, found: list[int], last: int
 
 
 def memory_mb() -> float:
-    """What this process has in memory."""
+    """The resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 

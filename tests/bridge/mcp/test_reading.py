@@ -96,7 +96,7 @@ class Raw:
         self._headers = {"Mcp-Session-Id": bridge.post("/mcp", INITIALIZE).headers["mcp-session-id"]}
 
     def use(self, tool: str, *, timeout: float = 20.0, **arguments: Any) -> dict[str, Any]:
-        """What a tool gives, as JSON."""
+        """The result of a tool, as JSON."""
         params = {"name": tool, "arguments": arguments}
         body = {"jsonrpc": "2.0", "id": next(self._ids), "method": "tools/call", "params": params}
         answer = requests.post(f"{self._bridge.url}/mcp", json=body, headers=self._headers, timeout=timeout).json()

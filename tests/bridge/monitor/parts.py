@@ -195,7 +195,7 @@ class ToyAgent(Module):
 
 
 class Client:
-    """What a console keeps: all messages, and the state that they add up to. Checks what holds for every client."""
+    """The state of a console: all messages, and the state that they add up to. Checks what holds for every client."""
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What becomes of calls while the robot's half and the bridge can't hear each other, in virtual time."""
+"""Calls end as documented while the robot's half and the bridge can't hear each other, in virtual time."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Walker(Module):
 
 
 class Threads:
-    """What a test has of a skill's thread."""
+    """A skill's thread as a test sees it."""
 
     def __init__(self) -> None:
         self.started, self.end = threading.Event(), threading.Event()
@@ -133,7 +133,7 @@ class SplitRobot:
         return next(view for view in await self.gateway.calls() if view.call_id == call_id)
 
     async def health(self) -> str:
-        """What the robot's module says of itself, as the bridge hears it."""
+        """The health of the robot's module, as the bridge hears it."""
         bridge = self.bridge.module("bridge")
         assert isinstance(bridge, Bridge)
         view = bridge.broker.directory.module("walker")
