@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from dimos_streams.common.waiting import who_waits
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.waiting import who_waits
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from dimos_streams.secrets import know, know_settings
+from dimos_streams.common.secrets import know, know_settings
 from dimos_streams.streams import In, Out, StreamSpec, declared_streams
 
 LOSS_BOUND_S = 2.0

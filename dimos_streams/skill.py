@@ -15,8 +15,8 @@ from typing import Any, Literal, Protocol, TypeVar, overload
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
+from dimos_streams.common.invalid import what_is_wrong, where_it_is
 from dimos_streams.errors import SkillArgumentError
-from dimos_streams.invalid import what_is_wrong, where_it_is
 
 F = TypeVar("F", bound=Callable[..., Any])
 OnDuplicate = Literal["allow", "reject", "replace", "confirm"]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from dimos_streams import clock
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError, MessageError
-from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, decode, encode
 

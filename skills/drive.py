@@ -12,12 +12,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dimos_streams.errors import SkillError
-from dimos_streams.holding import HoldInput
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.operator.holding import HoldInput
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive_run import Motion
 from dimos_streams.skills.moving.planar import STOP, Pose, wrapped

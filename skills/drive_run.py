@@ -15,10 +15,10 @@ from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, turned, t
 from dimos_streams.skills.moving.steering import Detour, surroundings_of
 
 if TYPE_CHECKING:
-    from dimos_streams.holding import HoldInput
     from dimos_streams.messages.geometry_msgs import Twist
     from dimos_streams.messages.nav_msgs import Odometry
     from dimos_streams.messages.sensor_msgs import LaserScan
+    from dimos_streams.operator.holding import HoldInput
     from dimos_streams.skills.drive import DriveConfig
     from dimos_streams.streams import In, Out
 

@@ -20,11 +20,11 @@ from dimos_streams.skills.seeing.sighting import Lens
 from dimos_streams.skills.seeing.watch import Watch
 
 if TYPE_CHECKING:
-    from dimos_streams.holding import HoldInput
     from dimos_streams.messages.geometry_msgs import Twist
     from dimos_streams.messages.nav_msgs import Odometry
     from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
     from dimos_streams.messages.vision_msgs import Detection2DArray
+    from dimos_streams.operator.holding import HoldInput
     from dimos_streams.skills.follow_person import FollowPersonConfig
     from dimos_streams.skills.moving.planar import PoseHistory
     from dimos_streams.streams import In, Out

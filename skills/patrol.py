@@ -7,7 +7,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dimos_streams.holding import HoldInput
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
@@ -15,6 +14,7 @@ from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.operator.holding import HoldInput
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive import DriveConfig
 from dimos_streams.skills.follow_person import FollowPersonConfig

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dimos_streams import secrets
+from dimos_streams.common import secrets
 
 _OF_PROCESSES = frozenset({"bus_url", "free_port", "machine", "rover"})
 """Fixtures of tests that start processes and look at the time."""

@@ -70,7 +70,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/runtime/in_process.py", "os.getpid"): "shows an operator which process runs; not on the bus",
     ("dimos_streams/runtime/liveness.py", "threading.Thread"): "watches a live worker's loop from outside",
     ("dimos_streams/runtime/registry.py", "os.getpid"): "names the directory of a live run",
-    ("dimos_streams/runtime/worker.py", "threading.Thread"): "ends a worker process whose parent has died",
+    ("dimos_streams/runtime/processes/worker.py", "threading.Thread"): "ends a worker process whose parent has died",
     ("dimos_streams/tool_stream/hosting/heart.py", "os.getpid"): "heartbeats of live runs; in virtual time it is 0",
     (
         "dimos_streams/tool_stream/hosting/heart.py",
@@ -83,7 +83,7 @@ ALLOWED: dict[tuple[str, str], str] = {
         "dimos_streams/tool_stream/liveness/directory.py",
         "hash",
     ): "distinguishes texts of one process; never put in an order",
-    ("dimos_streams/live_loop.py", "asyncio.new_event_loop"): "the loop of live processes; virtual time has its own",
+    ("dimos_streams/common/live_loop.py", "asyncio.new_event_loop"): "live processes; virtual time has its own",
     ("dimos_streams/testing/model_server.py", "asyncio.new_event_loop"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "set of tasks"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "threading.Thread"): "a real HTTP server for tests",

@@ -16,18 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from dimos_streams import secrets
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.settings import apply_settings, explain
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.common import secrets
+from dimos_streams.common.printable import LogFormatter, printable, show_tracebacks
+from dimos_streams.common.secrets import REDACTED, RedactedPieces, Redaction, checked, know, know_settings, redacted
 from dimos_streams.errors import UserError
 from dimos_streams.module import ModuleConfig
-from dimos_streams.printable import LogFormatter, printable, show_tracebacks
 from dimos_streams.recording.metadata import without_secrets
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.secrets import REDACTED, RedactedPieces, Redaction, checked, know, know_settings, redacted
 
 VISIBLE = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6, max_size=40)
 ENCODINGS: dict[str, Callable[[str], str]] = {

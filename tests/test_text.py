@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dimos_streams.text import TextJoiner, parse_json, repaired, well_formed, well_formed_json
+from dimos_streams.common.text import TextJoiner, parse_json, repaired, well_formed, well_formed_json
 
 ANY_TEXT = st.text(st.characters() | st.sampled_from(["\ud83d", "\ude00", "\udcff", "\\", '"', "u", "😀"]))
 

@@ -22,8 +22,8 @@ from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.repetition import RepetitionSettings
 from dimos_streams.agent.subagents.delegation import SubAgent
+from dimos_streams.common.polygon import Point
 from dimos_streams.module import ModuleConfig
-from dimos_streams.polygon import Point
 
 SYSTEM_PROMPT = """\
 You control a robot through skills. Call a skill when the operator asks for something that it does. Some skills go \

@@ -29,6 +29,7 @@ from dimos_streams.agent.recovery_reader import read_resumption
 from dimos_streams.agent.stop_order import stop_all
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
+from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.nav_msgs import Odometry
@@ -37,7 +38,6 @@ from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.module import ConfigFault
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
-from dimos_streams.text import cut_to
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 

@@ -14,8 +14,8 @@ from dimos_streams.agent.policies.gates.enabled import SKILL_SET
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.record.mission_record import RecordedMission, RecordLine, read_general, read_missions
 from dimos_streams.agent.subagents.sub_mission import SUB, of_sub_agent
+from dimos_streams.common.text import parse_json
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
-from dimos_streams.text import parse_json
 from dimos_streams.tool_stream.event import Outcome
 
 _CLOSED = 1000

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from dimos_streams.blueprint.model import ModuleSpec
+from dimos_streams.common.importing import how_to_get, import_attribute
+from dimos_streams.common.secrets import know_settings
 from dimos_streams.documents.fields import fields_at
 from dimos_streams.documents.problem import BlueprintError, Problem, fault, placed
 from dimos_streams.errors import UserError, suggest
-from dimos_streams.importing import how_to_get, import_attribute
 from dimos_streams.module import Module, ModuleConfig, RunContext
-from dimos_streams.secrets import know_settings
 
 
 def instantiate(spec: ModuleSpec, context: RunContext) -> Module:

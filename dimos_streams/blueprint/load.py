@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_name, checked_namespace, merge
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
+from dimos_streams.common.importing import import_attribute
 from dimos_streams.documents.document import Document, display_path, read_document
 from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
 from dimos_streams.documents.validation import validated
 from dimos_streams.errors import UserError
-from dimos_streams.importing import import_attribute
 
 
 def resolve(reference: str) -> Blueprint:

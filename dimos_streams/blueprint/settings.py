@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from dimos_streams.blueprint.classes import module_class, module_config
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.common.secrets import know_settings, masked
 from dimos_streams.documents.document import parse_document
 from dimos_streams.documents.fields import spelled
 from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
 from dimos_streams.errors import UserError, suggest
-from dimos_streams.secrets import know_settings, masked
 
 PREFIX = "DIMOS_STREAMS__"
 """Environment variables that begin so are settings: ``DIMOS_STREAMS__FOLLOW__DISTANCE_M=1.2``."""

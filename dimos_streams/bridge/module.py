@@ -18,10 +18,10 @@ from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bus import Bus
-from dimos_streams.disk import trouble_with
+from dimos_streams.common.disk import trouble_with
+from dimos_streams.common.secrets import checked
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.module import Module, ModuleConfig, RunContext
-from dimos_streams.secrets import checked
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 if TYPE_CHECKING:

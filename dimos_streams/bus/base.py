@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError
-from dimos_streams.limited_log import LimitedLog
 
 Handler = Callable[[str, bytes], None]
 """Takes a channel and a payload. Runs on the loop, must not block, is never called from inside ``publish``."""

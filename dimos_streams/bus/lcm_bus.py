@@ -15,8 +15,8 @@ from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, SLICE_S, Bu
 from dimos_streams.bus.lcm_queue import KEPT_BYTES, LcmQueue
 from dimos_streams.bus.udpm import UdpmSocket
 from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError
-from dimos_streams.limited_log import LimitedLog
 
 _BURST = 256
 """Messages taken from LCM before the loop has its turn."""

@@ -10,9 +10,9 @@ import typer
 from dimos_streams.cli.app import create_app
 from dimos_streams.cli.exit_codes import DONE, MISUSED, code_of_error
 from dimos_streams.cli.system.signals import Interrupted
+from dimos_streams.common.printable import printable, show_tracebacks
+from dimos_streams.common.secrets import know_environment
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.printable import printable, show_tracebacks
-from dimos_streams.secrets import know_environment
 
 DEBUG = "DIMOS_STREAMS_DEBUG"
 _ClickException = typer.BadParameter.__mro__[2]  # newer typers have a click of their own

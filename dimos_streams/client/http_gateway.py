@@ -16,12 +16,12 @@ from pydantic import TypeAdapter, ValidationError
 from dimos_streams.client.problems import problem_error
 from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.secrets import checked, know
+from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, SkillUnavailableError
-from dimos_streams.invalid import first_problem
-from dimos_streams.limited_log import LimitedLog
-from dimos_streams.secrets import checked, know
 from dimos_streams.skill import OnDuplicate, OnLoss
-from dimos_streams.text import parse_json
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
 

@@ -18,8 +18,8 @@ from dimos_streams.client.handoff import Handoff
 from dimos_streams.client.iterators import closing
 from dimos_streams.client.loop_reader import LoopReader
 from dimos_streams.client.sse import SseEvent, SseParser
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.limited_log import LimitedLog
 
 if TYPE_CHECKING:
     import requests

@@ -11,9 +11,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
+from dimos_streams.common.text import well_formed
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError
-from dimos_streams.text import well_formed
 
 Path = tuple[str | int, ...]
 """Keys and indices that lead to a value."""

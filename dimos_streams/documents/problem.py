@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from pydantic_core import ErrorDetails
 
+from dimos_streams.common.invalid import what_is_wrong, where_it_is
+from dimos_streams.common.secrets import masked
 from dimos_streams.errors import UserError
-from dimos_streams.invalid import what_is_wrong, where_it_is
-from dimos_streams.secrets import masked
 
 
 @dataclass(frozen=True, slots=True)

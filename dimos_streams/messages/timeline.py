@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from dimos_streams.limited_log import LimitedLog
+from dimos_streams.common.limited_log import LimitedLog
 
 T = TypeVar("T")
 

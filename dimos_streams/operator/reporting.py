@@ -25,7 +25,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from dimos_streams.invalid import first_problem
+from dimos_streams.common.invalid import first_problem
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot, ApprovalView, WaitingCall
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, json_text
 

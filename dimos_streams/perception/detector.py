@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.perception.geometry import Box, Camera, Point
-from dimos_streams.secrets import redacted
 
 
 class DetectorError(DimosStreamsError):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import TypeAdapter, ValidationError
 
 from dimos_streams import clock
+from dimos_streams.common.text import well_formed_json
 from dimos_streams.errors import MessageError
-from dimos_streams.text import well_formed_json
 
 MAX_WANTED = 32
 FORGET_AFTER_S = 3.0

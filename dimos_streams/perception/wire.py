@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
+from dimos_streams.common.text import well_formed_json
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance
@@ -29,7 +30,6 @@ from dimos_streams.messages.vision_msgs import (
 )
 from dimos_streams.perception.geometry import Camera, Mount, PlanarPose
 from dimos_streams.perception.tracking import Tracked
-from dimos_streams.text import well_formed_json
 
 _LABELS = TypeAdapter(dict[int, str])
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.secrets import is_secret, know_settings, redacted, without_user
 from dimos_streams.errors import MessageError
-from dimos_streams.invalid import first_problem
 from dimos_streams.messages.base import fields_of
 from dimos_streams.messages.codec import channel_name, decode, encode, type_named
 from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.recording.selection import EVERYTHING, Selection
-from dimos_streams.secrets import is_secret, know_settings, redacted, without_user
 
 CHANNEL = channel_name("/recording_metadata", String)
 

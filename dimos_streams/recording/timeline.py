@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 
-from dimos_streams.limited_log import LimitedLog
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL
 

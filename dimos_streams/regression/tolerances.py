@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dimos_streams.common.invalid import first_problem
 from dimos_streams.errors import UserError
-from dimos_streams.invalid import first_problem
 from dimos_streams.messages.codec import split_channel
 
 _INDEX = re.compile(r"\[\d+\]")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, model_validator
 
 from dimos_streams import clock, errors
-from dimos_streams.limited_log import LimitedLog
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.nav_msgs import Odometry

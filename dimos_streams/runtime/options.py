@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dimos_streams.bus import Bus, bus_url
+from dimos_streams.common.secrets import checked, know
 from dimos_streams.module import LOSS_BOUND_S
-from dimos_streams.secrets import checked, know
 
 DEFAULT_PORT = 7780
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams import clock
+from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
-from dimos_streams.secrets import know
 
 _KEPT_RUNS = 20
 _FILE = "run.json"

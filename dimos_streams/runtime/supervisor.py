@@ -18,8 +18,8 @@ from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan, plan_modules, plan_processes
-from dimos_streams.runtime.process import Report, SupervisedProcess, describe_exit, start_forkserver
-from dimos_streams.runtime.worker import WorkerTask
+from dimos_streams.runtime.processes.process import Report, SupervisedProcess, describe_exit, start_forkserver
+from dimos_streams.runtime.processes.worker import WorkerTask
 
 START_BOUND_S = 30.0
 _TERM_BOUND_S = 5.0

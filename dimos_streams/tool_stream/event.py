@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
+from dimos_streams.common.text import parse_json, repaired
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import channel_name
 from dimos_streams.messages.dimos_streams import (
@@ -21,7 +22,6 @@ from dimos_streams.messages.dimos_streams import (
     ToolStreamRequest,
 )
 from dimos_streams.skill import OnLoss
-from dimos_streams.text import parse_json, repaired
 
 EVENTS = channel_name("/tool_streams", ToolStreamEvent)
 REQUESTS = channel_name("/tool_stream_requests", ToolStreamRequest)

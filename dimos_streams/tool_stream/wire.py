@@ -11,10 +11,10 @@ import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from dimos_streams.common.text import well_formed
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
-from dimos_streams.text import well_formed
 from dimos_streams.tool_stream.event import (
     EVENT_TYPES,
     EVENTS,

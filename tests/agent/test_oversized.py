@@ -19,8 +19,8 @@ from dimos_streams.agent.models.protocol import (
     ToolCall,
     ToolCallDelta,
 )
+from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillArgumentError
-from dimos_streams.text import cut_to
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
 from tests.agent.policies.parts import Brain, decide, offered, robot_stage

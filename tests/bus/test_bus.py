@@ -17,8 +17,8 @@ import pytest
 from dimos_streams.bus import Bus, bus_url, create_bus, guard
 from dimos_streams.bus.base import MAX_MESSAGE
 from dimos_streams.bus.url import UdpmUrl, check_route
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError, UserError
-from dimos_streams.limited_log import LimitedLog
 from tests.helpers import until
 
 TOPIC = "/odd+|name#std_msgs.String"

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dimos_streams.holding import (
+from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.operator.holding import (
     GATE,
     MAX_SOURCES,
     MAX_VALID_S,
@@ -18,7 +19,6 @@ from dimos_streams.holding import (
     HoldTable,
     gate_state,
 )
-from dimos_streams.messages.dimos_streams import Hold
 
 
 def hold(seq: int, holding: bool = True, *, source: str = "agent", valid_s: float = 5.0, utime: int = 0) -> Hold:
@@ -100,7 +100,7 @@ def test_a_source_whose_clock_was_put_back_while_it_was_restarted_is_believed_af
 def test_what_is_no_hold_changes_nothing_and_is_logged(
     bad: Hold, why: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dimos_streams.holding._log._last", {})
+    monkeypatch.setattr("dimos_streams.operator.holding._log._last", {})
     table = HoldTable("gate")
     table.take(hold(1), 0.0)
     with caplog.at_level(logging.WARNING):
@@ -120,7 +120,7 @@ def test_what_is_no_hold_changes_nothing_and_is_logged(
 def test_a_sound_hold_for_too_long_holds_for_the_longest_time_and_is_noted(
     valid_s: float, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dimos_streams.holding._log._last", {})
+    monkeypatch.setattr("dimos_streams.operator.holding._log._last", {})
     table = HoldTable("gate")
     with caplog.at_level(logging.WARNING):
         table.take(hold(1, source="console", valid_s=valid_s), 1.0)

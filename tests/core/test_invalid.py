@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ValidationError, field_validator
 
 import dimos_streams
-from dimos_streams.invalid import all_problems, first_problem, in_a_line
+from dimos_streams.common.invalid import all_problems, first_problem, in_a_line
 
 
 class Robot(BaseModel):
@@ -49,4 +49,4 @@ def test_nobody_else_takes_them_apart() -> None:
         for path in package.rglob("*.py")
         if '["msg"]' in (text := path.read_text(encoding="utf-8")) or "['msg']" in text
     ]
-    assert found == ["invalid.py"]
+    assert found == ["common/invalid.py"]

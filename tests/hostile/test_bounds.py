@@ -15,8 +15,8 @@ from dimos_streams.bus import create_bus
 from dimos_streams.bus.base import CAPACITY_BYTES
 from dimos_streams.bus.lcm_bus import LcmBus
 from dimos_streams.bus.lcm_queue import LEAST, MOST, LcmQueue
+from dimos_streams.common.limited_log import LimitedLog, LimitedRecords
 from dimos_streams.errors import SkillError
-from dimos_streams.limited_log import LimitedLog, LimitedRecords
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolStreamEvent
 from dimos_streams.runtime.module_host import ModuleHost

@@ -7,12 +7,12 @@ from pydantic import ValidationError
 
 from dimos_streams import clock
 from dimos_streams.bus import create_bus
-from dimos_streams.holding import HOLD_PERIOD_S, LISTEN_S, MAX_VALID_S
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
+from dimos_streams.operator.holding import HOLD_PERIOD_S, LISTEN_S, MAX_VALID_S
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.runtime.module_host import ModuleHost

@@ -20,7 +20,7 @@ from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.cli.commands.runs import _process
-from dimos_streams.disk import trouble_with
+from dimos_streams.common.disk import trouble_with
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.time import header
 from dimos_streams.module import RunContext, Services
@@ -28,7 +28,7 @@ from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.recording.module import RecorderModule
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.runtime import registry
-from dimos_streams.runtime.output import LossyFile, lines_to, write_to
+from dimos_streams.runtime.processes.output import LossyFile, lines_to, write_to
 from dimos_streams.skills.observe import Observe
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import ToolEvent

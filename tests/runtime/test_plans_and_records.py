@@ -22,9 +22,9 @@ from dimos_streams.module import Services
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.output import open_log
 from dimos_streams.runtime.plan import context_for, plan_modules, plan_processes
-from dimos_streams.runtime.process import describe_exit
+from dimos_streams.runtime.processes.output import open_log
+from dimos_streams.runtime.processes.process import describe_exit
 from dimos_streams.runtime.registry import RunRecord
 from tests.runtime.test_registry import ended_process
 
@@ -234,7 +234,7 @@ def test_a_log_that_can_t_be_opened_is_named(tmp_path: Path) -> None:
 
 _PRINTS = """
 import os, sys
-from dimos_streams.runtime.output import LossyFile, tolerate_full_disk
+from dimos_streams.runtime.processes.output import LossyFile, tolerate_full_disk
 tolerate_full_disk()
 kinds = [isinstance(getattr(stream.buffer, "raw", stream.buffer), LossyFile) for stream in (sys.stdout, sys.stderr)]
 print(*kinds)

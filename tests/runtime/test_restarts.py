@@ -16,7 +16,7 @@ from dimos_streams.runtime import supervisor as supervisor_module
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
-from dimos_streams.runtime.process import Report
+from dimos_streams.runtime.processes.process import Report
 from dimos_streams.runtime.supervisor import Supervisor
 from tests.helpers import until
 

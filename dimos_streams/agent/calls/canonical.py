@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dimos_streams.text import plain
+from dimos_streams.common.text import plain
 
 
 def canonical(arguments: Mapping[str, Any]) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dimos_streams import clock
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.holding import HOLD_PERIOD_S, GateState, gate_state
 from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.operator.holding import HOLD_PERIOD_S, GateState, gate_state
 from dimos_streams.operator.messages.hold import GateNotHeld, HoldView
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from dimos_streams.text import plain as visible
+from dimos_streams.common.text import plain as visible
 
 Language = Literal["en", "de", "fr", "es"]
 

@@ -13,8 +13,8 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, ToolSchema, Usage
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.secrets import redacted
 from dimos_streams.operator.messages.agent import Usage as Spent
-from dimos_streams.secrets import redacted
 
 MAX_SHORTENINGS = 8
 """How often the conversation is shortened for one answer."""

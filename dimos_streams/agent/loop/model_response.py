@@ -24,7 +24,7 @@ from dimos_streams.agent.models.tool_call_assembler import MAX_CALLS, AssembledC
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.client.iterators import closing
-from dimos_streams.text import TextJoiner, well_formed
+from dimos_streams.common.text import TextJoiner, well_formed
 
 CUT = "cut"
 CAPPED = "too_long"

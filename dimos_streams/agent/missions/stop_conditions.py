@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from dimos_streams.common.importing import import_attribute
+from dimos_streams.common.polygon import inside
 from dimos_streams.errors import UserError
-from dimos_streams.importing import import_attribute
 from dimos_streams.operator.messages.agent import Usage
-from dimos_streams.polygon import inside
 
 STOPPED = "stop_condition"
 """The reason where a condition gives none."""

@@ -22,7 +22,7 @@ from dimos_streams.agent.models.protocol import (
     ToolSchema,
     UserMessage,
 )
-from dimos_streams.text import parse_json
+from dimos_streams.common.text import parse_json
 
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 _SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")

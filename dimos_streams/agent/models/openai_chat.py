@@ -26,8 +26,16 @@ from dimos_streams.agent.models.protocol import (
 )
 from dimos_streams.agent.models.refusals import Manners, is_too_long, may_pass, retry_after_s
 from dimos_streams.client.iterators import closing
+from dimos_streams.common.secrets import (
+    RedactedPieces,
+    checked,
+    know,
+    know_url,
+    redacted,
+    redacted_data,
+    without_user,
+)
 from dimos_streams.errors import UserError
-from dimos_streams.secrets import RedactedPieces, checked, know, know_url, redacted, redacted_data, without_user
 
 if TYPE_CHECKING:
     from openai import APIError, APIStatusError, AsyncOpenAI, AsyncStream

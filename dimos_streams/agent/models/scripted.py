@@ -47,8 +47,8 @@ from dimos_streams.agent.models.protocol import (
     ToolCallDelta,
     Usage,
 )
+from dimos_streams.common.invalid import first_problem
 from dimos_streams.errors import UserError
-from dimos_streams.invalid import first_problem
 
 SCRIPT_ENDED = "script_ended"
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dimos_streams.agent.models.protocol import ToolCall, ToolCallDelta
-from dimos_streams.secrets import redacted, redacted_data
-from dimos_streams.text import parse_json, repaired, well_formed, well_formed_json
+from dimos_streams.common.secrets import redacted, redacted_data
+from dimos_streams.common.text import parse_json, repaired, well_formed, well_formed_json
 
 SHOWN_CHARACTERS = 200
 """How much of damaged arguments the model is shown, characters."""

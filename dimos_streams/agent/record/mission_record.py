@@ -21,8 +21,8 @@ from typing import IO
 from pydantic import ValidationError
 
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.text import parse_json
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.text import parse_json
 
 FOLDER = "missions"
 _GENERAL = "general"

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.base import CallResult
+from dimos_streams.common.invalid import all_problems
 from dimos_streams.errors import SkillArgumentError, SkillError
-from dimos_streams.invalid import all_problems
 
 _logger = logging.getLogger(__name__)
 

@@ -21,10 +21,10 @@ from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bus import Bus
+from dimos_streams.common.text import repaired
 from dimos_streams.errors import CallRejectedError, SkillArgumentError, SkillError, SkillUnavailableError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
-from dimos_streams.text import repaired
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, is_name, json_text
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill

@@ -13,8 +13,8 @@ from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.watchdog import Watchdog, close_for_module
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageError
-from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.skill import OnDuplicate

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
-from dimos_streams.allowance import Allowance
 from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, Repeat
 from dimos_streams.bridge.calls.leases import Leases
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.invalid import first_problem
-from dimos_streams.limited_log import LimitedLog
+from dimos_streams.common.allowance import Allowance
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ResumePoint
 

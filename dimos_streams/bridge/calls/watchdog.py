@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.allowance import Allowance
 from dimos_streams.bridge.calls.call_state import CLOSED, OPEN, REQUESTED, CallState, Repeat
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bus import Bus
+from dimos_streams.common.allowance import Allowance
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel

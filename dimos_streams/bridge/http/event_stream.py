@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 from dimos_streams import clock
 from dimos_streams.bridge.journal.broadcast import Hub, HubReader
 from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.limited_log import LimitedLog
+from dimos_streams.common.limited_log import LimitedLog
 
 _RETRY = ServerSentEvent(retry=500, sep="\n").encode()
 _PING = ServerSentEvent(comment="ping", sep="\n").encode()

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from dimos_streams.bridge.calls.broker import UnknownCallError
+from dimos_streams.common.invalid import in_a_line, what_is_wrong, where_it_is
 from dimos_streams.errors import (
     CallRejectedError,
     SkillArgumentError,
@@ -20,7 +21,6 @@ from dimos_streams.errors import (
     UnknownAgentError,
     UnknownSkillError,
 )
-from dimos_streams.invalid import in_a_line, what_is_wrong, where_it_is
 
 _logger = logging.getLogger(__name__)
 

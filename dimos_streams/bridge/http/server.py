@@ -18,8 +18,8 @@ from starlette.types import ASGIApp
 from dimos_streams.bridge.http.http_protocol import BoundedProtocol, Connections
 from dimos_streams.bridge.http.idle_connections import cut_idle
 from dimos_streams.bridge.http.request_guard import MAX_BODY
+from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.errors import UserError
-from dimos_streams.limited_log import LimitedRecords
 
 _SEND_BUFFER = 256 * 1024
 _GRACE_S = 0.3

@@ -9,7 +9,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from dimos_streams.bridge.http.problems import NotJsonError
-from dimos_streams.text import parse_json
+from dimos_streams.common.text import parse_json
 
 
 class _StrictJsonRequest(Request):

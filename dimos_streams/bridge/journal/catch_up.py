@@ -12,7 +12,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query, Read
-from dimos_streams.limited_log import LimitedLog
+from dimos_streams.common.limited_log import LimitedLog
 
 PAGE = 256
 PAGE_BYTES = 32 * 1024

@@ -16,8 +16,8 @@ from starlette.types import Send
 from dimos_streams.bridge.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Incoming, error
 from dimos_streams.bridge.mcp.server import VERSIONS, McpServer, Messages
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
-from dimos_streams.invalid import first_problem
-from dimos_streams.text import parse_json
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.text import parse_json
 
 _SESSION = "Mcp-Session-Id"
 _VERSION = "MCP-Protocol-Version"

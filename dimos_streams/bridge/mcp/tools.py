@@ -14,8 +14,8 @@ from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, RpcError
 from dimos_streams.bridge.mcp.reading import read_page
 from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, content, skill_tool, updates
 from dimos_streams.bridge.mcp.sessions import Session
+from dimos_streams.common.invalid import all_problems, in_a_line
 from dimos_streams.errors import SkillError, suggest
-from dimos_streams.invalid import all_problems, in_a_line
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 
 MAX_WAIT_S = 50.0

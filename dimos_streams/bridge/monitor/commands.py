@@ -9,12 +9,12 @@ from pydantic import ValidationError
 from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
 from dimos_streams.bridge.http.problems import log_internal_error
 from dimos_streams.bridge.monitor.view import message
+from dimos_streams.common.invalid import all_problems, in_a_line
+from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError, SkillArgumentError, SkillUnavailableError, UnknownAgentError
-from dimos_streams.invalid import all_problems, in_a_line
 from dimos_streams.operator.agents import agents_among, call_for, choose_agent
 from dimos_streams.operator.messages.commands import AgentCommand, Cancel, Command, Say
 from dimos_streams.operator.schema import COMMANDS
-from dimos_streams.text import parse_json
 
 CALLER = "operator"
 _WAIT_S = 10.0

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
-from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import channel_name, decode
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose

@@ -14,7 +14,7 @@ from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.view import message, numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
-from dimos_streams.limited_log import LimitedLog
+from dimos_streams.common.limited_log import LimitedLog
 
 _COMMANDS_AT_A_TIME = 16
 

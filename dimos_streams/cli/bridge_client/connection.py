@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError, SkillError, SkillUnavailableError, UserError
-from dimos_streams.text import parse_json
 
 if TYPE_CHECKING:
     import requests

@@ -175,7 +175,7 @@ def run(
 
 def _execute(plan: RunPlan, *, daemon: bool) -> None:
     from dimos_streams.cli.running.session import run_session
-    from dimos_streams.runtime.output import tolerate_full_disk
+    from dimos_streams.runtime.processes.output import tolerate_full_disk
     from dimos_streams.runtime.registry import keep_private
 
     keep_private()

@@ -115,7 +115,7 @@ async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[dict[str, Any
 async def _state(record: RunRecord) -> dict[str, Any]:
     """A run as it stands, for JSON."""
     from dimos_streams import clock
-    from dimos_streams.disk import trouble_with
+    from dimos_streams.common.disk import trouble_with
 
     bridge, modules = await _bridge(record)
     known = {module["name"]: module for module in modules}
@@ -194,7 +194,7 @@ def _counts(counts: dict[str, Any]) -> str:
 def _health(module: dict[str, Any]) -> str:
     if module["alive"] is None:
         return str(module["name"])
-    from dimos_streams.holding import gate_state
+    from dimos_streams.operator.holding import gate_state
 
     gate = gate_state(module["state"])
     said = f"; {gate}" if gate is not None and module["alive"] else ""

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.terminal.output import shortened, write, write_json
-from dimos_streams.holding import gate_state
+from dimos_streams.operator.holding import gate_state
 from dimos_streams.operator.messages.hold import HoldView
 
 _MAX_DATA = 120

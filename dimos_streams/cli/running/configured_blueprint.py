@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from dimos_streams.cli.terminal.output import note
-from dimos_streams.secrets import know_settings, masked
+from dimos_streams.common.secrets import know_settings, masked
 
 if TYPE_CHECKING:
     from dimos_streams.blueprint import Blueprint

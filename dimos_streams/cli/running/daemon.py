@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.cli.system import signals
 from dimos_streams.cli.terminal.output import note, write
-from dimos_streams.runtime.output import write_to
+from dimos_streams.runtime.processes.output import write_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable

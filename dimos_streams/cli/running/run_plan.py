@@ -17,13 +17,13 @@ from dimos_streams.bus.url import UdpmUrl, transport_of
 from dimos_streams.cli.running.configured_blueprint import configured_blueprint
 from dimos_streams.cli.running.record_plan import RecordPlan
 from dimos_streams.cli.terminal.output import note
+from dimos_streams.common.printable import LogFormatter
 from dimos_streams.errors import UserError
 from dimos_streams.module import LOSS_BOUND_S, Module
 from dimos_streams.operator.agents import public_name
 from dimos_streams.operator.reporting import SAY
-from dimos_streams.printable import LogFormatter
 from dimos_streams.runtime.options import DEFAULT_PORT, RunOptions
-from dimos_streams.runtime.output import open_log
+from dimos_streams.runtime.processes.output import open_log
 from dimos_streams.runtime.registry import new_run_dir
 from dimos_streams.skill import skills_of
 from dimos_streams.tool_stream.review import review_skill

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from dimos_streams import clock
 from dimos_streams.cli.terminal.output import shortened
+from dimos_streams.common.waiting import who_waits
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.waiting import who_waits
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.event_watch import EventWatch

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dimos_streams.cli.terminal.output import note
-from dimos_streams.secrets import checked, know
+from dimos_streams.common.secrets import checked, know
 
 Blueprint = Annotated[
     str,

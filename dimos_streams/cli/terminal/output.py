@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dimos_streams.cli.system import signals
-from dimos_streams.printable import printable, printable_lines
-from dimos_streams.secrets import redacted
+from dimos_streams.common.printable import printable, printable_lines
+from dimos_streams.common.secrets import redacted
 
 
 def write(line: str) -> None:

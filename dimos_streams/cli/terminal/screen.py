@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from dimos_streams.cli.terminal.output import write_lines
-from dimos_streams.printable import printable
+from dimos_streams.common.printable import printable
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dimos_streams.common.text import parse_json
 from dimos_streams.errors import UserError
-from dimos_streams.text import parse_json
 
 
 def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Mapping[str, Any]) -> dict[str, Any]:

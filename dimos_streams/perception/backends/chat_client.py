@@ -13,8 +13,8 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
 from dimos_streams import clock
+from dimos_streams.common.secrets import checked, know, know_url, redacted, without_user
 from dimos_streams.perception.detector import DetectorError
-from dimos_streams.secrets import checked, know, know_url, redacted, without_user
 
 MAX_REPLY_BYTES = 1_000_000
 CONNECT_TIMEOUT_S = 3.0

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.secrets import redacted, without_user
+from dimos_streams.common.text import well_formed_json
 from dimos_streams.errors import UserError
-from dimos_streams.invalid import first_problem
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.std_msgs import Header
 from dimos_streams.perception.config import VlmSettings
 from dimos_streams.perception.detector import Detection, DetectorError, Frame
 from dimos_streams.perception.geometry import Box, box_point
-from dimos_streams.secrets import redacted, without_user
-from dimos_streams.text import well_formed_json
 
 
 class _Strict(BaseModel):

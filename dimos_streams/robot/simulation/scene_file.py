@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from dimos_streams.common.importing import import_attribute
 from dimos_streams.documents.document import read_document
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.documents.validation import validated
 from dimos_streams.errors import UserError
-from dimos_streams.importing import import_attribute
 from dimos_streams.robot.simulation.assembly import assembled
 from dimos_streams.robot.simulation.scene import STOCK_SCENE, Scene
 from dimos_streams.robot.simulation.settings import SceneSettings

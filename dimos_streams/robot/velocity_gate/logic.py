@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from dimos_streams.holding import LISTEN_S, HoldTable
+from dimos_streams.operator.holding import LISTEN_S, HoldTable
 from dimos_streams.robot.motion import STILL, Velocity
 
 Source = Literal["teleop", "skill"]

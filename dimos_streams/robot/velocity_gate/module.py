@@ -5,11 +5,11 @@ import asyncio
 from pydantic import Field
 
 from dimos_streams import clock
-from dimos_streams.holding import GATE, LISTEN_S, GateState
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.operator.holding import GATE, LISTEN_S, GateState
 from dimos_streams.robot.motion import STILL, Velocity
 from dimos_streams.robot.velocity_gate.logic import GateLimits, GateLogic, Source
 from dimos_streams.streams import In, Out

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
+from dimos_streams.common.secrets import redacted
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.secrets import redacted
 from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.liveness.directory import HEARTBEAT_S, ModuleDirectory

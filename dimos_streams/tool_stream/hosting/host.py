@@ -9,14 +9,14 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from dimos_streams.allowance import Allowance
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.common.allowance import Allowance
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import CallRejectedError, MessageError, SkillArgumentError, SkillError, UnknownSkillError
-from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.module import Module
-from dimos_streams.secrets import redacted
 from dimos_streams.skill import OnLoss, SkillClient, SkillSpec
 from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.client import BusSkillClient, NoSkillClient

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
-from dimos_streams.secrets import redacted
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
 from dimos_streams.tool_stream.sending.call_writer import CallWriter

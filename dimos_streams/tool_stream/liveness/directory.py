@@ -8,15 +8,15 @@ from collections.abc import Callable
 from pydantic import TypeAdapter
 
 from dimos_streams import clock
-from dimos_streams.allowance import Allowance
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.common.allowance import Allowance
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.text import well_formed_json
 from dimos_streams.errors import MessageError, UnknownSkillError
-from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.module import MAX_STATE
 from dimos_streams.skill import SkillInfo
-from dimos_streams.text import well_formed_json
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name, json_object
 from dimos_streams.tool_stream.liveness.heartbeat import Head, head_of

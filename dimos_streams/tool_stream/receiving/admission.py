@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from dimos_streams import clock
-from dimos_streams.allowance import Allowance
-from dimos_streams.limited_log import LimitedLog
+from dimos_streams.common.allowance import Allowance
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.receiving.inflow import Inflow
 from dimos_streams.tool_stream.wire import may_be_of

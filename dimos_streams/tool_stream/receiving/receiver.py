@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
-from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id

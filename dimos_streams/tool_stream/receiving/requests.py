@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dimos_streams import clock
-from dimos_streams.allowance import Allowance
 from dimos_streams.bus import Bus
+from dimos_streams.common.allowance import Allowance
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.tool_stream.event import NACK, REQUESTS

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.allowance import Allowance
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.common.allowance import Allowance
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
-from dimos_streams.limited_log import LimitedLog
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.tool_stream.event import EVENTS, NACK, REQUEST_BYTES, REQUESTS

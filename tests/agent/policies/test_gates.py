@@ -21,8 +21,8 @@ from dimos_streams.agent.policies.gates.settings import ApprovalRule, GateSettin
 from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
 from dimos_streams.agent.policies.plans import PlanBook
 from dimos_streams.agent.policies.rejections import Rejections
+from dimos_streams.common.polygon import inside
 from dimos_streams.errors import SkillError, UserError
-from dimos_streams.polygon import inside
 from tests.agent.policies.parts import Events, offered, request
 
 SQUARE = ((1.0, 1.0), (3.0, 1.0), (3.0, 3.0), (1.0, 3.0))

@@ -11,7 +11,7 @@ from dimos_streams.agent.calls.canonical import canonical, shown
 from dimos_streams.agent.policies.approvals import ApprovalBook, denial
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
-from dimos_streams.text import plain
+from dimos_streams.common.text import plain
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {

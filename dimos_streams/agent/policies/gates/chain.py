@@ -23,9 +23,9 @@ from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
 from dimos_streams.agent.policies.plans import PlanBook
 from dimos_streams.agent.policies.rejections import Rejections
+from dimos_streams.common.importing import import_attribute, is_reference
+from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import UserError
-from dimos_streams.importing import import_attribute, is_reference
-from dimos_streams.secrets import redacted
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dimos_streams.agent.missions.bounds import LANGUAGE_MODEL, Auto, Bounds, settled
-from dimos_streams.polygon import Point
+from dimos_streams.common.polygon import Point
 from dimos_streams.skill import OnDuplicate
 
 

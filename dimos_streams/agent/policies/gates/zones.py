@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams.agent.policies.gates.settings import Zone
-from dimos_streams.polygon import Point, crosses, inside
+from dimos_streams.common.polygon import Point, crosses, inside
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from dimos_streams import clock
+from dimos_streams.common.printable import CONTINUATION
 from dimos_streams.errors import UserError
-from dimos_streams.printable import CONTINUATION
 
 _TRY_AGAIN_S = 1.0
 _STANDARD = (1, 2)

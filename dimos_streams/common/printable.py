@@ -8,7 +8,7 @@ import threading
 import traceback
 from types import TracebackType
 
-from dimos_streams.secrets import redacted
+from dimos_streams.common.secrets import redacted
 
 _HARMLESS = frozenset("\t\N{ZERO WIDTH JOINER}")
 """Not printable by themselves, and needed in what is."""

@@ -15,8 +15,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dimos_streams import clock
-from dimos_streams.invalid import first_problem
-from dimos_streams.limited_log import LimitedLog
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.streams import In
 from dimos_streams.tool_stream.event import MAX_NAME, is_name

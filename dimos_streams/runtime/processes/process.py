@@ -16,10 +16,10 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+from dimos_streams.common.text import parse_json
 from dimos_streams.errors import UserError
 from dimos_streams.runtime.plan import ProcessPlan
-from dimos_streams.runtime.worker import WorkerTask, main
-from dimos_streams.text import parse_json
+from dimos_streams.runtime.processes.worker import WorkerTask, main
 
 _logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def start_forkserver() -> None:
     """
     # Workers inherit it, and numpy reads it only once; one thread is faster for matrices as small as ours.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    multiprocessing.set_forkserver_preload(["dimos_streams.runtime.preload"])
+    multiprocessing.set_forkserver_preload(["dimos_streams.runtime.processes.preload"])
     resource_tracker.ensure_running()  # the forkserver would start it, and it unblocks signals
     # The forkserver inherits that Ctrl-C is blocked; else a terminal's would end it while it still imports. One that
     # comes now reaches this process when it is unblocked.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from dimos_streams import clock
-from dimos_streams.printable import printable
-from dimos_streams.secrets import redacted
+from dimos_streams.common.printable import printable
+from dimos_streams.common.secrets import redacted
 
 _MAX_LINE = 500
 _MAX_FORMATS = 1000

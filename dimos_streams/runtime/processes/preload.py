@@ -17,7 +17,7 @@ _SHARED = (
     "dimos_streams.messages.sensor_msgs",
     "dimos_streams.messages.vision_msgs",
     "dimos_streams.runtime.module_host",
-    "dimos_streams.runtime.worker",
+    "dimos_streams.runtime.processes.worker",
 )
 
 for _name in _SHARED:

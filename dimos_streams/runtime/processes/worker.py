@@ -17,15 +17,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from dimos_streams.common.live_loop import run_live
+from dimos_streams.common.printable import LogFormatter, show_tracebacks
+from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.errors import BusError, DimosStreamsError, UserError
-from dimos_streams.live_loop import run_live
-from dimos_streams.printable import LogFormatter, show_tracebacks
-from dimos_streams.runtime.memory import give_back_large_blocks
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.output import write_to
 from dimos_streams.runtime.plan import ProcessPlan
+from dimos_streams.runtime.processes.memory import give_back_large_blocks
+from dimos_streams.runtime.processes.output import write_to
 from dimos_streams.runtime.registry import keep_private
-from dimos_streams.secrets import know_environment, redacted
 
 EXIT_FAILED = 1
 EXIT_ORPHANED = 70

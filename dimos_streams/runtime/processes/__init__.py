@@ -1,0 +1,1 @@
+"""Processes of a live run: one as the supervisor holds it, its own side, and what it prints."""
