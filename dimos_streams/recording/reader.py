@@ -163,7 +163,7 @@ class LogReader:
             chunk = self._read(at, min(_CHUNK, stop - at) + overlap)
             found = chunk.find(pattern)
             if found >= 0:
-                return at + found if at + found < stop else None
+                return at + found
             at += _CHUNK
         return None
 

@@ -139,7 +139,9 @@ def test_the_recorder_is_a_module(tmp_path: Path) -> None:
         run = InProcessRun(both, RunOptions(bus_url="memq://", seed=5))
         await run.start()
         await asyncio.sleep(3.01)
+        ending = clock.monotonic()
         await run.stop()
+        assert clock.monotonic() - ending < 0.1, "it is not waited for"
 
     for _ in range(2):  # a second run goes on where the first ended
         run_virtual(scenario())

@@ -170,18 +170,26 @@ def _boxes(detections: Detection2DArray) -> dict[str, Any]:
 
 
 def _log_line(event: ToolStreamEvent) -> dict[str, Any]:
-    level = _INFO
-    if event.type == "close" and '"outcome":"completed"' not in event.data_json.replace(" ", ""):
-        level = _WARNING if '"cancelled"' in event.data_json else _ERROR
     seconds, microseconds = divmod(event.utime, 1_000_000)
     return {
         "timestamp": {"sec": seconds, "nsec": microseconds * 1000},
-        "level": level,
+        "level": _level(event),
         "message": f"{event.type}: {event.text}",
         "name": f"{event.skill} [{event.call_id}]",
         "file": event.module,
         "line": event.seq,
     }
+
+
+def _level(event: ToolStreamEvent) -> int:
+    if event.type != "close":
+        return _INFO
+    try:
+        data = json.loads(event.data_json)
+    except ValueError:
+        data = None
+    outcome = data.get("outcome") if isinstance(data, dict) else None
+    return {"completed": _INFO, "cancelled": _WARNING}.get(str(outcome), _ERROR)
 
 
 def _schema_of(cls: type[Message]) -> Schema:
