@@ -218,7 +218,7 @@ class Robot(Module):
 
 
 @dataclass
-class Stage:
+class HoldStage:
     """A robot that does not obey its skills' cancellation, its gate, a bridge and an agent."""
 
     harness: ModuleHarness
@@ -233,9 +233,9 @@ class Stage:
 
 
 @contextlib.asynccontextmanager
-async def stage(
+async def hold_stage(
     config: Mapping[str, Any] | None = None, *, gate: bool = True, unwired: tuple[str, ...] = ()
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[HoldStage]:
     context = RunContext()
     bridge = Bridge({"http": False}, name="bridge", context=context)
     async with ModuleHarness(bridge) as harness:
@@ -245,18 +245,18 @@ async def stage(
             await harness.add(VelocityGate(name="gate", context=context), unwired=("scan", *unwired))
         agent = Agent({"plan": {"motions": None}, **(config or {})}, name="agent", context=context)
         await harness.add(agent)
-        yield Stage(harness, bridge, agent, robot)
+        yield HoldStage(harness, bridge, agent, robot)
         robot.released.set()
         assert harness.failed() is None
 
 
-Scenario = Callable[[Stage], Any]
+Scenario = Callable[[HoldStage], Any]
 
 
 @pytest.mark.feature("B3")
 @pytest.mark.virtual_time
 async def test_pause_says_held_when_the_gate_lets_nothing_pass_any_more() -> None:
-    async with stage() as made:
+    async with hold_stage() as made:
         console = Console(made.bridge.monitor.watch())
         driving = await made.harness.call("drive")
         await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
@@ -285,7 +285,7 @@ async def test_pause_says_held_when_the_gate_lets_nothing_pass_any_more() -> Non
 @pytest.mark.virtual_time
 async def test_a_stop_is_confirmed_like_an_abort(gate: str) -> None:
     unwired = ("hold",) if gate == "deaf" else ()
-    async with stage(gate=gate != "none", unwired=unwired) as made:
+    async with hold_stage(gate=gate != "none", unwired=unwired) as made:
         if gate != "none":
             await until(lambda: any(view.name == "gate" for view in made.bridge.broker.directory.modules()))
         if gate == "frozen":
@@ -305,7 +305,7 @@ async def test_a_stop_is_confirmed_like_an_abort(gate: str) -> None:
 @pytest.mark.feature("B3", "B5")
 @pytest.mark.virtual_time
 async def test_an_abort_leaves_a_pause_as_it_is_and_says_so() -> None:
-    async with stage() as made:
+    async with hold_stage() as made:
         await (await made.harness.call("pause")).closed()
         aborted = await (await made.harness.call("abort")).closed()
         assert aborted.text.splitlines()[-1] == "the agent stays paused: `resume` ends that"
@@ -319,7 +319,7 @@ async def test_an_abort_leaves_a_pause_as_it_is_and_says_so() -> None:
 @pytest.mark.parametrize("command", ["pause", "abort"])
 @pytest.mark.virtual_time
 async def test_a_gate_that_is_not_wired_is_no_pause(command: str) -> None:
-    async with stage(unwired=("hold",)) as made:
+    async with hold_stage(unwired=("hold",)) as made:
         console = Console(made.bridge.monitor.watch())
         await made.harness.call("drive")
         await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
@@ -334,31 +334,31 @@ async def test_a_gate_that_is_not_wired_is_no_pause(command: str) -> None:
         await console.close()
 
 
-async def deadline(made: Stage) -> str:
+async def deadline(made: HoldStage) -> str:
     return "the mission that led to this call was ended: deadline"
 
 
-async def withdrawn(made: Stage) -> str:
+async def withdrawn(made: HoldStage) -> str:
     (mission,) = made.agent.core.loop.missions.values()
     mission.end("cancelled")
     return "the operator has withdrawn what led to this call"
 
 
-async def aborted(made: Stage) -> str:
+async def aborted(made: HoldStage) -> str:
     report = await (await made.harness.call("abort")).closed()
     assert report.text.splitlines()[0] == "aborted: 1 mission, 1 call; the robot is held by gate"
     return "aborted by the operator"
 
 
-async def over_time(made: Stage) -> str:
+async def over_time(made: HoldStage) -> str:
     return "it ran longer than 4 s"
 
 
-async def replaced(made: Stage) -> str:
+async def replaced(made: HoldStage) -> str:
     return "another call was to take its place"
 
 
-async def stopped(made: Stage) -> str:
+async def stopped(made: HoldStage) -> str:
     return "the mission that led to this call was ended: battery: 5% left"
 
 
@@ -367,7 +367,7 @@ def battery_empty(progress: Progress) -> str | None:
     return "battery: 5% left" if progress.executed else None
 
 
-async def undone(made: Stage) -> str:
+async def undone(made: HoldStage) -> str:
     (call,) = made.agent.core.calls.open
     (mission,) = made.agent.core.loop.missions.values()
     entry = UndoEntry(call_id=call.call_id, skill="drive", arguments={})
@@ -392,7 +392,7 @@ async def test_whatever_gives_a_call_up_holds_the_robot_and_the_mission_says_so(
     end: Scenario, tmp_path: Path
 ) -> None:
     turns = [calling("drive")] * (2 if end is replaced else 1)
-    async with stage({**CONFIG.get(end, {}), **script(tmp_path / "turns", *turns)}) as made:
+    async with hold_stage({**CONFIG.get(end, {}), **script(tmp_path / "turns", *turns)}) as made:
         said = await made.harness.call("say", text="drive")
         await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
         await asyncio.sleep(AFTER_S.get(end, 0.0))
@@ -430,7 +430,7 @@ async def test_whatever_gives_a_call_up_holds_the_robot_and_the_mission_says_so(
 async def test_an_agent_that_stops_before_its_cancelled_calls_have_ended_leaves_the_robot_held(
     tmp_path: Path,
 ) -> None:
-    async with stage(script(tmp_path / "turns", calling("drive"))) as made:
+    async with hold_stage(script(tmp_path / "turns", calling("drive"))) as made:
         await made.harness.call("say", text="drive")
         await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
         await withdrawn(made)
@@ -446,7 +446,7 @@ async def test_an_agent_that_stops_before_its_cancelled_calls_have_ended_leaves_
 @pytest.mark.virtual_time
 async def test_a_call_that_only_senses_is_given_up_without_holding_the_robot(tmp_path: Path) -> None:
     config = {"limits": {"deadline_s": 5}, **script(tmp_path / "turns", calling("stare"))}
-    async with stage(config) as made:
+    async with hold_stage(config) as made:
         closed = await (await made.harness.call("say", text="stare")).closed()
         (unfinished,) = closed.data["result"]["unfinished"]
         assert unfinished.endswith(") may still run")
@@ -457,7 +457,7 @@ async def test_a_call_that_only_senses_is_given_up_without_holding_the_robot(tmp
 @pytest.mark.virtual_time
 async def test_where_no_gate_confirms_the_mission_says_that_nothing_does(tmp_path: Path) -> None:
     config = {"limits": {"deadline_s": 5}, **script(tmp_path / "turns", calling("drive"))}
-    async with stage(config, gate=False) as made:
+    async with hold_stage(config, gate=False) as made:
         closed = await (await made.harness.call("say", text="drive")).closed()
         (unfinished,) = closed.data["result"]["unfinished"]
         assert "the robot is NOT held: no velocity gate was heard" in unfinished

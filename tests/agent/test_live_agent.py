@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(90)]
 
 
 @dataclass
-class World:
+class LiveWorld:
     """A run, and the model that drives its agent: ``scripts`` has its answers by the operator's words."""
 
     scripts: dict[str, list[Reply]] = field(default_factory=dict)
@@ -104,8 +104,8 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def living(bus_url: str, port: int, run_dir: Path) -> AsyncIterator[World]:
-    world = World()
+async def living(bus_url: str, port: int, run_dir: Path) -> AsyncIterator[LiveWorld]:
+    world = LiveWorld()
     async with ModelServer(world.reply) as server:
         config = {
             "model": "openai:any",
@@ -137,13 +137,13 @@ def call(skill: str, /, **arguments: Any) -> tuple[str, dict[str, Any]]:
     return skill, arguments
 
 
-async def pieces_become_calls(world: World) -> None:
+async def pieces_become_calls(world: LiveWorld) -> None:
     """B1"""
     results = await world.do("pieces", Reply.calls(call("move", by=1), call("look"), piece=1))
     assert results == ["at 1", "seen from 1"]
 
 
-async def damaged_calls_never_act(world: World) -> None:
+async def damaged_calls_never_act(world: LiveWorld) -> None:
     """B2"""
     await world.entries()
     malformed, cut = Reply.calls(("move", "{by: 1}")), Reply.calls(call("move", by=1)).but(cut_after=3)
@@ -153,7 +153,7 @@ async def damaged_calls_never_act(world: World) -> None:
     assert await world.entries() == []
 
 
-async def a_paused_agent_begins_nothing(world: World) -> None:
+async def a_paused_agent_begins_nothing(world: LiveWorld) -> None:
     """B3"""
     await world.operator("pause")
     asked = len(world.requests)
@@ -165,7 +165,7 @@ async def a_paused_agent_begins_nothing(world: World) -> None:
     assert await world.entries() == ["move 1"]
 
 
-async def steps_let_one_call_go(world: World) -> None:
+async def steps_let_one_call_go(world: LiveWorld) -> None:
     """B4"""
     await world.operator("step", mode="on")
     said = await world.say("steps", Reply.calls(call("move", by=1), call("move", by=-2)))
@@ -179,7 +179,7 @@ async def steps_let_one_call_go(world: World) -> None:
     assert await world.over(said) == "completed"
 
 
-async def an_abort_ends_and_takes_back(world: World) -> None:
+async def an_abort_ends_and_takes_back(world: LiveWorld) -> None:
     """B5, B6"""
     said = await world.say(
         "there and back", Reply.calls(call("move", by=1), call("move", by=2), call("follow", whom="her"))
@@ -190,7 +190,7 @@ async def an_abort_ends_and_takes_back(world: World) -> None:
     assert await world.entries() == ["move 1", "move 2", "let her go", "back 2", "back 1"]
 
 
-async def looking_waits_for_moving(world: World) -> None:
+async def looking_waits_for_moving(world: LiveWorld) -> None:
     """B7"""
     batch = [call("move", by=1), call("look"), call("look"), call("move", by=-1), call("look")]
     at = float((await world.do("where", Reply.calls(call("look"))))[0].split()[-1])
@@ -198,7 +198,7 @@ async def looking_waits_for_moving(world: World) -> None:
     assert [float(text.split()[-1]) - at for text in results] == [1, 1, 1, 0, 0]
 
 
-async def a_call_is_approved_with_other_arguments(world: World) -> None:
+async def a_call_is_approved_with_other_arguments(world: LiveWorld) -> None:
     """C5, D5"""
     await world.entries()
     said = await world.say("jump", Reply.calls(call("jump", height_m=3)))
@@ -211,7 +211,7 @@ async def a_call_is_approved_with_other_arguments(world: World) -> None:
     assert await world.entries() == ["jump 1"]
 
 
-async def large_results_are_kept_by_reference(world: World) -> None:
+async def large_results_are_kept_by_reference(world: LiveWorld) -> None:
     """D6"""
     (short,) = await world.do("read", Reply.calls(call("read", characters=20_000)))
     assert len(short) < 9_000
@@ -220,7 +220,7 @@ async def large_results_are_kept_by_reference(world: World) -> None:
     assert "000001999" in (await world.do("and the rest?", rest))[0]
 
 
-async def a_server_that_fails_is_asked_again(world: World) -> None:
+async def a_server_that_fails_is_asked_again(world: LiveWorld) -> None:
     """D7"""
     asked = len(world.requests)
     world.failures += [Reply.error(429, retry_after=0), *[Reply.error(500)] * 3]
@@ -228,7 +228,7 @@ async def a_server_that_fails_is_asked_again(world: World) -> None:
     assert len(world.requests) == asked + 4 + 2
 
 
-async def updates_come_after_the_answer(world: World) -> None:
+async def updates_come_after_the_answer(world: LiveWorld) -> None:
     """E1, E5"""
     (answer,) = await world.do("watch", Reply.calls(call("watch", count=3)))
     assert answer.startswith("saw <0>\n")
@@ -237,7 +237,7 @@ async def updates_come_after_the_answer(world: World) -> None:
     assert shown.count("nothing more to see") == 1
 
 
-async def a_duplicate_replaces_the_first(world: World) -> None:
+async def a_duplicate_replaces_the_first(world: LiveWorld) -> None:
     """E2, E3"""
     await world.entries()
     both = [Reply.calls(call("follow", whom="one")), Reply.calls(call("follow", whom="two"))]
@@ -257,7 +257,7 @@ async def a_duplicate_replaces_the_first(world: World) -> None:
     assert done == ["let two go"]
 
 
-async def errors_arrive_as_they_are_meant_to(world: World) -> None:
+async def errors_arrive_as_they_are_meant_to(world: LiveWorld) -> None:
     """E9"""
     calls = Reply.calls(call("fail", how="politely"), call("fail", how="badly"), call("move", buy=1), call("look"))
     polite, internal, argument, _ = await world.do("fail", calls)
@@ -267,7 +267,7 @@ async def errors_arrive_as_they_are_meant_to(world: World) -> None:
     assert "buy" in argument
 
 
-async def what_a_skill_begins_passes_the_gates(world: World) -> None:
+async def what_a_skill_begins_passes_the_gates(world: LiveWorld) -> None:
     """A9, B3, C5, D5"""
     await world.entries()
     await world.operator("set_skill", skill="move", enabled=False)
@@ -291,7 +291,7 @@ async def what_a_skill_begins_passes_the_gates(world: World) -> None:
         await world.mission.gateway.call("move", {"by": 1}, caller="agent")
 
 
-SCENARIOS: list[Callable[[World], Awaitable[None]]] = [
+SCENARIOS: list[Callable[[LiveWorld], Awaitable[None]]] = [
     pieces_become_calls,
     damaged_calls_never_act,
     a_paused_agent_begins_nothing,

@@ -28,7 +28,7 @@ from tests.agent.stage import ToySkills
 _KEYS = itertools.count(1)
 
 
-class World:
+class RestartWorld:
     """One memory bus and one set of services; each module has a host of its own that can be ended."""
 
     def __init__(self) -> None:
@@ -64,8 +64,8 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def world() -> AsyncIterator[World]:
-    w = World()
+async def restart_world() -> AsyncIterator[RestartWorld]:
+    w = RestartWorld()
     await w.bus.open()
     await w.start(w.skills)
     yield w
@@ -86,7 +86,7 @@ async def entry_with(agent: Agent, words: str) -> Entry:
 
 @pytest.mark.virtual_time
 async def test_a_new_agent_takes_over_the_calls_that_are_open() -> None:
-    async with world() as w:
+    async with restart_world() as w:
         await w.start(w.bridge())
         await w.start(w.agent())
         call_id = await w.call("follow_person", description="x")
@@ -106,7 +106,7 @@ async def test_a_new_agent_takes_over_the_calls_that_are_open() -> None:
 
 @pytest.mark.virtual_time
 async def test_an_agent_that_starts_before_its_bridge() -> None:
-    async with world() as w:
+    async with restart_world() as w:
         agent = w.agent()
         await w.start(agent)
         await asyncio.sleep(3)
@@ -120,7 +120,7 @@ async def test_an_agent_that_starts_before_its_bridge() -> None:
 
 @pytest.mark.virtual_time
 async def test_a_bridge_that_comes_back_with_its_journal(tmp_path: Path) -> None:
-    async with world() as w:
+    async with restart_world() as w:
         agent = w.agent()
         await w.start(w.bridge(journal=tmp_path / "journal"))
         await w.start(agent)
@@ -136,7 +136,7 @@ async def test_a_bridge_that_comes_back_with_its_journal(tmp_path: Path) -> None
 
 @pytest.mark.virtual_time
 async def test_a_bridge_that_has_lost_its_journal() -> None:
-    async with world() as w:
+    async with restart_world() as w:
         agent = w.agent()
         await w.start(w.bridge())
         await w.start(agent)
@@ -167,7 +167,7 @@ def gap() -> ToolEvent:
 
 @pytest.mark.virtual_time
 async def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
-    async with world() as w:
+    async with restart_world() as w:
         await w.start(w.bridge())
         while not await w.gateway.skills():  # noqa: ASYNC110
             await asyncio.sleep(0.1)
@@ -216,7 +216,7 @@ async def test_events_that_overtake_the_answer_to_the_call_itself() -> None:
             await asyncio.sleep(1)
             return call_id
 
-    async with world() as w:
+    async with restart_world() as w:
         await w.start(w.bridge())
         while not await w.gateway.skills():  # noqa: ASYNC110
             await asyncio.sleep(0.1)

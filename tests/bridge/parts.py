@@ -17,7 +17,7 @@ from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.skill import Call, skill
 from dimos_streams.testing import FaultBus, Faults
-from dimos_streams.tool_stream.event import EventType, ToolEvent
+from dimos_streams.tool_stream.event import EventType, Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 
 
@@ -234,3 +234,9 @@ def event(
         text=text or f"{type} {seq}",
         data={"outcome": "completed"} if type == "close" and data is None else dict(data or {}),
     )
+
+
+async def free_base(broker: Broker) -> bool:
+    """Whether nobody holds the base, shown by taking it."""
+    call_id = await broker.call("at_once", {"value": 1}, caller="probe")
+    return (await closed(broker, call_id)).outcome is Outcome.COMPLETED

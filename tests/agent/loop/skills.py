@@ -11,7 +11,7 @@ from dimos_streams.errors import SkillError
 from tests.agent.loop.rig import Answer, Body, FakeBridge, FakeCall, FunctionModel, Rig, in_turn, offered
 
 
-class World:
+class LineWorld:
     """A robot on a line. ``log`` is what happened, in order."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from dimos_streams.agent.record.mission_record import MissionRecord, read_lines,
 from dimos_streams.agent.recovery_reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 
 ORDER = "drive forward 3 metres"
 
@@ -63,7 +63,7 @@ ENDS: dict[str, tuple[str, Callable[[ModelRequest], list[ModelDelta]]]] = {
 async def test_an_order_of_a_turn_that_ended_does_not_come_back(end: str) -> None:
     reason, answer = ENDS[end]
 
-    world = World()
+    world = LineWorld()
     model = FunctionModel(answer)
     limits = {"max_tokens": 10} if end == "budget" else {"deadline_s": 5} if end == "deadline" else {}
     async with world.with_model(model, max_iterations=2, limits=limits) as rig:
@@ -77,7 +77,7 @@ def record_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jsonl"))
 
 
-async def killed(world: World, folder: Path, order: Callable[[Rig], Any]) -> None:
+async def killed(world: LineWorld, folder: Path, order: Callable[[Rig], Any]) -> None:
     """An agent that dies at once when ``order`` has been given."""
     line = Line(world.bridge)
     model = FunctionModel(lambda request: asks(("follow", {})))
@@ -107,7 +107,7 @@ async def test_a_mission_that_was_ended_is_not_gone_on_with_after_a_restart(orde
         else:
             next(iter(rig.core.loop.missions.values())).end("cancelled")
 
-    world = World()
+    world = LineWorld()
     await killed(world, tmp_path, end)
     model = FunctionModel(lambda request: says("a wall"))
     async with world.with_model(model, tmp_path) as rig:
@@ -148,7 +148,7 @@ def test_an_end_that_could_not_be_written_is_written_later(tmp_path: Path) -> No
 async def test_events_that_have_no_json_form_are_rendered_as_well_as_they_can_be(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World()
+    world = LineWorld()
     heard: list[AgentEvent] = []
     async with world.with_model(FunctionModel(lambda request: says("fine")), tmp_path) as rig:
 
@@ -172,7 +172,7 @@ async def test_events_that_have_no_json_form_are_rendered_as_well_as_they_can_be
 @pytest.mark.feature("B1")
 @pytest.mark.virtual_time
 async def test_halves_of_a_character_in_a_stream(tmp_path: Path) -> None:
-    world = World()
+    world = LineWorld()
     half: list[ModelDelta] = [TextDelta("\ud83d"), TextDelta("\ude00 and \ud83d"), Finish("stop\ud83d")]
     model = FunctionModel(lambda request: half)
     async with world.with_model(model, tmp_path) as rig:

@@ -12,13 +12,13 @@ from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 
 
 @pytest.mark.feature("B3")
 @pytest.mark.virtual_time
 async def test_ten_calls_that_wait_all_go_on() -> None:
-    world = World()
+    world = LineWorld()
     batch = asks(*(("look", {"for_s": 0}) for _ in range(10)))
     async with world.rig(batch, says("done"), limits={"parallel_calls": 10}) as rig:
 
@@ -43,7 +43,7 @@ async def test_ten_calls_that_wait_all_go_on() -> None:
 @pytest.mark.feature("B3", "E4")
 @pytest.mark.virtual_time
 async def test_while_paused_no_turn_and_no_iteration_begins() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("look", {})), says("done"), says("more")) as rig:
         rig.core.control.pause("lunch")
         mission = await rig.say("look")
@@ -61,7 +61,7 @@ async def test_while_paused_no_turn_and_no_iteration_begins() -> None:
 @pytest.mark.feature("B4")
 @pytest.mark.virtual_time
 async def test_one_call_per_step_and_the_operator_sees_which() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("move", {"by": 1}), ("move", {"by": 2})), says("done")) as rig:
         assert rig.core.control.step() is None
         mission = await rig.say("go")
@@ -85,7 +85,7 @@ async def test_one_call_per_step_and_the_operator_sees_which() -> None:
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_an_abort_cuts_the_models_stream() -> None:
-    world = World()
+    world = LineWorld()
     model = FunctionModel(lambda request: [*says("a long story")[:1], *asks(("move", {"by": 1}))], lambda: 100.0)
     async with world.with_model(model) as rig:
         mission = await rig.say("tell")
@@ -109,7 +109,7 @@ async def test_an_abort_cuts_the_models_stream() -> None:
 @pytest.mark.feature("B5", "B6")
 @pytest.mark.virtual_time
 async def test_an_abort_ends_the_calls_and_takes_back_newest_first_past_failures() -> None:
-    world = World()
+    world = LineWorld()
     calls = asks(
         ("move", {"by": 1}), ("drop", {}), ("move", {"by": 13}), ("look", {}), ("follow", {}), ("move", {"by": 2})
     )
@@ -135,7 +135,7 @@ async def test_an_abort_ends_the_calls_and_takes_back_newest_first_past_failures
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_a_call_that_does_not_end_is_named_and_the_agent_stays_paused() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("deaf", {})), says("it works")) as rig:
         mission = await rig.say("go")
         await asyncio.sleep(5)
@@ -151,7 +151,7 @@ async def test_a_call_that_does_not_end_is_named_and_the_agent_stays_paused() ->
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_an_abort_is_not_held_up_by_a_queue_that_is_full() -> None:
-    world = World()
+    world = LineWorld()
     calls = asks(*[("follow", {})] * 4, ("hang", {}))
     async with world.rig(calls, queue_capacity=1) as rig:
         mission = await rig.say("go")
@@ -170,7 +170,7 @@ async def test_an_abort_is_not_held_up_by_a_queue_that_is_full() -> None:
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_a_call_whose_beginning_is_aborted_is_ended_if_it_begins_nevertheless() -> None:
-    world = World()
+    world = LineWorld()
     begin = world.bridge.call
 
     async def slow(*args: object, **options: object) -> str:
@@ -196,7 +196,7 @@ async def test_a_call_whose_beginning_is_aborted_is_ended_if_it_begins_neverthel
 @pytest.mark.feature("B6")
 @pytest.mark.virtual_time
 async def test_undo_takes_back_the_newest_calls_once_and_only_between_turns() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("move", {"by": 1}), ("move", {"by": 2}), ("look", {})), says("done")) as rig:
         mission = await rig.say("go")
         await asyncio.sleep(0.5)
@@ -215,7 +215,7 @@ async def test_undo_takes_back_the_newest_calls_once_and_only_between_turns() ->
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_an_abort_ends_an_undo() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("move", {"by": 1}), ("move", {"by": 2})), says("done")) as rig:
         await rig.over(await rig.say("go"))
         undoing = asyncio.create_task(rig.core.loop.undo(2))
@@ -231,7 +231,7 @@ async def test_an_abort_ends_an_undo() -> None:
 
 @pytest.mark.virtual_time
 async def test_whoever_asks_a_loop_that_ends_is_answered() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("deaf", {})), says("")) as rig:
         await rig.say("go")
         await asyncio.sleep(1)

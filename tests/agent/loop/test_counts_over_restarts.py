@@ -14,15 +14,15 @@ from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.recovery_reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 from tests.helpers import until
 
 
 async def restarted(
     tmp_path: Path, first: list[Any], second: list[Any], **config: Any
-) -> tuple[World, str, list[str]]:
+) -> tuple[LineWorld, str, list[str]]:
     """Two processes of an agent in one mission: what was done, why it ended, and the results of the second."""
-    world = World()
+    world = LineWorld()
     before = FunctionModel(in_turn(*first, says("I wait")))
     async with world.with_model(before, tmp_path, **config) as rig:
         await rig.say("go")
@@ -88,7 +88,7 @@ FAILED: list[Any] = [TextDelta("that did not work"), Usage(1, 1), Finish("call_f
 async def test_a_command_that_failed_has_failed_after_a_restart_too(
     dies: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World()
+    world = LineWorld()
     steps = [asks(("follow", {})), asks(("fail", {"n": 7})), FAILED]
     before = FunctionModel(in_turn(*steps))
     if dies == "in the turn":
@@ -145,7 +145,7 @@ def test_an_update_that_reports_a_failure_is_known_after_a_restart(
 @pytest.mark.feature("B8")
 @pytest.mark.virtual_time
 async def test_events_are_numbered_on_over_a_restart(tmp_path: Path) -> None:
-    world = World()
+    world = LineWorld()
     async with world.with_model(FunctionModel(in_turn(says("hello"))), tmp_path) as rig:
         await rig.over(await rig.say("hello"))
         await rig.leave()

@@ -13,7 +13,7 @@ from dimos_streams.agent.context.conversation import SILENT
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.models.protocol import AssistantMessage, UserMessage
 from tests.agent.loop.rig import FakeCall, FunctionModel, asks, in_turn, offered, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 from tests.agent.stage import stage
 from tests.helpers import until
 
@@ -21,7 +21,7 @@ from tests.helpers import until
 @pytest.mark.feature("E4")
 @pytest.mark.virtual_time
 async def test_what_comes_while_the_operator_types_waits_for_the_input() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("follow", {})), says("I follow"), says("fine"), says("later")) as rig:
         await rig.say("follow")
         await asyncio.sleep(1)
@@ -43,7 +43,7 @@ async def test_what_comes_while_the_operator_types_waits_for_the_input() -> None
 @pytest.mark.feature("E4")
 @pytest.mark.virtual_time
 async def test_two_results_that_come_while_paused_are_one_turn() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("follow", {}), ("follow", {})), says("I follow"), says("both")) as rig:
         mission = await rig.say("follow")
         await asyncio.sleep(1)
@@ -66,7 +66,7 @@ async def test_two_results_that_come_while_paused_are_one_turn() -> None:
 @pytest.mark.feature("E4")
 @pytest.mark.virtual_time
 async def test_a_turn_of_two_missions_goes_on_when_one_of_them_is_cancelled() -> None:
-    world = World()
+    world = LineWorld()
     answers = in_turn(asks(("follow", {})), says("one"), asks(("follow", {})), says("two"), says("both are over"))
     async with world.with_model(FunctionModel(answers, lambda: 1.0)) as rig:
         missions = [await rig.say("follow ann")]
@@ -88,7 +88,7 @@ async def test_a_turn_of_two_missions_goes_on_when_one_of_them_is_cancelled() ->
 @pytest.mark.feature("E5")
 @pytest.mark.virtual_time
 async def test_nothing_is_delivered_twice_and_an_empty_answer_is_an_answer() -> None:
-    world = World()
+    world = LineWorld()
     chatty = 20
 
     async def chat(call: FakeCall) -> str:
@@ -122,7 +122,7 @@ async def test_nothing_is_delivered_twice_and_an_empty_answer_is_an_answer() -> 
 @pytest.mark.feature("E9")
 @pytest.mark.virtual_time
 async def test_errors_reach_the_model_as_they_are_meant_to() -> None:
-    world = World()
+    world = LineWorld()
 
     async def bug(call: FakeCall) -> str:
         return ""
@@ -152,7 +152,7 @@ async def test_errors_reach_the_model_as_they_are_meant_to() -> None:
 @pytest.mark.virtual_time
 async def test_nothing_is_left_of_an_agent_that_is_stopped(moment_s: float) -> None:
     before = asyncio.all_tasks()
-    world = World()
+    world = LineWorld()
     calls = asks(("look", {}), ("look", {}), ("follow", {}), ("move", {"by": 1}))
     async with world.rig(calls, asks(("hang", {})), says("")) as rig:
         rig.model._delay_s = lambda: 0.1

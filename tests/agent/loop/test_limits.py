@@ -15,7 +15,7 @@ from dimos_streams.agent.models.protocol import ModelError, ModelRequest
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 
 
 async def ended(rig: Rig, text: str = "go") -> Mission:
@@ -57,7 +57,7 @@ MOVES = [asks(("move", {"by": n})) for n in range(10)]
 )
 @pytest.mark.virtual_time
 async def test_reasons(answers: list[Answer], config: dict[str, Any], reason: str) -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(*answers, **config) as rig:
         mission = await ended(rig)
         assert mission.reason == reason
@@ -71,7 +71,7 @@ async def test_reasons(answers: list[Answer], config: dict[str, Any], reason: st
 @pytest.mark.feature("B9")
 @pytest.mark.virtual_time
 async def test_a_model_that_fails_ends_the_turn_and_not_the_agent() -> None:
-    world = World()
+    world = LineWorld()
     model = FunctionModel(failing)
     async with world.with_model(model) as rig:
         assert (await ended(rig)).reason == "error"
@@ -83,7 +83,7 @@ async def test_a_model_that_fails_ends_the_turn_and_not_the_agent() -> None:
 @pytest.mark.feature("D2")
 @pytest.mark.virtual_time
 async def test_a_hung_skill_ends_at_its_bound() -> None:
-    world = World()
+    world = LineWorld()
     config = {"limits": {"call_timeout_s": 4}, "answer_timeout_s": 60}
     async with world.rig(asks(("hang", {})), says("too bad"), **config) as rig:
         began = clock.monotonic()
@@ -96,7 +96,7 @@ async def test_a_hung_skill_ends_at_its_bound() -> None:
 @pytest.mark.feature("D2")
 @pytest.mark.virtual_time
 async def test_a_skill_that_does_not_even_end_when_cancelled_is_given_up_at_its_bound() -> None:
-    world = World()
+    world = LineWorld()
     config = {"limits": {"call_timeout_s": 4}}
     async with world.rig(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as rig:
         began = clock.monotonic()
@@ -113,7 +113,7 @@ async def test_a_skill_that_does_not_even_end_when_cancelled_is_given_up_at_its_
 @pytest.mark.parametrize("fate", ["runs", "has closed", "is unknown"])
 @pytest.mark.virtual_time
 async def test_after_a_gap_a_call_that_was_given_up_counts_as_long_as_it_may_run(fate: str) -> None:
-    world = World()
+    world = LineWorld()
     config = {"limits": {"call_timeout_s": 4}}
     async with world.rig(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as rig:
         await ended(rig)
@@ -135,7 +135,7 @@ async def test_after_a_gap_a_call_that_was_given_up_counts_as_long_as_it_may_run
 async def test_a_hung_model_ends_at_the_deadline_or_when_it_was_silent_for_too_long(deadline_s: float | None) -> None:
     from dimos_streams.agent.models.silence import SilenceModel
 
-    world = World()
+    world = LineWorld()
     hung = FunctionModel(lambda request: says("never"), lambda: 10_000.0)
     async with world.with_model(hung, limits={"deadline_s": deadline_s}) as rig:
         rig.core.loop.parts.model = SilenceModel(hung, name="hung", silence_s=7)
@@ -149,7 +149,7 @@ async def test_a_hung_model_ends_at_the_deadline_or_when_it_was_silent_for_too_l
 @pytest.mark.feature("D2")
 @pytest.mark.virtual_time
 async def test_the_deadline_is_of_the_whole_mission_and_ends_its_calls_only() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("follow", {})), says("I follow"), says("moved")) as rig:
         object.__setattr__(rig.core.loop.parts.budget.settings, "deadline_s", 100.0)
         mission = await rig.say("follow")
@@ -167,7 +167,7 @@ async def test_the_deadline_is_of_the_whole_mission_and_ends_its_calls_only() ->
 @pytest.mark.feature("D3")
 @pytest.mark.virtual_time
 async def test_a_condition_stops_before_what_was_asked_for_runs_and_its_reason_stays() -> None:
-    world = World()
+    world = LineWorld()
     seen: list[Progress] = []
 
     def condition(progress: Progress) -> str | None:
@@ -210,7 +210,7 @@ def test_ready_made_conditions() -> None:
 @pytest.mark.feature("D3")
 @pytest.mark.virtual_time
 async def test_a_condition_of_the_blueprint_ends_the_calls_too() -> None:
-    world = World()
+    world = LineWorld()
     config = {"stop_when": {"outside": [(-1, -1), (2, -1), (2, 1), (-1, 1)]}}
     async with world.rig(asks(("follow", {}), ("move", {"by": 3})), says("never"), **config) as rig:
         rig.core.loop.parts.budget.robot = lambda: RobotState(x=world.x, y=0.0)
@@ -222,13 +222,13 @@ async def test_a_condition_of_the_blueprint_ends_the_calls_too() -> None:
 @pytest.mark.virtual_time
 async def test_a_condition_that_can_not_be_imported() -> None:
     with pytest.raises(UserError, match="stop condition 'nowhere:no' can't be imported"):
-        World().rig(stop_when={"conditions": ["nowhere:no"]})
+        LineWorld().rig(stop_when={"conditions": ["nowhere:no"]})
 
 
 @pytest.mark.feature("D8")
 @pytest.mark.virtual_time
 async def test_usage_sums_up_with_what_a_cut_answer_has_used() -> None:
-    world = World()
+    world = LineWorld()
     options = ModelOptions.model_validate({"pricing": {"input": 1.0, "output": 2.0}})
     async with world.rig(*MOVES[:3], says("done"), model_options=options.model_dump()) as rig:
         mission = await ended(rig)

@@ -14,7 +14,7 @@ from dimos_streams.agent.loop.states import TRANSITIONS, IllegalTransitionError,
 from dimos_streams.agent.models.protocol import TextDelta
 from dimos_streams.agent.record.agent_events import EventKind
 from tests.agent.loop.rig import FunctionModel, asks, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "agent-loop.md"
 
@@ -22,7 +22,7 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "agent-loop.md"
 @pytest.mark.feature("D1", "B10")
 @pytest.mark.virtual_time
 async def test_the_events_of_two_turns() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("follow", {})), says("I follow"), says("over")) as rig:
         mission = await rig.say("follow her")
         await asyncio.sleep(5)
@@ -43,7 +43,7 @@ async def test_the_events_of_two_turns() -> None:
 @pytest.mark.feature("D1")
 @pytest.mark.virtual_time
 async def test_a_call_is_reported_to_have_ended_while_others_run() -> None:
-    world = World()
+    world = LineWorld()
     batch = asks(("look", {"for_s": 3}), ("look", {"for_s": 1}), ("look", {"for_s": 2}))
     async with world.rig(batch, says("seen")) as rig:
         ended: list[tuple[float, str]] = []
@@ -63,7 +63,7 @@ async def test_a_call_is_reported_to_have_ended_while_others_run() -> None:
 
 @pytest.mark.virtual_time
 async def test_text_is_reported_in_pieces_of_a_tenth_of_a_second() -> None:
-    world = World()
+    world = LineWorld()
     pieces = [TextDelta(str(n % 10)) for n in range(100)]
     model = FunctionModel(lambda request: [*pieces, *says("")], lambda: 0.01)
     async with world.with_model(model) as rig:
@@ -76,7 +76,7 @@ async def test_text_is_reported_in_pieces_of_a_tenth_of_a_second() -> None:
 @pytest.mark.feature("B7")
 @pytest.mark.virtual_time
 async def test_move_look_move() -> None:
-    world = World()
+    world = LineWorld()
     batch = asks(("move", {"by": 1}), ("look", {}), ("look", {}), ("move", {"by": 2}), ("look", {}))
     async with world.rig(batch, says("done")) as rig:
         began = clock.monotonic()
@@ -90,7 +90,7 @@ async def test_move_look_move() -> None:
 @pytest.mark.feature("B7")
 @pytest.mark.virtual_time
 async def test_at_most_so_many_sense_at_once() -> None:
-    world = World()
+    world = LineWorld()
     batch = asks(*(("look", {"for_s": 1 + n % 3}) for n in range(10)))
     async with world.rig(batch, says("done"), limits={"parallel_calls": 3}) as rig:
         await rig.over(await rig.say("look around"))
@@ -101,7 +101,7 @@ async def test_at_most_so_many_sense_at_once() -> None:
 @pytest.mark.feature("B7")
 @pytest.mark.virtual_time
 async def test_what_was_asked_for_after_a_motion_that_goes_on_is_not_run() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("hang", {}), ("look", {})), says("well"), answer_timeout_s=2) as rig:
         await rig.say("go")
         await asyncio.sleep(5)

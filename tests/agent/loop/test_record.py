@@ -20,14 +20,14 @@ from dimos_streams.agent.recovery_reader import read_resumption
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Line, Rig, asks, in_turn, offered, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 from tests.helpers import run_virtual
 
 
 @pytest.mark.feature("B10")
 @pytest.mark.virtual_time
 async def test_the_conversation_is_rebuilt_from_the_files(tmp_path: Path) -> None:
-    world = World()
+    world = LineWorld()
     answers = [
         asks(("move", {"by": 1}), ("follow", {}), ("fail", {})),
         says("I follow"),
@@ -61,7 +61,7 @@ async def test_the_conversation_is_rebuilt_from_the_files(tmp_path: Path) -> Non
 @pytest.mark.feature("B10")
 @pytest.mark.virtual_time
 async def test_a_damaged_tail_loses_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
+    world = LineWorld()
     async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
         mission = await rig.over(await rig.say("hi"))
         path = tmp_path / "agent.m0.jsonl"
@@ -78,7 +78,7 @@ async def test_a_damaged_tail_loses_nothing_else(tmp_path: Path, caplog: pytest.
 
 @pytest.mark.virtual_time
 async def test_a_disk_that_refuses_does_not_hinder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
+    world = LineWorld()
     async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
         shutil.rmtree(tmp_path)
         assert (await rig.over(await rig.say("hi"))).text == "hello"
@@ -87,7 +87,7 @@ async def test_a_disk_that_refuses_does_not_hinder(tmp_path: Path, caplog: pytes
 
 @pytest.mark.virtual_time
 async def test_the_oldest_missions_go(tmp_path: Path) -> None:
-    world = World()
+    world = LineWorld()
     model = FunctionModel(lambda request: says("hello"))
     async with world.with_model(model, tmp_path) as rig:
         for _ in range(10):
@@ -104,7 +104,7 @@ class Kill:
     def __init__(self, folder: Path, script: dict[str, list[Answer]], *, on_its_way: bool) -> None:
         """``script`` has what an agent asks for, one answer after the other, by its system prompt. ``on_its_way``: a
         call that it is about to begin begins in spite of its death."""
-        self.world = World()
+        self.world = LineWorld()
         self.world.bridge.bodies["chat"] = (offered("chat"), self.chat)
         self.folder = folder
         self.script = script
@@ -254,7 +254,7 @@ async def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_pa
 
 @pytest.mark.virtual_time
 async def test_lines_are_json_with_an_offset(tmp_path: Path) -> None:
-    world = World()
+    world = LineWorld()
     async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
         await rig.over(await rig.say("hi"))
     line = json.loads((tmp_path / "agent.m0.jsonl").read_text().splitlines()[0])

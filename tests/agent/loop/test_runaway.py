@@ -15,7 +15,7 @@ from dimos_streams.agent.policies.repetition import RepetitionSettings
 from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.blueprint.load import resolve
 from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, offered, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 from tests.helpers import run_virtual
 
 
@@ -30,9 +30,9 @@ class Restless:
         return says("I wait") if waits else asks(next(self._calls))
 
 
-def pursuing(lasts_s: float) -> tuple[World, list[float]]:
+def pursuing(lasts_s: float) -> tuple[LineWorld, list[float]]:
     """A world whose ``follow`` answers at once, and ends after a while."""
-    world, begun = World(), []
+    world, begun = LineWorld(), []
 
     async def follow(call: Any) -> str:
         begun.append(asyncio.get_running_loop().time())
@@ -104,7 +104,7 @@ async def test_polling_does_not_count_and_input_begins_anew() -> None:
 @pytest.mark.feature("D2")
 @pytest.mark.virtual_time
 async def test_surplus_calls_of_an_answer_are_not_run() -> None:
-    world = World()
+    world = LineWorld()
     answers = iter([asks(*[("drop", {"n": n}) for n in range(50)]), says("ok")])
     async with world.with_model(FunctionModel(lambda _: next(answers)), limits={"calls_per_answer": 8}) as rig:
         mission = await rig.over(await rig.say("go"))
@@ -120,7 +120,7 @@ async def test_surplus_calls_of_an_answer_are_not_run() -> None:
 def test_bounds_suit_the_model_also_one_that_is_set_later(tmp_path: Any) -> None:
     async def main() -> None:
         (tmp_path / "s.json").write_text('{"turns": []}')
-        rig = Rig(World().bridge, FunctionModel(lambda _: says("")))
+        rig = Rig(LineWorld().bridge, FunctionModel(lambda _: says("")))
         core = rig.core
         assert core.loop.parts.budget.settings.deadline_s is None
         assert "create_plan" not in {tool.name for tool in core.loop.parts.view.tools.schemas()}

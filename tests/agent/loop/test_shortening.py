@@ -27,7 +27,7 @@ from dimos_streams.agent.models.protocol import (
 )
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, asks, offered, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 
 UPDATE = ToolEvent(utime=1, call_id="c", seq=2, type="update", module="m", skill="look", caller="agent", text="a cat")
 PARTS: dict[str, tuple[Message | None, ...]] = {
@@ -86,7 +86,7 @@ def limited(characters: int, answer: Answer) -> FunctionModel:
 @pytest.mark.feature("D7")
 @pytest.mark.virtual_time
 async def test_a_conversation_that_is_too_long_is_shortened_and_stays_so_after_a_restart(tmp_path: Path) -> None:
-    world = World()
+    world = LineWorld()
     model = limited(6000, says("y" * 500))
     async with world.with_model(model, tmp_path) as rig:
         for number in range(30):
@@ -109,7 +109,7 @@ async def test_a_conversation_that_is_too_long_is_shortened_and_stays_so_after_a
 @pytest.mark.feature("D7", "D2")
 @pytest.mark.virtual_time
 async def test_what_can_not_be_shortened_enough_ends_the_mission_and_not_the_agent() -> None:
-    world = World()
+    world = LineWorld()
     model = limited(10, says("here"))
     async with world.with_model(model) as rig:
         mission = await rig.over(await rig.say("look " * 1000))
@@ -122,7 +122,7 @@ async def test_what_can_not_be_shortened_enough_ends_the_mission_and_not_the_age
 @pytest.mark.feature("B10")
 @pytest.mark.virtual_time
 async def test_operators_input_is_kept_where_updates_fill_the_conversation() -> None:
-    world = World()
+    world = LineWorld()
 
     async def chat(call: FakeCall) -> str:
         for number in range(200):
@@ -163,7 +163,7 @@ def test_the_entries_are_bounded(roles: list[Role], limit: int) -> None:
 @pytest.mark.parametrize("busy", [False, True])
 @pytest.mark.virtual_time
 async def test_forget_begins_a_new_conversation(busy: bool, tmp_path: Path) -> None:
-    world = World()
+    world = LineWorld()
     model = FunctionModel(lambda request: says("fine"))
     async with world.with_model(model, tmp_path) as rig:
         await rig.over(await rig.say("remember 1234"))
@@ -201,7 +201,7 @@ async def test_forget_begins_a_new_conversation(busy: bool, tmp_path: Path) -> N
 async def test_an_answer_without_end_is_cut_off(
     piece: TextDelta | ReasoningDelta | ToolCallDelta, limit: str
 ) -> None:
-    world = World()
+    world = LineWorld()
     model = FunctionModel(lambda request: [piece] * 1000 if len(request.messages) < 3 else says("sorry"))
     async with world.with_model(model, limits={limit: 1000}) as rig:
         mission = await rig.over(await rig.say("go"))
@@ -216,7 +216,7 @@ async def test_an_answer_without_end_is_cut_off(
 @pytest.mark.feature("B9")
 @pytest.mark.virtual_time
 async def test_a_finish_with_calls_of_which_none_came_is_reported() -> None:
-    world = World()
+    world = LineWorld()
     model = FunctionModel(lambda request: [Finish("tool_calls")])
     async with world.with_model(model) as rig:
         mission = await rig.over(await rig.say("go"))
@@ -227,7 +227,7 @@ async def test_a_finish_with_calls_of_which_none_came_is_reported() -> None:
 @pytest.mark.feature("D2", "D8")
 @pytest.mark.virtual_time
 async def test_tokens_are_estimated_where_the_server_reports_none() -> None:
-    world = World()
+    world = LineWorld()
     silent: Answer = [delta for delta in asks(("move", {"by": 1})) if not hasattr(delta, "input_tokens")]
     limits = {"max_tokens": 900}
     async with world.with_model(FunctionModel(lambda request: silent), limits=limits, max_iterations=50) as rig:

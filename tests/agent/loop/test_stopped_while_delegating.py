@@ -9,7 +9,7 @@ import pytest
 from dimos_streams.agent.models.protocol import ModelRequest, UserMessage
 from dimos_streams.agent.record.mission_record import read_lines
 from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Rig, asks, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 from tests.helpers import until
 
 AGENTS = {"helper": {"description": "follows people", "prompt": "helper", "skills": ["follow"]}}
@@ -32,7 +32,7 @@ def updates_seen(model: FunctionModel, text: str) -> int:
 @pytest.mark.feature("E6", "B10")
 @pytest.mark.virtual_time
 async def test_the_calls_of_a_sub_agent_outlive_the_agent(tmp_path: Path) -> None:
-    world = World()
+    world = LineWorld()
     slow = FunctionModel(delegates, lambda: 0.2)
     rig = Rig(world.bridge, slow, {"agents": AGENTS}, record_dir=tmp_path)
     async with rig:

@@ -13,7 +13,7 @@ from dimos_streams.agent.models.protocol import AssistantMessage, Message, TextD
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 from tests.helpers import until
 
 
@@ -24,7 +24,7 @@ def data(messages: tuple[Message, ...]) -> list[str]:
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_the_model_is_shown_undo_and_rollback_and_keeps_it_over_a_restart(tmp_path: Path) -> None:
-    world = World()
+    world = LineWorld()
     answers = (asks(("move", {"by": 1}), ("move", {"by": 13}), ("drop", {})), says("Done."), says("Hm."))
     model = FunctionModel(in_turn(*answers))
     async with world.with_model(model, tmp_path) as rig:
@@ -49,7 +49,7 @@ async def test_the_model_is_shown_undo_and_rollback_and_keeps_it_over_a_restart(
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_rollback_and_its_reason(tmp_path: Path) -> None:
-    world = World()
+    world = LineWorld()
     model = FunctionModel(in_turn(asks(("move", {"by": 1})), asks(("follow", {})), asks(("hang", {})), says("Hm.")))
     async with world.with_model(model, tmp_path) as rig:
         await rig.say("go")
@@ -74,7 +74,7 @@ async def test_rollback_and_its_reason(tmp_path: Path) -> None:
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_the_reason_is_not_lost_when_an_abort_cuts_an_answer() -> None:
-    world = World()
+    world = LineWorld()
     model = FunctionModel(in_turn([TextDelta("I drive "), *says("on.")], says("Hm.")), delay_s=lambda: 1.0)
     async with world.with_model(model) as rig:
         mission = await rig.say("go")
@@ -90,7 +90,7 @@ async def test_the_reason_is_not_lost_when_an_abort_cuts_an_answer() -> None:
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_a_rollback_interrupts_a_pause_for_as_long_as_it_takes() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("move", {"by": 1})), asks(("follow", {}))) as rig:
         await rig.say("go")
         await until(lambda: [call.skill for call in rig.core.calls.open] == ["follow"])
@@ -112,7 +112,7 @@ async def test_a_rollback_interrupts_a_pause_for_as_long_as_it_takes() -> None:
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_an_undo_interrupts_a_pause_for_as_long_as_it_takes() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("move", {"by": 1})), says("done")) as rig:
         await rig.over(await rig.say("go"))
         rig.core.control.pause()
@@ -128,7 +128,7 @@ async def test_an_undo_interrupts_a_pause_for_as_long_as_it_takes() -> None:
 @pytest.mark.feature("B5", "B6")
 @pytest.mark.virtual_time
 async def test_an_undo_in_a_pause_is_refused_while_something_else_would_go_on() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("follow", {}), ("move", {"by": 1})), says("done")) as rig:
         await rig.say("go")
         await until(lambda: rig.core.loop.state is LoopState.IDLE and rig.core.calls.open)
@@ -146,7 +146,7 @@ async def test_an_undo_in_a_pause_is_refused_while_something_else_would_go_on() 
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_time_stands_still_for_an_undo_that_is_paused() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("slow", {})), says("done")) as rig:
         await rig.over(await rig.say("go"))
         undoing = asyncio.ensure_future(rig.core.loop.undo())
@@ -162,7 +162,7 @@ async def test_time_stands_still_for_an_undo_that_is_paused() -> None:
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_a_rollback_beside_what_may_still_run_moves_nothing_and_does_not_wait() -> None:
-    world = World()
+    world = LineWorld()
     async with world.rig(asks(("move", {"by": 1}), ("deaf", {})), says("done")) as rig:
         await rig.say("go")
         await until(lambda: [call.skill for call in rig.core.calls.open] == ["deaf"])

@@ -22,7 +22,7 @@ from dimos_streams.agent.models.protocol import (
     UserMessage,
 )
 from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 from tests.agent.stage import stage
 from tests.helpers import run_virtual
 
@@ -52,7 +52,7 @@ async def heard(rig: Rig, text: str, *, now: bool = False) -> Mission:
 async def test_no_model_sees_an_order_that_was_withdrawn_behind_a_pause(way: str, tmp_path: Path) -> None:
     model = FunctionModel(lambda request: says("a wall"))
     limits = {"deadline_s": 5} if way == "deadline" else {}
-    async with World().with_model(model, record_dir=tmp_path, limits=limits) as rig:
+    async with LineWorld().with_model(model, record_dir=tmp_path, limits=limits) as rig:
         rig.core.control.pause()
         order = await heard(rig, ORDER, now=way == "now")
         if way == "aborted":
@@ -70,7 +70,7 @@ async def test_no_model_sees_an_order_that_was_withdrawn_behind_a_pause(way: str
         await rig.over(await heard(rig, "and now?"))
         assert [request for request in model.requests if ORDER in str(request.messages)] == []
         assert any(ORDER in entry.text for entry in rig.core.conversation.entries)  # people see it
-    async with World().with_model(model, record_dir=tmp_path, limits=limits) as successor:
+    async with LineWorld().with_model(model, record_dir=tmp_path, limits=limits) as successor:
         await successor.over(await heard(successor, "who are you?"))
         assert open_orders(model.requests[-1]) == ["who are you?"]
 
@@ -82,7 +82,7 @@ async def test_an_order_that_was_withdrawn_in_a_turn_with_others_is_none_any_mor
         return asks(("look", {})) if len(model.requests) == 1 else says("a wall")
 
     model = FunctionModel(answer)
-    async with World().with_model(model) as rig:
+    async with LineWorld().with_model(model) as rig:
         rig.core.control.pause()
         order, other = await heard(rig, ORDER), await heard(rig, QUESTION)
         rig.core.control.resume()
@@ -95,7 +95,7 @@ async def test_an_order_that_was_withdrawn_in_a_turn_with_others_is_none_any_mor
 @pytest.mark.feature("B9")
 @pytest.mark.virtual_time
 async def test_a_call_that_waits_when_an_order_is_withdrawn_is_asked_for_anew_or_not_at_all() -> None:
-    world = World()
+    world = LineWorld()
 
     def answer(request: ModelRequest) -> Answer:
         return asks(("move", {"by": 3})) if ORDER in open_orders(request) else says("a wall")
@@ -117,7 +117,7 @@ async def test_a_call_that_waits_when_an_order_is_withdrawn_is_asked_for_anew_or
 @pytest.mark.feature("B9")
 @pytest.mark.virtual_time
 async def test_input_that_was_withdrawn_answers_no_question() -> None:
-    async with World().rig() as rig, rig.core.foreground.dialogue() as dialogue:
+    async with LineWorld().rig() as rig, rig.core.foreground.dialogue() as dialogue:
         listening = asyncio.ensure_future(dialogue.listen())
         await asyncio.sleep(0.1)
         order = await heard(rig, ORDER)
@@ -165,7 +165,7 @@ def test_no_reply_reports_the_cancelling_of_others_input() -> None:
         def answer(request: ModelRequest) -> Answer:
             return says("fine") if chance.random() < 0.5 else asks((chance.choice(("follow", "look")), {}))
 
-        world = World()
+        world = LineWorld()
         world.released.set()
         async with world.with_model(FunctionModel(answer, lambda: chance.choice((0.0, 0.05)))) as rig:
             first = await rig.say("first")

@@ -51,7 +51,7 @@ class Failing:
         raise RuntimeError("a bug")
 
 
-class Stage:
+class GateBench:
     """A chain with its books."""
 
     def __init__(self, **settings: Any) -> None:
@@ -90,8 +90,8 @@ class Stage:
 
 @pytest.mark.virtual_time
 async def test_the_order_is_as_documented() -> None:
-    stage = Stage(gates=[f"{__name__}:Doubling"])
-    names = [type(gate).__name__.removesuffix("Gate") for gate in stage.chain.gates]
+    bench = GateBench(gates=[f"{__name__}:Doubling"])
+    names = [type(gate).__name__.removesuffix("Gate") for gate in bench.chain.gates]
     documented = (Path(__file__).parents[3] / "docs" / "gates.md").read_text()
     listed = [line.split("`")[1] for line in documented.splitlines() if line[:1].isdigit() and ". `" in line]
     users = names.index("Doubling")
@@ -100,90 +100,90 @@ async def test_the_order_is_as_documented() -> None:
 
 @pytest.mark.virtual_time
 async def test_disabled_skills_are_neither_offered_nor_run() -> None:
-    stage = Stage(disabled_skills=["move"])
-    assert stage.chain.tool(offered()) is None
-    assert isinstance(await stage.review(), Refuse)
-    assert stage.enabled.set("move", True)
-    assert not stage.enabled.set("move", True)
-    assert stage.chain.tool(offered()) is not None
-    assert isinstance(await stage.review(), Allow)
-    assert stage.events.kinds() == ["skill_set"]
+    bench = GateBench(disabled_skills=["move"])
+    assert bench.chain.tool(offered()) is None
+    assert isinstance(await bench.review(), Refuse)
+    assert bench.enabled.set("move", True)
+    assert not bench.enabled.set("move", True)
+    assert bench.chain.tool(offered()) is not None
+    assert isinstance(await bench.review(), Allow)
+    assert bench.events.kinds() == ["skill_set"]
 
 
 @pytest.mark.virtual_time
 async def test_a_skill_disabled_while_its_call_waited_does_not_begin() -> None:
-    stage = Stage()
-    stage.paused.clear()
-    review = asyncio.create_task(stage.review(policy={"motion": True}, distance_m=1))
+    bench = GateBench()
+    bench.paused.clear()
+    review = asyncio.create_task(bench.review(policy={"motion": True}, distance_m=1))
     await asyncio.sleep(1)
-    stage.enabled.set("move", False)
-    stage.paused.set()
+    bench.enabled.set("move", False)
+    bench.paused.set()
     assert isinstance(await review, Refuse)
-    stage.enabled.set("move", True)
+    bench.enabled.set("move", True)
     for _ in range(2):  # the refused one has used up none of the two
-        assert isinstance(await stage.review(policy={"motion": True}, distance_m=1), Allow)
+        assert isinstance(await bench.review(policy={"motion": True}, distance_m=1), Allow)
 
 
 @pytest.mark.virtual_time
 async def test_arguments_that_do_not_fit_are_refused_before_anybody_is_asked() -> None:
-    stage = Stage()
-    verdict = await stage.review(policy={"approval": "ask"}, distance="far")
+    bench = GateBench()
+    verdict = await bench.review(policy={"approval": "ask"}, distance="far")
     assert isinstance(verdict, Refuse)
     assert "distance: is not an argument" in verdict.text
-    assert stage.events.kinds() == []
+    assert bench.events.kinds() == []
 
 
 @pytest.mark.virtual_time
 async def test_motions_need_a_plan_after_the_second() -> None:
-    stage = Stage()
+    bench = GateBench()
     motion = {"motion": True}
     for _ in range(2):
-        assert isinstance(await stage.review(policy=motion, distance_m=1), Allow)
-    blocked = await stage.review(policy=motion, distance_m=1)
+        assert isinstance(await bench.review(policy=motion, distance_m=1), Allow)
+    blocked = await bench.review(policy=motion, distance_m=1)
     assert isinstance(blocked, Refuse)
     assert not blocked.charged
     assert "create_plan" in blocked.text
     assert "submit_plan" in blocked.text
-    assert isinstance(await stage.review("look"), Allow)
-    await stage.approved(("move", {"distance_m": 1}), ("move", {"distance_m": 2}))
-    assert isinstance(await stage.review(policy=motion, distance_m=3), Refuse)
-    assert isinstance(await stage.review("back", policy=motion, distance_m=1), Refuse)
-    first = await stage.review(policy=motion, distance_m=1.0)
+    assert isinstance(await bench.review("look"), Allow)
+    await bench.approved(("move", {"distance_m": 1}), ("move", {"distance_m": 2}))
+    assert isinstance(await bench.review(policy=motion, distance_m=3), Refuse)
+    assert isinstance(await bench.review("back", policy=motion, distance_m=1), Refuse)
+    first = await bench.review(policy=motion, distance_m=1.0)
     assert isinstance(first, Allow)
-    assert isinstance(await stage.review(policy=motion, distance_m=1), Refuse)
+    assert isinstance(await bench.review(policy=motion, distance_m=1), Refuse)
     first.give_back()
     first.give_back()
-    assert isinstance(await stage.review(policy=motion, distance_m=1), Allow)
-    assert isinstance(await stage.review(policy=motion, distance_m=1), Refuse)
-    assert isinstance(await stage.review(policy=motion, distance_m=2), Allow)
+    assert isinstance(await bench.review(policy=motion, distance_m=1), Allow)
+    assert isinstance(await bench.review(policy=motion, distance_m=1), Refuse)
+    assert isinstance(await bench.review(policy=motion, distance_m=2), Allow)
 
 
 @pytest.mark.virtual_time
 async def test_a_planned_motion_uses_up_no_free_one_and_missions_count_apart() -> None:
-    stage = Stage(plan={"motions": 1})
+    bench = GateBench(plan={"motions": 1})
     motion = offered(parameters=MOVE, motion=True)
-    await stage.approved(("move", {"distance_m": 1}))
-    assert isinstance(await stage.chain.review(request(motion, distance_m=1)), Allow)
-    assert isinstance(await stage.chain.review(request(motion, distance_m=1)), Allow)
-    assert isinstance(await stage.chain.review(request(motion, distance_m=1)), Refuse)
-    assert isinstance(await stage.chain.review(request(motion, ("m2",), distance_m=1)), Allow)
-    free = Stage(plan={"motions": None})
+    await bench.approved(("move", {"distance_m": 1}))
+    assert isinstance(await bench.chain.review(request(motion, distance_m=1)), Allow)
+    assert isinstance(await bench.chain.review(request(motion, distance_m=1)), Allow)
+    assert isinstance(await bench.chain.review(request(motion, distance_m=1)), Refuse)
+    assert isinstance(await bench.chain.review(request(motion, ("m2",), distance_m=1)), Allow)
+    free = GateBench(plan={"motions": None})
     for _ in range(9):
         assert isinstance(await free.chain.review(request(motion, distance_m=1)), Allow)
 
 
 @pytest.mark.virtual_time
 async def test_an_approval_of_a_plan_lapses() -> None:
-    stage = Stage(plan={"motions": 0})
-    await stage.approved(("move", {"distance_m": 1}))
+    bench = GateBench(plan={"motions": 0})
+    await bench.approved(("move", {"distance_m": 1}))
     await asyncio.sleep(3601)
-    assert isinstance(await stage.review(policy={"motion": True}, distance_m=1), Refuse)
+    assert isinstance(await bench.review(policy={"motion": True}, distance_m=1), Refuse)
 
 
 @pytest.mark.virtual_time
 async def test_plans_are_drafts_until_submitted_and_may_be_changed_by_the_operator() -> None:
-    stage = Stage()
-    plans, approvals = stage.plans, stage.approvals
+    bench = GateBench()
+    plans, approvals = bench.plans, bench.approvals
     plan = plans.create("g")
     with pytest.raises(SkillError, match="no steps"):
         await plans.submit(plan.id)
@@ -267,16 +267,16 @@ def test_a_way_enters_a_zone_that_it_touches_and_did_not_begin_in(
 
 @pytest.mark.virtual_time
 async def test_a_zone_needs_a_plan_even_for_the_first_motion() -> None:
-    stage = Stage(zones=[Zone(name="lab", polygon=SQUARE)], plan={"motions": None})
+    bench = GateBench(zones=[Zone(name="lab", polygon=SQUARE)], plan={"motions": None})
     goal = {"x": 2.0, "y": 2.0}
-    blocked = await stage.review("go_to", {"motion": True}, **goal)
+    blocked = await bench.review("go_to", {"motion": True}, **goal)
     assert isinstance(blocked, Refuse)
     assert "'lab'" in blocked.text
     assert not blocked.charged
-    await stage.approved(("go_to", goal))
-    assert isinstance(await stage.review("go_to", {"motion": True}, **goal), Allow)
-    assert isinstance(await stage.review("go_to", {"motion": True}, **goal), Refuse)
-    assert isinstance(await stage.review("go_to", {"motion": True}, x=0, y=0), Allow)
+    await bench.approved(("go_to", goal))
+    assert isinstance(await bench.review("go_to", {"motion": True}, **goal), Allow)
+    assert isinstance(await bench.review("go_to", {"motion": True}, **goal), Refuse)
+    assert isinstance(await bench.review("go_to", {"motion": True}, x=0, y=0), Allow)
 
 
 @pytest.mark.virtual_time
@@ -301,14 +301,14 @@ async def test_rules_say_who_is_asked() -> None:
         {"skill": "move", "arguments": {"distance_m": ">9"}, "action": "deny", "reason": "That is too far."},
         {"skill": "move"},
     ]
-    stage = Stage(approval={"rules": rules})
-    assert isinstance(await stage.review(distance_m=0.5), Allow)
-    denied = await stage.review(distance_m=10)
+    bench = GateBench(approval={"rules": rules})
+    assert isinstance(await bench.review(distance_m=0.5), Allow)
+    denied = await bench.review(distance_m=10)
     assert isinstance(denied, Refuse)
     assert denied.text.endswith("That is too far.")
-    task = asyncio.create_task(stage.review(distance_m=5))
+    task = asyncio.create_task(bench.review(distance_m=5))
     await asyncio.sleep(0)
-    stage.approvals.decide(stage.approvals.pending()[0].id, "approve", {"distance_m": 4})
+    bench.approvals.decide(bench.approvals.pending()[0].id, "approve", {"distance_m": 4})
     changed = await task
     assert isinstance(changed, Allow)
     assert changed.arguments == {"distance_m": 4}
@@ -317,18 +317,18 @@ async def test_rules_say_who_is_asked() -> None:
 
 @pytest.mark.virtual_time
 async def test_who_declares_approval_is_asked_about_and_a_denial_gives_its_plan_back() -> None:
-    stage = Stage(plan={"motions": 0})
+    bench = GateBench(plan={"motions": 0})
     policy = {"approval": "ask", "motion": True}
-    await stage.approved(("move", {"distance_m": 1}))
+    await bench.approved(("move", {"distance_m": 1}))
     for decision in ("delete", "approve"):
-        task = asyncio.create_task(stage.review(policy=policy, distance_m=1))
+        task = asyncio.create_task(bench.review(policy=policy, distance_m=1))
         await asyncio.sleep(0)
-        stage.approvals.decide(stage.approvals.pending()[0].id, decision)
+        bench.approvals.decide(bench.approvals.pending()[0].id, decision)
         verdict = await task
     assert isinstance(verdict, Allow)
-    task = asyncio.create_task(stage.review("drop", {"approval": "ask"}))
+    task = asyncio.create_task(bench.review("drop", {"approval": "ask"}))
     await asyncio.sleep(0)
-    stage.approvals.decide(stage.approvals.pending()[0].id, "reject", reason="keep it")
+    bench.approvals.decide(bench.approvals.pending()[0].id, "reject", reason="keep it")
     refused = await task
     assert isinstance(refused, Refuse)
     assert "drop() was not approved: keep it" in refused.text
@@ -336,16 +336,16 @@ async def test_who_declares_approval_is_asked_about_and_a_denial_gives_its_plan_
 
 @pytest.mark.virtual_time
 async def test_a_cancelled_review_leaves_nothing_behind() -> None:
-    stage = Stage(plan={"motions": 1})
-    stage.paused.clear()
+    bench = GateBench(plan={"motions": 1})
+    bench.paused.clear()
     for _ in range(3):
-        task = asyncio.create_task(stage.review(policy={"motion": True, "approval": "ask"}, distance_m=1))
+        task = asyncio.create_task(bench.review(policy={"motion": True, "approval": "ask"}, distance_m=1))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])
-        assert stage.approvals.pending() == []
-    stage.paused.set()
-    assert isinstance(await stage.review(policy={"motion": True}, distance_m=1), Allow)
+        assert bench.approvals.pending() == []
+    bench.paused.set()
+    assert isinstance(await bench.review(policy={"motion": True}, distance_m=1), Allow)
 
 
 @pytest.mark.virtual_time
@@ -365,19 +365,19 @@ async def test_the_model_chooses_where_a_duplicate_is_to_be_confirmed() -> None:
 
 @pytest.mark.virtual_time
 async def test_users_gates_come_before_plans_and_what_they_change_is_checked() -> None:
-    stage = Stage(gates=[f"{__name__}:Doubling"], plan={"motions": 0})
-    await stage.approved(("move", {"distance_m": 2}))
-    allowed = await stage.review(policy={"motion": True}, distance_m=1)
+    bench = GateBench(gates=[f"{__name__}:Doubling"], plan={"motions": 0})
+    await bench.approved(("move", {"distance_m": 2}))
+    allowed = await bench.review(policy={"motion": True}, distance_m=1)
     assert isinstance(allowed, Allow)
     assert allowed.arguments == {"distance_m": 2}
-    text = await stage.review("say")
+    text = await bench.review("say")
     assert isinstance(text, Refuse)
     assert "the gate Doubling failed (KeyError" in text.text
 
 
 @pytest.mark.virtual_time
 async def test_a_gate_that_fails_lets_nothing_pass() -> None:
-    verdict = await Stage(gates=[f"{__name__}:Failing"]).review()
+    verdict = await GateBench(gates=[f"{__name__}:Failing"]).review()
     assert isinstance(verdict, Refuse)
     assert "RuntimeError: a bug" in verdict.text
 
@@ -389,7 +389,7 @@ async def test_a_gate_that_fails_lets_nothing_pass() -> None:
         ("no.such.place:Gate", "can't be imported"),
         (f"{__name__}:Doublin", "did you mean 'Doubling'"),
         (f"{__name__}:NotAGate", "no method 'review'"),
-        (f"{__name__}:Stage.x", "not of the form"),
+        (f"{__name__}:GateBench.x", "not of the form"),
         (f"{__name__}:pytest", "can't be made"),
     ],
 )
@@ -401,10 +401,10 @@ def test_a_gate_that_can_not_be_loaded_is_named(reference: str, words: str) -> N
 @pytest.mark.feature("B8")
 @pytest.mark.virtual_time
 async def test_a_sub_mission_has_no_free_motions_of_its_own() -> None:
-    stage = Stage(plan={"motions": 2})
+    bench = GateBench(plan={"motions": 2})
     skill = offered("move", parameters=MOVE, motion=True)
     verdicts = [
-        await stage.chain.review(request(skill, (mission,), distance_m=number))
+        await bench.chain.review(request(skill, (mission,), distance_m=number))
         for number, mission in enumerate(("m1", "m1/1", "m1/2", "m1"))
     ]
     assert [isinstance(verdict, Allow) for verdict in verdicts] == [True, True, False, False]

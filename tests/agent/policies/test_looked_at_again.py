@@ -12,8 +12,8 @@ from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.module import Agent
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
+from tests.agent.policies.lookout_world import LookoutWorld, lookout_world, round_with
 from tests.agent.policies.parts import Brain, decide, robot_stage
-from tests.agent.policies.test_on_behalf import World, round_with, world
 from tests.agent.stage import NoConfig, Stage
 from tests.helpers import until
 
@@ -167,7 +167,7 @@ class Creeping(Module):
 @pytest.mark.virtual_time
 async def test_a_permission_is_taken_back_when_the_robot_is_turned_before_the_call_could_begin() -> None:
     robot = Creeping(name="creeping")
-    async with world(Brain(round_with("creep", distance_m=-1.6)), robot, zones=[LAB]) as w:
+    async with lookout_world(Brain(round_with("creep", distance_m=-1.6)), robot, zones=[LAB]) as w:
         stand(w.agent)
         await w.call("creep", distance_m=0.1)
         await w.looking("creep")
@@ -182,7 +182,7 @@ async def test_a_permission_is_taken_back_when_the_robot_is_turned_before_the_ca
 @pytest.mark.virtual_time
 async def test_a_permission_that_a_pause_has_held_is_looked_at_again() -> None:
     robot = Creeping(name="creeping")
-    async with world(Brain(round_with("creep", distance_m=-1.6)), robot, zones=[LAB]) as w:
+    async with lookout_world(Brain(round_with("creep", distance_m=-1.6)), robot, zones=[LAB]) as w:
         stand(w.agent)
         await w.call("creep", distance_m=0.1)
         await w.looking("creep")
@@ -196,7 +196,7 @@ async def test_a_permission_that_a_pause_has_held_is_looked_at_again() -> None:
         assert robot.log_ == [0.1]
 
 
-def results(w: World) -> list[str]:
+def results(w: LookoutWorld) -> list[str]:
     return [entry.text for entry in w.agent.conversation.entries if entry.role == "tool"]
 
 
@@ -208,7 +208,7 @@ def creeping(*distances: float) -> Brain:
 @pytest.mark.virtual_time
 async def test_a_call_that_replaces_another_is_judged_from_where_that_has_left_the_robot() -> None:
     robot = Creeping(name="creeping")
-    async with world(creeping(0.1, -1.6), robot, zones=[LAB]) as w:
+    async with lookout_world(creeping(0.1, -1.6), robot, zones=[LAB]) as w:
         stand(w.agent)
         await w.say()
         await until(lambda: robot.ending)
@@ -223,7 +223,7 @@ async def test_a_call_that_replaces_another_is_judged_from_where_that_has_left_t
 @pytest.mark.virtual_time
 async def test_a_call_does_not_take_the_place_of_another_that_is_refused_itself() -> None:
     robot = Creeping(name="creeping")
-    async with world(creeping(0.1, 1.6), robot, zones=[LAB]) as w:
+    async with lookout_world(creeping(0.1, 1.6), robot, zones=[LAB]) as w:
         stand(w.agent)
         await w.say()
         await until(lambda: len(results(w)) == 2)
@@ -237,7 +237,7 @@ async def test_a_call_does_not_take_the_place_of_another_that_is_refused_itself(
 @pytest.mark.virtual_time
 async def test_a_call_whose_predecessor_ends_in_a_pause_begins_after_it() -> None:
     robot = Creeping(name="creeping")
-    async with world(creeping(0.1, 0.2), robot) as w:
+    async with lookout_world(creeping(0.1, 0.2), robot) as w:
         await w.say()
         await until(lambda: robot.ending)
         await w.operator("pause")
@@ -251,7 +251,7 @@ async def test_a_call_whose_predecessor_ends_in_a_pause_begins_after_it() -> Non
 @pytest.mark.virtual_time
 async def test_a_call_may_take_the_place_of_somebody_elses() -> None:
     robot = Creeping(name="creeping")
-    async with world(creeping(0.2), robot) as w:
+    async with lookout_world(creeping(0.2), robot) as w:
         await w.call("creep", distance_m=0.1)
         await w.say()
         await until(lambda: robot.log_ == [0.1, 0.2])

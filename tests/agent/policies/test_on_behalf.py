@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
-from dimos_streams.module import Module, RunContext
-from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.skill import Call, skill
-from dimos_streams.skills.look_out_for import LookOut
-from dimos_streams.testing import FaultBus, Faults, ModuleHarness
+from dimos_streams.module import Module
+from dimos_streams.skill import skill
 from dimos_streams.tool_stream.event import CALLS, Outcome, ToolEvent
-from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
-from tests.agent.policies.parts import Brain, Robot
+from tests.agent.policies.lookout_world import (
+    Holder,
+    Late,
+    Undoable,
+    lookout,
+    lookout_world,
+    round_with,
+)
+from tests.agent.policies.parts import Brain
 from tests.agent.stage import NoConfig
-from tests.bridge.parts import closed
 from tests.helpers import until
-from tests.skills.detections import Camera, Seen
 
 OPERATORS = [
     ("resume", {}),
@@ -40,193 +38,10 @@ OPERATORS = [
 ]
 
 
-class Guard(Module):
-    """Begins other skills in ways of its own, as a patrol that is written so would."""
-
-    config: NoConfig
-
-    @skill
-    async def round(self, call: Call, skill: str, arguments: dict[str, Any], stubborn: bool = False) -> str:
-        """Go round, and begin something, without any look beforehand whether it can be."""
-        await call.update("going round")
-        starting = asyncio.ensure_future(call.skills.start(skill, arguments))
-        try:
-            return f"began {await asyncio.shield(starting)}"
-        except asyncio.CancelledError:
-            if stubborn:
-                await asyncio.wait([starting])
-                return "it has gone on all the same"
-            starting.cancel()
-            raise
-
-    @skill
-    async def part(self, call: Call, skill: str) -> str:
-        """Wait, and begin something when that is cancelled."""
-        await call.update("waiting")
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await call.skills.start(skill, {})
-        return "never"
-
-
-class Late(Module):
-    """Offers an operators' skill only later."""
-
-    config: NoConfig
-
-    @skill(audience="operator")
-    async def salute(self) -> str:
-        """Salute."""
-        raise AssertionError("nobody may come here")
-
-
-class Holder(Module):
-    """Holds something."""
-
-    config: NoConfig
-
-    @skill(resources={"thing"}, motion=True)
-    async def take(self, call: Call, seconds: float) -> str:
-        """Hold it."""
-        await call.update("holding it")
-        await asyncio.sleep(seconds)
-        return "let it go"
-
-    @skill
-    async def think(self, seconds: float) -> str:
-        """Say nothing for a while."""
-        await asyncio.sleep(seconds)
-        return "thought"
-
-
-class Undoable(Module):
-    """Can be taken back."""
-
-    config: NoConfig
-
-    async def start(self) -> None:
-        """See ``Module``."""
-        self.x = 0.0
-
-    @skill(motion=True, undo="go_back")
-    async def go(self, by: float) -> str:
-        """Go."""
-        self.x += by
-        return f"at {self.x:g}"
-
-    @skill(audience="operator")
-    async def go_back(self, arguments: dict[str, Any], result: Any = None) -> str:
-        """Take it back."""
-        self.x -= arguments["by"]
-        return f"back at {self.x:g}"
-
-
-@dataclass
-class World:
-    """A robot whose agent looks out for somebody, and what the test can do with it."""
-
-    harness: ModuleHarness
-    """The harness of the lookout."""
-    hosts: dict[str, ModuleHost]
-    """The host of each other module."""
-    buses: dict[str, FaultBus]
-    bridge: Bridge
-    agent: Agent
-    robot: Robot
-    camera: Camera
-    events: list[AgentEvent]
-
-    def appear(self) -> None:
-        """Somebody comes into view."""
-        self.camera.view = [Seen()]
-
-    async def add(self, module: Module) -> None:
-        self.buses[module.name] = bus = FaultBus(self.harness.bus, Faults(), seed=len(self.buses))
-        await bus.open()
-        self.hosts[module.name] = host = ModuleHost(bus)
-        await host.start(module, {name: f"/{name}" for name in module.streams()})
-
-    async def remove(self, name: str) -> None:
-        await self.hosts.pop(name).stop()
-        await self.buses.pop(name).close()
-
-    async def call(self, skill: str, /, **arguments: Any) -> str:
-        """A call of an operator; its id."""
-        return await self.bridge.broker.call(skill, arguments, caller="operator")
-
-    async def closed(self, call_id: str) -> CallView:
-        return await closed(self.bridge.broker, call_id, 120)
-
-    async def operator(self, skill: str, /, **arguments: Any) -> Any:
-        """The result of an operator's skill."""
-        view = await self.closed(await self.call(skill, **arguments))
-        assert view.outcome is Outcome.COMPLETED, view
-        return view.result
-
-    async def say(self, text: str = "go") -> str:
-        return await self.call("say", text=text)
-
-    async def views(self, skill: str) -> list[CallView]:
-        return [view for view in await self.bridge.broker.calls() if view.skill == skill]
-
-    async def view(self, skill: str, condition: Callable[[CallView], object]) -> CallView:
-        """The first call of a skill that fulfils a condition."""
-        async with asyncio.timeout(30):
-            while True:
-                for view in await self.views(skill):
-                    if condition(view):
-                        return view
-                await asyncio.sleep(0.02)
-
-    async def lookout_closed(self, skill: str = "look_out_for") -> CallView:
-        return await self.view(skill, lambda view: view.state == "closed")
-
-    async def looking(self, skill: str = "look_out_for") -> CallView:
-        return await self.view(skill, lambda view: view.answer)
-
-    async def waiting(self) -> CallView:
-        """The lookout, once it has said that what follows waits."""
-        return await self.view("look_out_for", lambda view: "Waits until" in view.text)
-
-
-@contextlib.asynccontextmanager
-async def world(brain: Brain, *more: Module, journal: Path | None = None, **config: Any) -> AsyncIterator[World]:
-    context = RunContext()
-    async with ModuleHarness(LookOut(name="lookout")) as harness:
-        robot, agent = Robot(name="robot"), Agent(config, name="agent", context=context)
-        bridge = Bridge({"http": False, "journal": journal}, name="bridge", context=context)
-        w = World(harness, {}, {}, bridge, agent, robot, Camera(harness), [])
-        feeding = asyncio.create_task(w.camera.run())
-        try:
-            for module in (bridge, robot, Guard(name="guard"), *more, agent):
-                await w.add(module)
-            agent.core.loop.parts.model = brain
-            agent.core.events.listen(w.events.append)
-            names = {"look_out_for", "walk", "round", "say"}
-            await until(lambda: names <= {info.name for _, info in bridge.broker.directory.skills()})
-            yield w
-        finally:
-            feeding.cancel()
-            for name in reversed(list(w.hosts)):
-                await w.remove(name)
-        assert harness.failed() is None
-
-
-def lookout(then: str, **arguments: Any) -> list[tuple[str, dict[str, Any]]]:
-    """A model's call."""
-    return [("look_out_for", {"descriptions": ["man in red"], "then": {"skill": then, "arguments": arguments}})]
-
-
-def round_with(then: str, *, stubborn: bool = False, **arguments: Any) -> list[tuple[str, dict[str, Any]]]:
-    """The same by another skill that calls skills."""
-    return [("round", {"skill": then, "arguments": arguments, "stubborn": stubborn})]
-
-
 @pytest.mark.feature("A9")
 @pytest.mark.virtual_time
 async def test_what_a_lookout_goes_on_with_is_a_call_of_the_agent() -> None:
-    async with world(Brain(lookout("go", by=2)), Undoable(name="undoable")) as w:
+    async with lookout_world(Brain(lookout("go", by=2)), Undoable(name="undoable")) as w:
         said = await w.say()
         looking = await w.looking()
         w.appear()
@@ -247,7 +62,7 @@ async def test_what_a_lookout_goes_on_with_is_a_call_of_the_agent() -> None:
 @pytest.mark.virtual_time
 async def test_a_disabled_skill_is_not_gone_on_with() -> None:
     for ask in (lookout, round_with):
-        async with world(Brain(ask("walk", distance_m=1)), disabled_skills=["walk"]) as w:
+        async with lookout_world(Brain(ask("walk", distance_m=1)), disabled_skills=["walk"]) as w:
             said = await w.say()
             name = ask("walk")[0][0]
             await w.looking(name)
@@ -263,14 +78,14 @@ async def test_a_disabled_skill_is_not_gone_on_with() -> None:
 @pytest.mark.virtual_time
 async def test_zones_and_motions_without_a_plan_count_here_too() -> None:
     zone = {"name": "lab", "polygon": [[1, 1], [3, 1], [3, 3], [1, 3]]}
-    async with world(Brain(lookout("go_to", x=2, y=2)), zones=[zone]) as w:
+    async with lookout_world(Brain(lookout("go_to", x=2, y=2)), zones=[zone]) as w:
         await w.say()
         await w.looking()
         w.appear()
         assert "restricted zone 'lab'" in (await w.lookout_closed()).text
         assert w.robot.log_ == []
     first = [("walk", {"distance_m": 1})]
-    async with world(Brain(first, lookout("walk", distance_m=2)), plan={"motions": 1}) as w:
+    async with lookout_world(Brain(first, lookout("walk", distance_m=2)), plan={"motions": 1}) as w:
         await w.say()
         await w.looking()
         w.appear()
@@ -282,7 +97,7 @@ async def test_zones_and_motions_without_a_plan_count_here_too() -> None:
 @pytest.mark.virtual_time
 async def test_a_motion_that_was_permitted_and_can_not_begin_uses_nothing_up() -> None:
     brain = Brain([*round_with("take", seconds=1), ("think", {"seconds": 1}), ("walk", {"distance_m": 1})])
-    async with world(brain, Holder(name="holder"), plan={"motions": 1}) as w:
+    async with lookout_world(brain, Holder(name="holder"), plan={"motions": 1}) as w:
         holder = await w.call("take", seconds=3)
         await w.looking("take")
         said = await w.say()
@@ -295,7 +110,7 @@ async def test_a_motion_that_was_permitted_and_can_not_begin_uses_nothing_up() -
 @pytest.mark.parametrize("decision", ["approve", "reject"])
 @pytest.mark.virtual_time
 async def test_the_operator_is_asked_and_the_decision_counts(decision: str) -> None:
-    async with world(Brain(lookout("drop", what="bag"))) as w:
+    async with lookout_world(Brain(lookout("drop", what="bag"))) as w:
         await w.say()
         await w.looking()
         w.appear()
@@ -322,7 +137,7 @@ async def test_the_operator_is_asked_and_the_decision_counts(decision: str) -> N
 @pytest.mark.parametrize("ask", [lookout, round_with])
 @pytest.mark.virtual_time
 async def test_while_paused_it_waits_and_begins_after_that(ask: Callable[..., Any]) -> None:
-    async with world(Brain(ask("walk", distance_m=1))) as w:
+    async with lookout_world(Brain(ask("walk", distance_m=1))) as w:
         name = ask("walk")[0][0]
         if ask is round_with:
             await w.operator("step", mode="on")  # so that it comes to the pause while it waits
@@ -346,7 +161,7 @@ async def test_while_paused_it_waits_and_begins_after_that(ask: Callable[..., An
 @pytest.mark.feature("B3")
 @pytest.mark.virtual_time
 async def test_a_pause_between_the_permission_and_the_beginning_holds_it() -> None:
-    async with world(Brain(round_with("patrol", where="yard"))) as w:
+    async with lookout_world(Brain(round_with("patrol", where="yard"))) as w:
         old = await w.call("patrol", where="hall")
         await w.looking("patrol")  # it takes 0.3 s to end, for which the new one waits once it is permitted
         await w.say()
@@ -363,7 +178,7 @@ async def test_a_pause_between_the_permission_and_the_beginning_holds_it() -> No
 @pytest.mark.feature("B4")
 @pytest.mark.virtual_time
 async def test_step_mode_shows_it() -> None:
-    async with world(Brain(lookout("walk", distance_m=1))) as w:
+    async with lookout_world(Brain(lookout("walk", distance_m=1))) as w:
         await w.say()
         looking = await w.looking()
         await w.operator("step", mode="on")
@@ -384,7 +199,7 @@ async def test_step_mode_shows_it() -> None:
 @pytest.mark.parametrize("how", ["abort", "cancel"])
 @pytest.mark.virtual_time
 async def test_nothing_begins_of_what_was_aborted_while_it_waited(stubborn: bool, how: str) -> None:
-    async with world(Brain(round_with("drop", what="bag", stubborn=stubborn))) as w:
+    async with lookout_world(Brain(round_with("drop", what="bag", stubborn=stubborn))) as w:
         said = await w.say()
         await until(lambda: w.agent.core.approvals.pending())
         if how == "abort":
@@ -410,7 +225,7 @@ async def test_nothing_begins_of_what_was_aborted_while_it_waited(stubborn: bool
 @pytest.mark.virtual_time
 async def test_operators_skills_are_out_of_reach(name: str, arguments: dict[str, Any]) -> None:
     brain = Brain(lookout(name, **arguments), round_with(name, **arguments), "no way")
-    async with world(brain) as w:
+    async with lookout_world(brain) as w:
         w.appear()
         await w.closed(await w.say())
         asked = await w.lookout_closed()
@@ -437,7 +252,7 @@ async def test_an_operators_skill_that_appears_later_is_out_of_reach_too() -> No
             raise AssertionError("nobody may come here")
 
     plain = Plain(name="plain")
-    async with world(Brain(lookout("salute")), plain) as w:
+    async with lookout_world(Brain(lookout("salute")), plain) as w:
         await w.say()
         await w.looking()
         await w.remove("plain")
@@ -451,7 +266,7 @@ async def test_an_operators_skill_that_appears_later_is_out_of_reach_too() -> No
 
 @pytest.mark.virtual_time
 async def test_a_call_in_an_agents_name_is_the_agents_own() -> None:
-    async with world(Brain()) as w:
+    async with lookout_world(Brain()) as w:
         with pytest.raises(CallRejectedError, match="'agent' is the name of an agent"):
             await w.bridge.broker.call("walk", {}, caller="agent")
         with pytest.raises(CallRejectedError, match="'bridge' is the name of the bridge itself"):
@@ -466,7 +281,7 @@ async def test_a_call_in_an_agents_name_is_the_agents_own() -> None:
 @pytest.mark.feature("B6")
 @pytest.mark.virtual_time
 async def test_an_agent_takes_back_its_own_calls_and_no_others() -> None:
-    async with world(Brain([("go", {"by": 2})]), Undoable(name="undoable")) as w:
+    async with lookout_world(Brain([("go", {"by": 2})]), Undoable(name="undoable")) as w:
         await w.closed(await w.say())
         given = {"arguments": {"by": 3}}
         with pytest.raises(CallRejectedError, match="'go_back' is for operators"):
@@ -476,7 +291,7 @@ async def test_an_agent_takes_back_its_own_calls_and_no_others() -> None:
 
 @pytest.mark.virtual_time
 async def test_an_operators_own_chain_asks_no_agent() -> None:
-    async with world(Brain(), disabled_skills=["walk"]) as w:
+    async with lookout_world(Brain(), disabled_skills=["walk"]) as w:
         assert (await w.operator("round", skill="walk", arguments={"distance_m": 1})).startswith("began ")
         await until(lambda: w.robot.log_ == ["walk 1"])
         assert await w.views("review_call") == []
@@ -486,7 +301,7 @@ async def test_an_operators_own_chain_asks_no_agent() -> None:
 
 @pytest.mark.virtual_time
 async def test_a_call_that_was_asked_to_end_begins_nothing_more() -> None:
-    async with world(Brain()) as w:
+    async with lookout_world(Brain()) as w:
         parting = await w.call("part", skill="walk")
         await w.looking("part")
         await w.bridge.broker.cancel(parting, "enough")
@@ -496,7 +311,7 @@ async def test_a_call_that_was_asked_to_end_begins_nothing_more() -> None:
 
 @pytest.mark.virtual_time
 async def test_an_agent_that_is_gone_permits_nothing() -> None:
-    async with world(Brain(round_with("drop", what="bag"), lookout("walk"))) as w:
+    async with lookout_world(Brain(round_with("drop", what="bag"), lookout("walk"))) as w:
         await w.say()
         await until(lambda: w.agent.core.approvals.pending())
         w.buses["agent"].partitioned = True  # as a process that is killed
@@ -509,7 +324,7 @@ async def test_an_agent_that_is_gone_permits_nothing() -> None:
 @pytest.mark.virtual_time
 async def test_a_call_that_waits_outlives_its_bridge_and_begins_once(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
-    async with world(Brain(round_with("drop", what="bag")), journal=path) as w:
+    async with lookout_world(Brain(round_with("drop", what="bag")), journal=path) as w:
         await w.say()
         await until(lambda: w.agent.core.approvals.pending())
         (first,) = w.agent.core.approvals.pending()
@@ -533,7 +348,7 @@ async def test_what_a_sub_agent_may_not_call_it_does_not_go_on_with() -> None:
         [("delegate", {"agent": "helper", "task": "go round"})],
         helper=[[*round_with("walk", distance_m=1), *round_with("look")], ""],
     )
-    async with world(brain, agents={"helper": helper}) as w:
+    async with lookout_world(brain, agents={"helper": helper}) as w:
         await w.closed(await w.say())
         ended = {view.arguments["skill"]: view for view in await w.views("round")}
         assert "'walk' is none of your skills" in ended["walk"].text
@@ -543,7 +358,7 @@ async def test_what_a_sub_agent_may_not_call_it_does_not_go_on_with() -> None:
 
 @pytest.mark.virtual_time
 async def test_a_stopped_lookout_begins_nothing_though_it_waits() -> None:
-    async with world(Brain(lookout("drop", what="bag"))) as w:
+    async with lookout_world(Brain(lookout("drop", what="bag"))) as w:
         await w.say()
         await w.looking()
         w.appear()
@@ -557,7 +372,7 @@ async def test_a_stopped_lookout_begins_nothing_though_it_waits() -> None:
 
 @pytest.mark.virtual_time
 async def test_what_a_skill_says_of_its_caller_does_not_count() -> None:
-    async with world(Brain(lookout("walk")), disabled_skills=["walk"]) as w:
+    async with lookout_world(Brain(lookout("walk")), disabled_skills=["walk"]) as w:
         await w.say()
         parent = (await w.looking()).call_id
 

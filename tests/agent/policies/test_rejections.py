@@ -11,7 +11,7 @@ import pytest
 from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
-from tests.agent.loop.skills import World
+from tests.agent.loop.skills import LineWorld
 from tests.agent.policies.parts import Brain, decide, robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import until
@@ -84,7 +84,7 @@ async def test_a_rejected_call_is_rejected_for_sub_agents_too() -> None:
 @pytest.mark.feature("C5")
 @pytest.mark.virtual_time
 async def test_a_rejection_outlives_the_process(tmp_path: Path) -> None:
-    world = World()
+    world = LineWorld()
     config: dict[str, Any] = {"approval": {"rules": [{"skill": "move", "arguments": {"by": ">2"}}]}}
     first = FunctionModel(in_turn(asks(("follow", {}), ("move", {"by": 3})), says("I wait")))
     async with world.with_model(first, tmp_path, **config) as rig:

@@ -1,37 +1,27 @@
+"""The broker: the form of calls, their views, and calls that skills begin."""
+
 from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from dimos_streams import clock
-from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls.broker import UnknownCallError
 from dimos_streams.bridge.calls.call_state import KEEP_CLOSED_BYTES
 from dimos_streams.errors import (
-    CallRejectedError,
     SkillArgumentError,
     SkillError,
-    SkillUnavailableError,
     UnknownSkillError,
 )
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import RunContext
-from dimos_streams.skill import OnLoss
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_ARGUMENTS, STATUS, Outcome
 from dimos_streams.tool_stream.wire import unpack_event
 from tests.bridge.parts import Scene, Worker, answered, closed, collect, event, scene, until
 from tests.helpers import run_virtual
-
-
-async def free_base(broker: Broker) -> bool:
-    """Whether nobody holds the base, shown by taking it."""
-    call_id = await broker.call("at_once", {"value": 1}, caller="probe")
-    return (await closed(broker, call_id)).outcome is Outcome.COMPLETED
 
 
 @pytest.mark.feature("A1")
@@ -48,135 +38,6 @@ async def test_updates_of_two_calls_of_one_skill_never_mix() -> None:
             assert [event.seq for event in events] == list(range(1, 53))
             assert [event.type for event in events] == ["open", *["update"] * 50, "close"]
             assert [event.text for event in events[1:-1]] == [f"{label} {n}" for n in range(1, 51)]
-
-
-@pytest.mark.feature("A11")
-@pytest.mark.parametrize(
-    ("skill", "arguments", "outcome"),
-    [
-        ("follow", {"description": "x", "steps": 3}, Outcome.COMPLETED),
-        ("at_once", {"value": 3}, Outcome.COMPLETED),  # returns before any update
-        ("fail", {}, Outcome.FAILED),
-        ("fail", {"answer_first": True}, Outcome.FAILED),
-        ("hang", {}, Outcome.TIMED_OUT),
-    ],
-)
-@pytest.mark.virtual_time
-async def test_leases_end_with_the_call(skill: str, arguments: dict[str, object], outcome: Outcome) -> None:
-    async with scene() as world:
-        call_id = await world.broker.call(skill, arguments, caller="agent")
-        assert world.broker.ledger.leases.holders() == {"base": call_id}
-        assert (await closed(world.broker, call_id)).outcome is outcome
-        assert world.broker.ledger.leases.holders() == {}
-        assert await free_base(world.broker)
-
-
-@pytest.mark.feature("A11")
-@pytest.mark.virtual_time
-async def test_a_busy_resource_is_refused_with_its_holder_or_waited_for() -> None:
-    async with scene() as world:
-        broker = world.broker
-        first = await broker.call("follow", {"description": "ann"}, caller="agent")
-        await answered(broker, first)
-        with pytest.raises(CallRejectedError, match=r"needs 'base', which call .* holds \('follow' for") as busy:
-            await broker.call("at_once", {"value": 1}, caller="other")
-        assert busy.value.holder == first
-
-        begun = clock.monotonic()
-        with pytest.raises(CallRejectedError):
-            await broker.call("at_once", {"value": 1}, caller="other", lease_wait_s=2.0)
-        assert clock.monotonic() - begun == pytest.approx(2.0, abs=0.1)
-
-        waiting = asyncio.create_task(broker.call("at_once", {"value": 1}, caller="other", lease_wait_s=30.0))
-        await asyncio.sleep(1)
-        await broker.cancel(first, "enough")
-        assert (await closed(broker, first)).outcome is Outcome.CANCELLED
-        assert (await closed(broker, await waiting)).outcome is Outcome.COMPLETED
-
-
-@pytest.mark.feature("A11")
-@pytest.mark.virtual_time
-async def test_who_is_overtaken_by_another_waits_no_longer_than_it_wanted_to() -> None:
-    async with scene() as world:
-        broker = world.broker
-        first = await broker.call("follow", {"description": "ann"}, caller="agent")
-        overtaking = asyncio.create_task(
-            broker.call("follow", {"description": "bob"}, caller="other", lease_wait_s=30.0)
-        )
-        await asyncio.sleep(0)
-        begun = clock.monotonic()
-        waiting = asyncio.create_task(broker.call("at_once", {"value": 1}, caller="late", lease_wait_s=2.0))
-        await asyncio.sleep(1.5)
-        await broker.cancel(first, "enough")
-        second = await overtaking
-        with pytest.raises(CallRejectedError) as busy:
-            await waiting
-        assert busy.value.holder == second
-        assert clock.monotonic() - begun == pytest.approx(2.0, abs=0.1)
-
-
-@pytest.mark.feature("A11")
-@pytest.mark.virtual_time
-async def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
-    async with scene() as world:
-        broker, process = world.broker, world.processes[1]
-        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
-        await answered(broker, call_id)
-        before = clock.monotonic()
-        process.bus.partitioned = True
-        view = await closed(broker, call_id)
-        assert view.outcome is Outcome.LOST
-        assert clock.monotonic() - before <= 2.0
-        assert "is gone: silent for" in view.text
-        assert broker.ledger.leases.holders() == {}
-        with pytest.raises(SkillUnavailableError, match="'worker' is gone: silent for"):
-            await broker.call("at_once", {"value": 1}, caller="agent")
-        assert [skill.available for skill in await broker.skills()] == [False] * 8
-
-        events = await collect(broker, call_id=call_id)
-        assert [event.seq for event in events] == list(range(1, len(events) + 1))
-        assert [event.type for event in events].count("close") == 1
-
-        worker = process.modules["worker"]
-        assert isinstance(worker, Worker)
-        assert worker.running == [call_id], "it does not know yet that it is given up"
-        process.bus.partitioned = False
-        await until(lambda: not worker.running)
-        assert await free_base(broker)
-        assert await collect(broker, call_id=call_id) == events, "nothing follows a close"
-
-
-@pytest.mark.virtual_time
-async def test_a_call_whose_module_starts_again_is_lost() -> None:
-    async with scene() as world:
-        broker = world.broker
-        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
-        await answered(broker, call_id)
-        await asyncio.sleep(0.5)
-        world.processes[1].bus.partitioned = True
-        await world.add(Worker(name="worker"))
-        view = await closed(broker, call_id, 2.0)
-        assert (view.outcome, view.text) == (
-            Outcome.LOST,
-            "module 'worker' was started again while the call ran",
-        )
-        assert await free_base(broker)
-
-
-@pytest.mark.virtual_time
-async def test_a_call_that_its_module_does_not_know_is_lost() -> None:
-    async with scene() as world:
-        broker = world.broker
-        # The request is lost on the way, and every repetition.
-        world.processes[0].bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CALLS)
-        begun = clock.monotonic()
-        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
-        view = await closed(broker, call_id)
-        assert (view.outcome, view.last_seq) == (Outcome.LOST, 2)
-        assert 2.0 <= clock.monotonic() - begun <= 2.3
-        assert [event.type for event in await collect(broker, call_id=call_id)] == ["open", "close"]
-        world.processes[0].bus.faults = Faults()
-        assert await free_base(broker)
 
 
 @pytest.mark.virtual_time
@@ -215,78 +76,6 @@ async def test_the_form_of_calls_is_checked_before_anything_happens() -> None:
         assert await broker.offset() == 0
         repaired = await broker.call("follow", {"description": "\ud800"}, caller="agent")
         assert (await broker.view(repaired)).arguments == {"description": "\ufffd"}
-
-
-@pytest.mark.virtual_time
-async def test_duplicates() -> None:
-    async with scene() as world:
-        broker = world.broker
-        first = await broker.call("patrol", {}, caller="agent")
-        with pytest.raises(CallRejectedError, match=f"runs already as call {first!r}.*'allow' .* or 'replace'"):
-            await broker.call("patrol", {}, caller="agent")
-        with pytest.raises(CallRejectedError, match="runs already") as refused:
-            await broker.call("patrol", {}, caller="agent", on_duplicate="reject")
-        assert refused.value.holder == first
-        second = await broker.call("patrol", {}, caller="agent", on_duplicate="allow")
-        third = await broker.call("patrol", {}, caller="agent", on_duplicate="replace")
-        assert [view.call_id for view in await broker.calls(open_only=True)] == [third]
-        for old in (first, second):
-            view = await broker.view(old)
-            assert (view.outcome, view.text) == (Outcome.CANCELLED, "replaced by another call of 'patrol'")
-
-        # A replaced call gives its lease to its successor, and never do both run.
-        old = await broker.call("follow", {"description": "ann"}, caller="agent")
-        both = [
-            asyncio.create_task(broker.call("follow", {"description": name}, caller="agent", on_duplicate="replace"))
-            for name in ("bob", "cid")
-        ]
-        ids = [await task for task in both]
-        worker = world.processes[1].modules["worker"]
-        assert isinstance(worker, Worker)
-        await until(lambda: len(worker.running) == 1 and worker.running[0] in ids)
-        assert worker.most == 1
-        assert (await broker.view(old)).outcome is Outcome.CANCELLED
-
-
-@pytest.mark.virtual_time
-async def test_a_call_that_will_not_end_is_not_replaced() -> None:
-    async with scene() as world:
-        broker = world.broker
-        first = await broker.call("patrol", {}, caller="agent")
-        await until(lambda: broker.ledger.calls.open[0].state == "open")
-        world.processes[0].bus.faults = Faults(loss=1.0, affects=lambda channel: "cancel" in channel)
-        with pytest.raises(CallRejectedError, match="did not end within 10 s") as refused:
-            await broker.call("patrol", {}, caller="agent", on_duplicate="replace")
-        assert refused.value.holder == first
-
-
-@pytest.mark.virtual_time
-async def test_an_idempotency_key_gives_the_same_call_once() -> None:
-    async with scene() as world:
-        broker = world.broker
-
-        async def begin(key: str, description: str = "ann", on_loss: OnLoss | None = None) -> str:
-            return await broker.call(
-                "follow",
-                {"description": description},
-                caller="agent",
-                idempotency_key=key,
-                lease_wait_s=1.0,
-                on_loss=on_loss,
-            )
-
-        ids = await asyncio.gather(*(begin("k1") for _ in range(5)))
-        assert len(set(ids)) == 1
-        with pytest.raises(CallRejectedError, match="key 'k1' was used for another call"):
-            await begin("k1", "bob")
-        with pytest.raises(CallRejectedError, match="key 'k1' was used for another call"):
-            await begin("k1", on_loss="continue")
-        refused = await asyncio.gather(*(begin("k2", "bob") for _ in range(3)), return_exceptions=True)
-        assert [type(error) for error in refused] == [CallRejectedError] * 3
-        await broker.cancel(ids[0], "done")
-        assert await begin("k1") == ids[0], "also after its end"
-        assert await begin("k2", "bob") not in ids, "a refused call leaves its key free"
-        assert len(broker.ledger.calls.open) == 1
 
 
 @pytest.mark.virtual_time
@@ -419,104 +208,6 @@ async def test_two_robots_have_skills_of_their_own() -> None:
             ("robot1/worker", "followed robot1"),
             ("robot2/worker", "followed robot2"),
         ]
-
-
-@pytest.mark.virtual_time
-async def test_a_bridge_that_starts_again_knows_its_calls(tmp_path: Path) -> None:
-    async with scene(journal=tmp_path / "journal.sqlite") as world:
-        call_id = await world.broker.call(
-            "follow", {"description": "ann", "steps": 50}, caller="agent", idempotency_key="k"
-        )
-        counted = await world.broker.call("count", {"label": "a", "to": 3}, caller="agent")
-        await closed(world.broker, counted)
-        await asyncio.sleep(1)
-        offset = await world.broker.offset()
-        await world.kill_bridge()
-        await asyncio.sleep(1)
-
-        await world.start_bridge()
-        await world.offered("follow")
-        broker = world.broker
-        assert await broker.offset() >= offset
-        assert broker.ledger.leases.holders() == {"base": call_id}
-        assert (await broker.view(counted)).result == "a"
-        again = await broker.call("follow", {"description": "ann", "steps": 50}, caller="agent", idempotency_key="k")
-        assert again == call_id
-        with pytest.raises(CallRejectedError):
-            await broker.call("at_once", {"value": 1}, caller="agent")
-        view = await closed(broker, call_id)
-        assert (view.outcome, view.answer) == (Outcome.COMPLETED, "following ann")
-        events = await collect(broker, call_id=call_id)
-        assert [event.seq for event in events] == list(range(1, len(events) + 1))
-        assert await free_base(broker)
-
-
-@pytest.mark.virtual_time
-async def test_a_call_that_ended_while_the_bridge_was_away_ends_when_it_is_back(tmp_path: Path) -> None:
-    async with scene(journal=tmp_path / "journal.sqlite") as world:
-        ended = await world.broker.call("follow", {"description": "ann", "steps": 5}, caller="agent")
-        await answered(world.broker, ended)
-        await world.kill_bridge()
-        await asyncio.sleep(5)
-        await world.start_bridge()
-        await world.offered("follow")
-        assert (await closed(world.broker, ended)).outcome is Outcome.COMPLETED
-
-        dead = await world.broker.call("follow", {"description": "bob"}, caller="agent")
-        await answered(world.broker, dead)
-        await world.kill_bridge()
-        world.processes[1].bus.partitioned = True
-        await world.add(Worker(name="worker"))
-        await world.start_bridge()
-        await world.offered("follow")
-        assert (await closed(world.broker, dead, 2.5)).outcome is Outcome.LOST
-        assert await free_base(world.broker)
-
-
-@pytest.mark.virtual_time
-async def test_a_bridge_without_its_journal_learns_of_the_calls_that_run() -> None:
-    async with scene() as world:
-        call_id = await world.broker.call("follow", {"description": "ann", "steps": 100}, caller="agent")
-        await asyncio.sleep(1)
-        await world.kill_bridge()
-        await world.start_bridge()
-        broker = world.broker
-        await until(lambda: broker.ledger.leases.holders() == {"base": call_id})
-        view = await closed(broker, call_id, 20)
-        assert broker.ledger.leases.holders() == {}
-        assert (view.outcome, view.result) == (Outcome.COMPLETED, "followed ann")
-        assert (view.module, view.skill, view.caller) == ("worker", "follow", "agent")
-        events = await collect(broker, call_id=call_id)
-        assert [event.type for event in events[:2]] == ["open", "gap"]
-        assert events[1].data["from_seq"] == 2
-        assert [event.seq for event in events[1:]] == list(range(events[1].seq, events[-1].seq + 1))
-        assert {event.caller for event in events} == {"agent"}
-
-
-@pytest.mark.virtual_time
-async def test_a_bridge_that_was_held_up_does_not_give_calls_up() -> None:
-    async with scene() as world:
-        call_id = await world.broker.call("follow", {"description": "ann"}, caller="agent")
-        await answered(world.broker, call_id)
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, clock.VirtualTimeLoop)
-        for _ in range(10):
-            # Wherever in the period of a heartbeat it happens.
-            await asyncio.sleep(2.05)
-            loop._now_ns += 10_000_000_000  # as SIGSTOP and SIGCONT do: the clock runs, nothing else
-        await asyncio.sleep(5)
-        assert (await world.broker.view(call_id)).state == "open"
-
-
-@pytest.mark.virtual_time
-async def test_a_call_whose_first_events_are_gone_is_known_by_those_that_follow() -> None:
-    async with scene() as world:
-        missing = replace(event(3, "gap"), module="", skill="", caller="")
-        world.broker.ledger.enter([missing])
-        assert (await world.broker.view("c1")).skill == ""
-        world.broker.ledger.enter([event(4, "update", text="on my way")])
-        view = await world.broker.view("c1")
-        assert (view.module, view.skill, view.caller, view.answer) == ("worker", "follow", "agent", "on my way")
 
 
 @pytest.mark.virtual_time

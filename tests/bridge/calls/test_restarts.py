@@ -1,0 +1,180 @@
+"""What becomes of calls when their host, their module or the bridge itself ends and starts again."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.errors import (
+    CallRejectedError,
+    SkillUnavailableError,
+)
+from dimos_streams.testing import Faults
+from dimos_streams.tool_stream.event import CALLS, Outcome
+from tests.bridge.parts import Worker, answered, closed, collect, event, free_base, scene, until
+
+
+@pytest.mark.feature("A11")
+@pytest.mark.virtual_time
+async def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
+    async with scene() as world:
+        broker, process = world.broker, world.processes[1]
+        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
+        await answered(broker, call_id)
+        before = clock.monotonic()
+        process.bus.partitioned = True
+        view = await closed(broker, call_id)
+        assert view.outcome is Outcome.LOST
+        assert clock.monotonic() - before <= 2.0
+        assert "is gone: silent for" in view.text
+        assert broker.ledger.leases.holders() == {}
+        with pytest.raises(SkillUnavailableError, match="'worker' is gone: silent for"):
+            await broker.call("at_once", {"value": 1}, caller="agent")
+        assert [skill.available for skill in await broker.skills()] == [False] * 8
+
+        events = await collect(broker, call_id=call_id)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        assert [event.type for event in events].count("close") == 1
+
+        worker = process.modules["worker"]
+        assert isinstance(worker, Worker)
+        assert worker.running == [call_id], "it does not know yet that it is given up"
+        process.bus.partitioned = False
+        await until(lambda: not worker.running)
+        assert await free_base(broker)
+        assert await collect(broker, call_id=call_id) == events, "nothing follows a close"
+
+
+@pytest.mark.virtual_time
+async def test_a_call_whose_module_starts_again_is_lost() -> None:
+    async with scene() as world:
+        broker = world.broker
+        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
+        await answered(broker, call_id)
+        await asyncio.sleep(0.5)
+        world.processes[1].bus.partitioned = True
+        await world.add(Worker(name="worker"))
+        view = await closed(broker, call_id, 2.0)
+        assert (view.outcome, view.text) == (
+            Outcome.LOST,
+            "module 'worker' was started again while the call ran",
+        )
+        assert await free_base(broker)
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_its_module_does_not_know_is_lost() -> None:
+    async with scene() as world:
+        broker = world.broker
+        # The request is lost on the way, and every repetition.
+        world.processes[0].bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CALLS)
+        begun = clock.monotonic()
+        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
+        view = await closed(broker, call_id)
+        assert (view.outcome, view.last_seq) == (Outcome.LOST, 2)
+        assert 2.0 <= clock.monotonic() - begun <= 2.3
+        assert [event.type for event in await collect(broker, call_id=call_id)] == ["open", "close"]
+        world.processes[0].bus.faults = Faults()
+        assert await free_base(broker)
+
+
+@pytest.mark.virtual_time
+async def test_a_bridge_that_starts_again_knows_its_calls(tmp_path: Path) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        call_id = await world.broker.call(
+            "follow", {"description": "ann", "steps": 50}, caller="agent", idempotency_key="k"
+        )
+        counted = await world.broker.call("count", {"label": "a", "to": 3}, caller="agent")
+        await closed(world.broker, counted)
+        await asyncio.sleep(1)
+        offset = await world.broker.offset()
+        await world.kill_bridge()
+        await asyncio.sleep(1)
+
+        await world.start_bridge()
+        await world.offered("follow")
+        broker = world.broker
+        assert await broker.offset() >= offset
+        assert broker.ledger.leases.holders() == {"base": call_id}
+        assert (await broker.view(counted)).result == "a"
+        again = await broker.call("follow", {"description": "ann", "steps": 50}, caller="agent", idempotency_key="k")
+        assert again == call_id
+        with pytest.raises(CallRejectedError):
+            await broker.call("at_once", {"value": 1}, caller="agent")
+        view = await closed(broker, call_id)
+        assert (view.outcome, view.answer) == (Outcome.COMPLETED, "following ann")
+        events = await collect(broker, call_id=call_id)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        assert await free_base(broker)
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_ended_while_the_bridge_was_away_ends_when_it_is_back(tmp_path: Path) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        ended = await world.broker.call("follow", {"description": "ann", "steps": 5}, caller="agent")
+        await answered(world.broker, ended)
+        await world.kill_bridge()
+        await asyncio.sleep(5)
+        await world.start_bridge()
+        await world.offered("follow")
+        assert (await closed(world.broker, ended)).outcome is Outcome.COMPLETED
+
+        dead = await world.broker.call("follow", {"description": "bob"}, caller="agent")
+        await answered(world.broker, dead)
+        await world.kill_bridge()
+        world.processes[1].bus.partitioned = True
+        await world.add(Worker(name="worker"))
+        await world.start_bridge()
+        await world.offered("follow")
+        assert (await closed(world.broker, dead, 2.5)).outcome is Outcome.LOST
+        assert await free_base(world.broker)
+
+
+@pytest.mark.virtual_time
+async def test_a_bridge_without_its_journal_learns_of_the_calls_that_run() -> None:
+    async with scene() as world:
+        call_id = await world.broker.call("follow", {"description": "ann", "steps": 100}, caller="agent")
+        await asyncio.sleep(1)
+        await world.kill_bridge()
+        await world.start_bridge()
+        broker = world.broker
+        await until(lambda: broker.ledger.leases.holders() == {"base": call_id})
+        view = await closed(broker, call_id, 20)
+        assert broker.ledger.leases.holders() == {}
+        assert (view.outcome, view.result) == (Outcome.COMPLETED, "followed ann")
+        assert (view.module, view.skill, view.caller) == ("worker", "follow", "agent")
+        events = await collect(broker, call_id=call_id)
+        assert [event.type for event in events[:2]] == ["open", "gap"]
+        assert events[1].data["from_seq"] == 2
+        assert [event.seq for event in events[1:]] == list(range(events[1].seq, events[-1].seq + 1))
+        assert {event.caller for event in events} == {"agent"}
+
+
+@pytest.mark.virtual_time
+async def test_a_bridge_that_was_held_up_does_not_give_calls_up() -> None:
+    async with scene() as world:
+        call_id = await world.broker.call("follow", {"description": "ann"}, caller="agent")
+        await answered(world.broker, call_id)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, clock.VirtualTimeLoop)
+        for _ in range(10):
+            # Wherever in the period of a heartbeat it happens.
+            await asyncio.sleep(2.05)
+            loop._now_ns += 10_000_000_000  # as SIGSTOP and SIGCONT do: the clock runs, nothing else
+        await asyncio.sleep(5)
+        assert (await world.broker.view(call_id)).state == "open"
+
+
+@pytest.mark.virtual_time
+async def test_a_call_whose_first_events_are_gone_is_known_by_those_that_follow() -> None:
+    async with scene() as world:
+        missing = replace(event(3, "gap"), module="", skill="", caller="")
+        world.broker.ledger.enter([missing])
+        assert (await world.broker.view("c1")).skill == ""
+        world.broker.ledger.enter([event(4, "update", text="on my way")])
+        view = await world.broker.view("c1")
+        assert (view.module, view.skill, view.caller, view.answer) == ("worker", "follow", "agent", "on my way")
