@@ -12,10 +12,10 @@ from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.moving.planar import STOP, twist
-from dimos_streams.skills.moving.pursuit import Gains, Limits, approach, face
+from dimos_streams.skills.moving.pursuit import Gains, PursuitLimits, approach, face
 from dimos_streams.skills.moving.steering import Detour, surroundings_of
 from dimos_streams.skills.own_calls import listed
-from dimos_streams.skills.seeing.frames import Frame, fresh_frames
+from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
 from dimos_streams.skills.seeing.sighting import Lens
 from dimos_streams.skills.seeing.watch import Watch
 
@@ -91,7 +91,7 @@ class Following:
         config = module.config
         self._module, self._call, self._config, self._description = module, call, config, description
         self._gains = Gains(config.distance_gain, config.bearing_gain, config.motion_gain)
-        self._limits = Limits(config.max_speed, config.max_turn)
+        self._limits = PursuitLimits(config.max_speed, config.max_turn)
         self._detour = Detour()
         self._began = self._progress_at = clock.monotonic()
         self._watch = Watch(description, module.poses, self._began)
@@ -134,8 +134,8 @@ class Following:
         """Seconds since the person was found, 0 before."""
         return 0.0 if self._found_at is None else clock.monotonic() - self._found_at
 
-    def _look(self, frame: Frame, now: float) -> None:
-        if self._watch.take(frame, now) and (distance := self._distance()) is not None:
+    def _look(self, frame: DetectionFrame, now: float) -> None:
+        if self._watch.see(frame, now) and (distance := self._distance()) is not None:
             self._distance_sum += distance
             self._distance_count += 1
 

@@ -23,7 +23,7 @@ from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import skill
 from dimos_streams.skills.moving.planar import PoseHistory, pose_of
 from dimos_streams.skills.own_calls import listed
-from dimos_streams.skills.seeing.frames import Frame, fresh_frames
+from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
 from dimos_streams.skills.seeing.sighting import Lens, Sighting, sightings_of
 from dimos_streams.streams import In
 
@@ -54,7 +54,7 @@ class SeenThing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RobotPose:
+class ObservedPose:
     """Where the robot is, in the odom frame."""
 
     x: float
@@ -70,7 +70,7 @@ class Observation:
     """When the picture was taken, by the clock of the camera: µs since the Unix epoch, if that clock is right."""
     things: tuple[SeenThing, ...]
     """The nearest first."""
-    robot: RobotPose | None
+    robot: ObservedPose | None
     picture: str | None
     """Path of a JPEG file, None if there is no picture or nowhere to put it."""
 
@@ -108,7 +108,7 @@ class Observe(Module):
             picture=picture,
         )
 
-    async def _fresh_frame(self) -> Frame:
+    async def _fresh_frame(self) -> DetectionFrame:
         """The first frame taken after now, else the newest that comes within the bound. Raises ``SkillError``."""
         called, wait_s, newest = clock.monotonic(), self.config.wait_s, None
         timeline = self._timeline_so_far()
@@ -130,7 +130,7 @@ class Observe(Module):
             timeline.take(utime_of(latest.header), clock.monotonic() - age)
         return timeline
 
-    def _is_taken_since(self, called: float, begun: int | None, frame: Frame) -> bool:
+    def _is_taken_since(self, called: float, begun: int | None, frame: DetectionFrame) -> bool:
         """``begun`` is the detector's instant of the call, None if nothing had come from it."""
         age_us = self.poses.age_us(frame.stamp, frame.arrived)
         if age_us is not None:
@@ -174,12 +174,12 @@ def _direction(bearing_deg: float) -> str:
     return f"{abs(bearing_deg):.0f} deg {'left' if bearing_deg > 0 else 'right'}"
 
 
-def _robot_pose(odometry: Odometry) -> RobotPose | None:
+def _robot_pose(odometry: Odometry) -> ObservedPose | None:
     pose = pose_of(odometry)
     if pose is None:
         return None
     x, y, yaw = pose.position.real, pose.position.imag, math.degrees(pose.yaw)
-    return RobotPose(x=round(x, 2), y=round(y, 2), yaw_deg=round(yaw, 1))
+    return ObservedPose(x=round(x, 2), y=round(y, 2), yaw_deg=round(yaw, 1))
 
 
 def _write(path: Path, image: Image) -> None:

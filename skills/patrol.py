@@ -101,9 +101,9 @@ class Patrol(Module):
         """This module as one that drives."""
         return Driving(self.config.drive, self.odom, self.scan, self.holds, self.cmd_vel)
 
-    def as_follower(self) -> Following:
+    def as_follower(self) -> FollowingStreams:
         """This module as one that follows people."""
-        return Following(
+        return FollowingStreams(
             self.config.follow,
             self.detections,
             self.odom,
@@ -127,7 +127,7 @@ class Driving:
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class FollowingStreams:
     """A module's streams with the settings for following people."""
 
     config: FollowPersonConfig

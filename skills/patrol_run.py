@@ -16,7 +16,7 @@ from dimos_streams.skills.drive_run import Covered, Motion
 from dimos_streams.skills.follow_run import Following
 from dimos_streams.skills.moving.planar import STOP, Pose, pose_of
 from dimos_streams.skills.own_calls import listed
-from dimos_streams.skills.seeing.frames import Frame, fresh_frames
+from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
 from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
 
 if TYPE_CHECKING:
@@ -241,12 +241,12 @@ class _Lookout:
                         return self._noticed(each, frame)
         raise AssertionError("frames never end")
 
-    def _noticed(self, sighting: Sighting, frame: Frame) -> _Noticed:
+    def _noticed(self, sighting: Sighting, frame: DetectionFrame) -> _Noticed:
         poses, point = self._module.poses, sighting.point
         place = None if point is None else poses.at(frame.stamp, frame.arrived).from_base(point)
         return _Noticed(sighting, clock.utime() - (poses.age_us(frame.stamp, clock.monotonic()) or 0), place)
 
-    def _wanted_in(self, frame: Frame) -> list[Sighting]:
+    def _wanted_in(self, frame: DetectionFrame) -> list[Sighting]:
         return [each for each in sightings_of(frame.message) if self._is_wanted(each)]
 
     def _is_wanted(self, sighting: Sighting) -> bool:

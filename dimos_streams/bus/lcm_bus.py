@@ -163,7 +163,7 @@ class LcmBus(Bus):
         lcm = self._opened_lcm()
         if pattern in self._lcm_subscriptions:
             return
-        subscription = lcm.subscribe(pattern, queue.take)
+        subscription = lcm.subscribe(pattern, queue.put)
         if subscription is None:
             raise BusError(self._url.explain_failure())
         # Our own queues drop the oldest, and count; LCM's fills up only while the loop does not run.

@@ -41,7 +41,7 @@ class LcmQueue:
         self._subscription = subscription
         self._fit()
 
-    def take(self, channel: str, data: bytes) -> None:
+    def put(self, channel: str, data: bytes) -> None:
         """Pass one on."""
         self._mean += (len(data) - self._mean) * _WEIGHT
         if not self._from <= self._mean <= self._to:

@@ -74,7 +74,7 @@ class HoldTable:
         """Messages that were no holds."""
         self._odd, self._odd_until = "", 0.0
 
-    def take(self, message: Hold, now: float) -> None:
+    def update(self, message: Hold, now: float) -> None:
         """Take a message in the order in which it came."""
         problem = _problem_of(message) or self._no_room(message.source, now)
         if problem:
@@ -121,7 +121,7 @@ class HoldInput:
     def __init__(self, stream: In[Hold], reader: str) -> None:
         """Listens from now on. ``reader`` is named in the log."""
         self._table = HoldTable(reader)
-        stream.on_message(lambda message: self._table.take(message, clock.monotonic()))
+        stream.on_message(lambda message: self._table.update(message, clock.monotonic()))
 
     @property
     def held(self) -> bool:

@@ -55,7 +55,7 @@ class Comparison:
     def recorded(self, channel: str, data: bytes, utime: int, *, optional: bool) -> None:
         """An output of the log; ``optional`` if another module may have given it."""
         if channel == EVENTS:
-            for when, event in self._recorded_order.take(data, utime):
+            for when, event in self._recorded_order.reorder(data, utime):
                 self._of_call(event).recorded(Output(when, event))
             return
         self._of_channel(channel).recorded(Output(utime, data, optional))
@@ -65,7 +65,7 @@ class Comparison:
     def replayed(self, channel: str, data: bytes, utime: int, *, optional: bool) -> None:
         """An output of the replay; ``optional`` if it came after the time of the log's last event."""
         if channel == EVENTS:
-            for when, event in self._replayed_order.take(data, utime):
+            for when, event in self._replayed_order.reorder(data, utime):
                 self._of_call(event).replayed(Output(when, event, optional))
             return
         self._of_channel(channel).replayed(Output(utime, data, optional))
@@ -144,7 +144,7 @@ class _Order:
         self._delivered: dict[str, int] = {}
         self._ahead: dict[str, dict[int, tuple[int, ToolEvent]]] = {}
 
-    def take(self, data: bytes, utime: int) -> list[tuple[int, ToolEvent]]:
+    def reorder(self, data: bytes, utime: int) -> list[tuple[int, ToolEvent]]:
         """The events that can be reported now that this one has come."""
         try:
             event = unpack_event(data)

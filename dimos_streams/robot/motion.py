@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Pose:
+class BasePose:
     """Position in metres and heading in radians, in the world frame."""
 
     x: float = 0.0

@@ -36,7 +36,7 @@ from dimos_streams.robot.simulation.world import TICK_S, World, WorldConfig
 from dimos_streams.streams import In, Out
 
 if TYPE_CHECKING:
-    from dimos_streams.robot.rendering.camera import Camera, CameraModel, Frame
+    from dimos_streams.robot.rendering.camera import CameraModel, CameraRenderer, RenderedFrame
 
 MAX_MESSAGE_BYTES = 60_000
 MAX_LAG_S = 0.2
@@ -116,7 +116,7 @@ class Simulator(Module):
             raise errors.UserError("; ".join(fault.line for fault in faults))
         self.world = World(WorldConfig(scene=scene, seed=seed)).load()
         self.lidar = Lidar()
-        self.camera: Camera = self._open_camera()
+        self.camera: CameraRenderer = self._open_camera()
         self.pictures_taken = 0
         self.skipped_ticks = 0
         self._camera_frozen = False
@@ -185,7 +185,7 @@ class Simulator(Module):
         config = self.config
         return CameraModel(config.camera_width, config.camera_height, math.radians(config.camera_fov_deg))
 
-    def _open_camera(self) -> "Camera":
+    def _open_camera(self) -> "CameraRenderer":
         if self.config.render == "gl":
             from dimos_streams.robot.rendering.camera_gl import GlCamera
 
@@ -207,7 +207,7 @@ class Simulator(Module):
         self.pictures_taken += 1
         self._publish_frame(frame, stamp)
 
-    def _publish_frame(self, frame: "Frame", stamp: Header) -> None:
+    def _publish_frame(self, frame: "RenderedFrame", stamp: Header) -> None:
         if frame.colour is not None:
             quality = self.config.jpeg_quality
             self.color_image.publish(image_from_array(frame.colour, "jpeg", stamp, quality=quality))

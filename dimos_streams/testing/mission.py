@@ -215,7 +215,7 @@ class MissionRun:
             subscription.close()
 
     def _on_message(self, channel: str, data: bytes) -> None:
-        self._topic(channel).take(data)
+        self._topic(channel).receive(data)
         if channel == EVENTS and self._run.gateway is None:
             self._take(unpack_event(data))
 

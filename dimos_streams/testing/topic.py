@@ -33,7 +33,7 @@ class Topic:
         with LogReader(self._recording) as log:
             return [self._decoded(event.data) for event in log.events() if event.channel == self.channel]
 
-    def take(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         """Note a message; for the run."""
         self.count += 1
         self._data = data

@@ -29,7 +29,7 @@ class Gains:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PursuitLimits:
     """The limits of the commands, m/s and rad/s."""
 
     speed: float
@@ -62,7 +62,7 @@ class Target:
 
 
 def approach(
-    target: Target, at: float, pose: Pose, distance: float, gains: Gains, limits: Limits
+    target: Target, at: float, pose: Pose, distance: float, gains: Gains, limits: PursuitLimits
 ) -> tuple[complex, float]:
     """The velocity in base_link, and the turn, that keep the distance to a person and face them."""
     seen = pose.to_base(target.expected(at))
@@ -77,6 +77,6 @@ def approach(
     return towards * clamped(speed, limits.speed) * facing, clamped(turn, limits.turn)
 
 
-def face(bearing: float, gains: Gains, limits: Limits) -> float:
+def face(bearing: float, gains: Gains, limits: PursuitLimits) -> float:
     """The turn that faces a direction of base_link."""
     return clamped(gains.bearing * bearing, limits.turn)

@@ -14,7 +14,7 @@ from dimos_streams.streams import In
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class DetectionFrame:
     """The detections of one picture."""
 
     message: Detection2DArray
@@ -28,7 +28,7 @@ class Frame:
 
 async def fresh_frames(
     detections: In[Detection2DArray], timeout_s: float, timeline: Timeline | None = None
-) -> AsyncGenerator[Frame | None, None]:
+) -> AsyncGenerator[DetectionFrame | None, None]:
     """Each frame from now on that is newer than those before; None after every ``patience_s`` without one.
 
     A camera that is frozen may repeat its last picture: such frames count for nothing, nor do those whose stamps
@@ -50,6 +50,6 @@ async def fresh_frames(
             instant = timeline.take(stamp, arrived)
             if instant is not None:
                 deadline = arrived + timeout_s
-                yield Frame(message, stamp, instant, arrived)
+                yield DetectionFrame(message, stamp, instant, arrived)
     finally:
         detections.release(reader)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dimos_streams.skills.moving.planar import PoseHistory
 from dimos_streams.skills.moving.pursuit import Target
-from dimos_streams.skills.seeing.frames import Frame
+from dimos_streams.skills.seeing.frames import DetectionFrame
 from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
 
 REACH = 1.0
@@ -31,7 +31,7 @@ class Watch:
         """The labels of whatever else the latest frame shows."""
         self._description, self._poses = description, poses
         self._anybody = True
-        self._frame: Frame | None = None
+        self._frame: DetectionFrame | None = None
 
     def unseen_s(self, now: float) -> float:
         """For how long the person has not been seen, or nobody who matches."""
@@ -56,7 +56,7 @@ class Watch:
         """Begin to wait for the person anew, after a time in which nothing could be seen."""
         self.seen_at = now
 
-    def take(self, frame: Frame, now: float) -> bool:
+    def see(self, frame: DetectionFrame, now: float) -> bool:
         """Look at a frame, which must be newer than those before; whether it shows the person."""
         self._frame, self.fresh_at = frame, now
         seen = sightings_of(frame.message)
@@ -67,7 +67,7 @@ class Watch:
         self._follow_up(frame, chosen, now)
         return True
 
-    def _choose(self, frame: Frame, seen: list[Sighting]) -> Sighting | None:
+    def _choose(self, frame: DetectionFrame, seen: list[Sighting]) -> Sighting | None:
         known = self.sighting.id if self.sighting else ""
         for sighting in seen:
             if known and sighting.id == known:
@@ -81,14 +81,14 @@ class Watch:
         ]
         return min(fitting, key=lambda candidate: candidate[:3])[3] if fitting else None
 
-    def _expected(self, frame: Frame) -> complex | None:
+    def _expected(self, frame: DetectionFrame) -> complex | None:
         """Where in base_link another track must be to be the same person; None for anywhere."""
         if self.target is None or self._anybody:
             return None
         pose = self._poses.at(frame.stamp, frame.arrived)
         return pose.to_base(self.target.expected(frame.instant / 1e6))
 
-    def _follow_up(self, frame: Frame, sighting: Sighting, now: float) -> None:
+    def _follow_up(self, frame: DetectionFrame, sighting: Sighting, now: float) -> None:
         if sighting.point is not None:
             point = self._poses.at(frame.stamp, frame.arrived).from_base(sighting.point)
             if self.target is None or self._anybody:

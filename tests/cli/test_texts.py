@@ -122,7 +122,7 @@ def test_counts() -> None:
         event("open", call_id="c3"),
         event("close", skill="say", call_id="c4", outcome="completed"),
     ):
-        counts.take(each)
+        counts.count(each)
     assert str(counts) == "3 calls: 1 completed, 1 lost, 1 open"
 
 
@@ -215,5 +215,5 @@ def test_looking_at_an_agent_is_not_shown_as_something_that_happens(capsys: pyte
     assert [line.split()[1] for line in lines_of(capsys)] == ["count_approvals"]
     counts = CallCounts()
     for each in look:
-        counts.take(each)
+        counts.count(each)
     assert str(counts) == "no calls"

@@ -44,9 +44,9 @@ def test_in_whatever_order_messages_come_the_newest_counts(
     # Each message comes when it is sent; earlier ones, and itself, may come again late.
     for i, message in enumerate(messages):
         now += 0.2
-        table.take(message, now)
+        table.update(message, now)
         late = order.choice(messages[: i + 1])  # type: ignore[attr-defined]
-        table.take(late, now + 0.1)
+        table.update(late, now + 0.1)
         assert table.held(now + 0.1) is message.hold
     newest = messages[-1]
     later = now + 0.1 + silence_s
@@ -57,28 +57,28 @@ def test_in_whatever_order_messages_come_the_newest_counts(
 
 def test_it_counts_for_as_long_as_it_says_by_the_readers_clock() -> None:
     table = HoldTable()
-    table.take(hold(1, valid_s=15.0, utime=10**18), 50.0)
+    table.update(hold(1, valid_s=15.0, utime=10**18), 50.0)
     assert table.held(65.0)
     assert not table.held(65.1)
-    table.take(hold(2, valid_s=0.5), 70.0)
+    table.update(hold(2, valid_s=0.5), 70.0)
     assert table.held(70.5)
     assert not table.held(70.6)
 
 
 def test_sources_hold_beside_each_other() -> None:
     table = HoldTable()
-    table.take(hold(7, source="robot1/agent"), 0.0)
-    table.take(hold(1, source="console"), 0.0)
-    table.take(hold(8, False, source="robot1/agent"), 1.0)
+    table.update(hold(7, source="robot1/agent"), 0.0)
+    table.update(hold(1, source="console"), 0.0)
+    table.update(hold(8, False, source="robot1/agent"), 1.0)
     assert table.sources(1.0) == ("console",)
 
 
 def test_a_source_whose_clock_was_put_back_while_it_was_restarted_is_believed_after_a_while() -> None:
     table = HoldTable()
-    table.take(hold(100, False, utime=10**9), 0.0)
-    table.take(hold(1, utime=10), REMEMBERED_S)
+    table.update(hold(100, False, utime=10**9), 0.0)
+    table.update(hold(1, utime=10), REMEMBERED_S)
     assert not table.held(REMEMBERED_S), "it may be an old message that comes late"
-    table.take(hold(2, utime=20), REMEMBERED_S + 0.1)
+    table.update(hold(2, utime=20), REMEMBERED_S + 0.1)
     assert table.held(REMEMBERED_S + 0.1)
 
 
@@ -102,10 +102,10 @@ def test_what_is_no_hold_changes_nothing_and_is_logged(
 ) -> None:
     monkeypatch.setattr("dimos_streams.operator.holding._log._last", {})
     table = HoldTable("gate")
-    table.take(hold(1), 0.0)
+    table.update(hold(1), 0.0)
     with caplog.at_level(logging.WARNING):
         for _ in range(100):
-            table.take(bad, 1.0)
+            table.update(bad, 1.0)
     assert table.sources(1.0) == ("agent",)
     assert table.skipped == 100
     (line,) = caplog.messages
@@ -123,15 +123,15 @@ def test_a_sound_hold_for_too_long_holds_for_the_longest_time_and_is_noted(
     monkeypatch.setattr("dimos_streams.operator.holding._log._last", {})
     table = HoldTable("gate")
     with caplog.at_level(logging.WARNING):
-        table.take(hold(1, source="console", valid_s=valid_s), 1.0)
+        table.update(hold(1, source="console", valid_s=valid_s), 1.0)
     assert table.sources(1.0 + MAX_VALID_S) == ("console",)
     assert not table.held(1.1 + MAX_VALID_S)
     said = f"a hold of 'console' counts for 60 s only: valid_s is {valid_s!r}; at most 60 s are valid"
     assert f"gate: {said}" in caplog.text
     assert table.note(2.0) == said
     assert table.skipped == 0
-    table.take(hold(2, source="console", valid_s=valid_s), 100.0)
-    table.take(hold(3, False, source="console", valid_s=0.0), 100.0)
+    table.update(hold(2, source="console", valid_s=valid_s), 100.0)
+    table.update(hold(3, False, source="console", valid_s=0.0), 100.0)
     assert not table.held(100.0), "for how long somebody lets go is no question"
 
 
@@ -140,19 +140,19 @@ def test_damaged_holds_hold_nothing_however_many_come() -> None:
     table = HoldTable()
     for seq in range(1, 1000):
         for damaged in ({"valid_s": math.nan}, {"valid_s": math.inf}, {"source": "", "valid_s": 1e308}):
-            table.take(hold(seq, **damaged), 0.1 * seq)
+            table.update(hold(seq, **damaged), 0.1 * seq)
         assert not table.held(0.1 * seq)
 
 
 def test_sources_are_bounded_and_no_flood_lets_the_robot_go() -> None:
     table = HoldTable()
-    table.take(hold(1, valid_s=60.0), 0.0)
+    table.update(hold(1, valid_s=60.0), 0.0)
     for number in range(100):
-        table.take(hold(1, False, source=f"visitor {number}"), 0.0)
-        table.take(hold(2, source=f"visitor {number}", valid_s=1.0), 0.0)
+        table.update(hold(1, False, source=f"visitor {number}"), 0.0)
+        table.update(hold(2, source=f"visitor {number}", valid_s=1.0), 0.0)
     assert len(table.sources(0.5)) == MAX_SOURCES
     assert "agent" in table.sources(0.5)
-    table.take(hold(1, source="late"), 2.0)
+    table.update(hold(1, source="late"), 2.0)
     assert table.sources(2.0) == ("agent", "late")
 
 

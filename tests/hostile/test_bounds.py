@@ -86,7 +86,7 @@ def test_lcms_queue_is_long_for_small_messages_and_short_for_large_ones() -> Non
     queue.bound(noted)
     for size, fewest, most in ((40, MOST, MOST), (60_000, 8, 20), (1_000_000, LEAST, LEAST), (40, MOST // 2, MOST)):
         for _ in range(300):
-            queue.take("/a", bytes(size))
+            queue.put("/a", bytes(size))
         assert fewest <= noted.capacity <= most, size
     assert len(passed) == 1200
 

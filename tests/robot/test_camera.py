@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dimos_streams.errors import UserError
-from dimos_streams.robot.motion import Pose
-from dimos_streams.robot.rendering.camera import MOUNT, CameraModel, Frame, RayCamera
+from dimos_streams.robot.motion import BasePose
+from dimos_streams.robot.rendering.camera import MOUNT, CameraModel, RayCamera, RenderedFrame
 from dimos_streams.robot.rendering.camera_gl import GlCamera
 from dimos_streams.robot.simulation.scene import STOCK_SCENE
 from dimos_streams.robot.simulation.world import World, WorldConfig
@@ -19,7 +19,7 @@ PLACES += [(1.8, -3.2, 0.0), (1.8, -3.2, math.pi)]  # beside a shelf that reache
 
 @pytest.fixture
 def world() -> World:
-    world = World(WorldConfig(scene=replace(STOCK_SCENE, start=Pose(-2.5, 0.0, 0.0)))).load()
+    world = World(WorldConfig(scene=replace(STOCK_SCENE, start=BasePose(-2.5, 0.0, 0.0)))).load()
     world.place_person("person_red", 0.0, 0.5, math.pi)
     world.place_person("person_green", 0.0, -0.5, math.pi)
     return world
@@ -34,7 +34,7 @@ def directions(model: CameraModel, yaw: float) -> NDArray[np.float64]:
     return np.stack([cos - sin * left, sin + cos * left, up], axis=-1)
 
 
-def ids_of(world: World, frame: Frame) -> set[str]:
+def ids_of(world: World, frame: RenderedFrame) -> set[str]:
     seen = {int(value) for value in np.unique(frame.instances)} - {0}
     return {world.labels()[value] for value in seen}
 

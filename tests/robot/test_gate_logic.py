@@ -164,12 +164,12 @@ def test_what_is_no_number_is_zero(bad: float) -> None:
 def test_a_hold_stops_skills_and_not_teleop_until_it_is_released() -> None:
     logic = gate()
     assert drive(logic, Velocity(0.5)).vx == pytest.approx(0.5)
-    logic.holds.take(Hold(source="agent", seq=1, hold=True, valid_s=15.0), 3.0)
+    logic.holds.update(Hold(source="agent", seq=1, hold=True, valid_s=15.0), 3.0)
     assert drive(logic, Velocity(0.5), now=3.0) == STILL
     logic.command("teleop", Velocity(-0.02), 6.5)
     assert logic.decide(6.5).vx == pytest.approx(-0.02)
-    logic.holds.take(Hold(source="console", seq=1, hold=True, valid_s=15.0), 7.0)
-    logic.holds.take(Hold(source="agent", seq=2, hold=False, valid_s=15.0), 7.0)
+    logic.holds.update(Hold(source="console", seq=1, hold=True, valid_s=15.0), 7.0)
+    logic.holds.update(Hold(source="agent", seq=2, hold=False, valid_s=15.0), 7.0)
     assert drive(logic, Velocity(0.5), now=7.0) == STILL, "another one holds it still"
-    logic.holds.take(Hold(source="console", seq=2, hold=False, valid_s=15.0), 10.0)
+    logic.holds.update(Hold(source="console", seq=2, hold=False, valid_s=15.0), 10.0)
     assert drive(logic, Velocity(0.5), now=10.0).vx == pytest.approx(0.5)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dimos_streams.errors import UserError
-from dimos_streams.robot.motion import STILL, Pose, Velocity
+from dimos_streams.robot.motion import STILL, BasePose, Velocity
 from dimos_streams.robot.rendering.topdown import footprints
 from dimos_streams.robot.simulation.mjcf import BASE_RADIUS, PERSON_RADIUS
 from dimos_streams.robot.simulation.people import STOCK_PEOPLE
@@ -14,7 +14,7 @@ from dimos_streams.robot.simulation.world import TICK_S, World, WorldConfig
 
 
 def empty_room(x: float = 0.0, y: float = 0.0, yaw: float = 0.0) -> World:
-    return World(WorldConfig(scene=replace(STOCK_SCENE, people=(), start=Pose(x, y, yaw)))).load()
+    return World(WorldConfig(scene=replace(STOCK_SCENE, people=(), start=BasePose(x, y, yaw)))).load()
 
 
 def run(seed: int) -> str:
@@ -85,7 +85,7 @@ def test_the_base_turns_and_goes_aside_within_its_limits() -> None:
 def test_the_base_meets_people_who_are_there_and_nobody_who_has_left() -> None:
     ways = []
     for hidden in (False, True):
-        scene = replace(STOCK_SCENE, people=STOCK_PEOPLE[:1], start=Pose(-1.0, -1.0, 0.0))
+        scene = replace(STOCK_SCENE, people=STOCK_PEOPLE[:1], start=BasePose(-1.0, -1.0, 0.0))
         world = World(WorldConfig(scene=scene)).load()
         world.place_person("person_red", 0.2, -1.0)
         if hidden:

@@ -20,18 +20,18 @@ from dimos_streams.messages.time import utime_of
 from dimos_streams.skill import Call
 from dimos_streams.skills.drive import Drive
 from dimos_streams.skills.moving.planar import Pose, PoseHistory, turned, wrapped
-from dimos_streams.skills.moving.pursuit import Gains, Limits, Target, approach
+from dimos_streams.skills.moving.pursuit import Gains, PursuitLimits, Target, approach
 from dimos_streams.skills.moving.steering import STEPS, Detour, Surroundings, surroundings_of
 from dimos_streams.skills.own_calls import OwnCalls
 from dimos_streams.skills.patrol_run import Encounter, PatrolReport
-from dimos_streams.skills.seeing.frames import Frame
+from dimos_streams.skills.seeing.frames import DetectionFrame
 from dimos_streams.skills.seeing.sighting import Lens, sightings_of
 from dimos_streams.skills.seeing.watch import Watch
 from dimos_streams.testing import ModuleHarness
 from tests.skills.detections import GREEN, RED, Seen, frame, odometry
 
 GAINS = Gains(distance=1.0, bearing=2.0, motion=1.0)
-LIMITS = Limits(speed=1.0, turn=1.5)
+LIMITS = PursuitLimits(speed=1.0, turn=1.5)
 
 
 def test_a_pose_maps_there_and_back() -> None:
@@ -271,7 +271,7 @@ async def test_who_walks_on_is_expected_where_they_are_by_now() -> None:
         poses.add(odometry())
         seen = frame(Seen(at=(2.0, 0.7 * clock.monotonic())))
         stamp = utime_of(seen.header)
-        assert watch.take(Frame(seen, stamp, stamp, clock.monotonic()), clock.monotonic())
+        assert watch.see(DetectionFrame(seen, stamp, stamp, clock.monotonic()), clock.monotonic())
         await asyncio.sleep(0.1)
     for _ in range(3):
         now = clock.monotonic()

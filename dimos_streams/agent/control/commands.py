@@ -65,7 +65,7 @@ class Command(Generic[R]):
 
 
 @dataclass(eq=False, slots=True)
-class Abort(Command[AbortReport]):
+class AbortCommand(Command[AbortReport]):
     """End everything."""
 
     reason: str
@@ -78,7 +78,7 @@ class Abort(Command[AbortReport]):
 
 
 @dataclass(eq=False, slots=True)
-class Undo(Command[list[Undone]]):
+class UndoCommand(Command[list[Undone]]):
     """Take back the newest ``count`` calls, None for all."""
 
     count: int | None

@@ -46,7 +46,7 @@ class Dialogue:
         self.say(question)
         return await self.listen(timeout_s)
 
-    def take(self, input: OperatorInput) -> bool:
+    def hear(self, input: OperatorInput) -> bool:
         """Hear input; for ``Foreground``. False if too much waits."""
         if len(self._inputs) >= _MAX_INPUTS:
             return False
@@ -88,7 +88,7 @@ class Foreground:
 
     def take_input(self, input: OperatorInput) -> bool:
         """Give the operator's input to the dialogue that is held; False if there is none."""
-        return self._current is not None and self._current.take(input)
+        return self._current is not None and self._current.hear(input)
 
     @contextlib.asynccontextmanager
     async def dialogue(self, missions: tuple[str, ...] = ()) -> AsyncIterator[Dialogue]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.open_call import OpenCall, listed
-from dimos_streams.agent.control.commands import Abort, AbortReport, Undo
+from dimos_streams.agent.control.commands import AbortCommand, AbortReport, UndoCommand
 from dimos_streams.agent.control.undo import UndoEntry, Undoing, UndoJournal, Undone
 from dimos_streams.agent.loop.intake import Intake, release
 from dimos_streams.agent.loop.parts import LoopParts
@@ -49,10 +49,10 @@ class CommandRunner:
         if self._undoing is not None:
             self._undoing.cancel()
 
-    async def run(self, command: Abort | Undo) -> None:
+    async def run(self, command: AbortCommand | UndoCommand) -> None:
         """Carry a command out; whoever waits for it is answered, whatever happens."""
         try:
-            if isinstance(command, Abort):
+            if isinstance(command, AbortCommand):
                 command.finish(await self._carry_out_abort(command))
             else:
                 command.finish(await self._carry_out_undo(command))
@@ -60,7 +60,7 @@ class CommandRunner:
             command.give_up()
             raise
 
-    async def _carry_out_abort(self, abort: Abort) -> AbortReport:
+    async def _carry_out_abort(self, abort: AbortCommand) -> AbortReport:
         self._machine.go(LoopState.SETTLING)
         control, calls = self._parts.permissions.control, self._parts.calls
         cancelled = dict.fromkeys((*abort.calls, *calls.open))
@@ -86,7 +86,7 @@ class CommandRunner:
             hear(report)
         return report
 
-    async def _settle_and_hold(self, abort: Abort) -> HoldView:
+    async def _settle_and_hold(self, abort: AbortCommand) -> HoldView:
         """The answer of the velocity gates, who are asked while the calls end."""
         confirming = asyncio.ensure_future(self._parts.permissions.confirm_hold())
         try:
@@ -119,7 +119,7 @@ class CommandRunner:
         calls, own = self._parts.calls, {entry.call_id for entry in entries}
         return [call for call in (*calls.open, *calls.given_up) if call.call_id not in own or call in calls.given_up]
 
-    async def _settle(self, abort: Abort) -> None:
+    async def _settle(self, abort: AbortCommand) -> None:
         """End what is open, for as long as something new turns up, within the bound."""
         deadline = clock.monotonic() + self._parts.budget.settings.abort_bound_s
         reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
@@ -139,13 +139,13 @@ class CommandRunner:
             ending.result()
         self._drain(abort)
 
-    def _drain(self, abort: Abort) -> None:
+    def _drain(self, abort: AbortCommand) -> None:
         """Record what waits of the aborted missions, so that nobody waits for room in the queue."""
         items = self._parts.queue.take_where(lambda item: _is_of(item, abort))
         self._intake.record(items)
         release(items)
 
-    async def _carry_out_undo(self, undo: Undo) -> list[Undone]:
+    async def _carry_out_undo(self, undo: UndoCommand) -> list[Undone]:
         undone = await self._undo(self._journal.newest(undo.count))
         self._close_notices(())
         return undone
@@ -181,7 +181,7 @@ class CommandRunner:
             await work.undo(entries, self._parts.view.offers.all)
 
 
-def _is_of(item: QueueItem, abort: Abort) -> bool:
+def _is_of(item: QueueItem, abort: AbortCommand) -> bool:
     """Whether an item is done with when all is aborted; not what was said since."""
     if not item.missions:
         return isinstance(item, CallUpdate)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.agent.control.commands import Abort, AbortReport, Undo
+from dimos_streams.agent.control.commands import AbortCommand, AbortReport, UndoCommand
 from dimos_streams.agent.control.undo import UndoJournal, Undone
 from dimos_streams.agent.loop.command_runner import CommandRunner
 from dimos_streams.agent.loop.ending import INTERRUPTED, Ending
@@ -49,8 +49,8 @@ class AgentLoop:
         self._journal = journal
         self._name = name
         self._wake = asyncio.Event()
-        self._commands: deque[Abort | Undo] = deque()
-        self._abort: Abort | None = None
+        self._commands: deque[AbortCommand | UndoCommand] = deque()
+        self._abort: AbortCommand | None = None
         self._turn: Turn | None = None
         self._intake = Intake(parts, name)
         self._runner = CommandRunner(parts, journal, self.machine, self._intake, self._wake)
@@ -130,7 +130,7 @@ class AgentLoop:
         """``begin_abort`` and wait for its end. Raises ``SkillError`` if the loop is closed."""
         return await asyncio.shield(self.begin_abort(reason, rollback=rollback).done)
 
-    def begin_abort(self, reason: str = "", *, rollback: bool = False) -> Abort:
+    def begin_abort(self, reason: str = "", *, rollback: bool = False) -> AbortCommand:
         """End all missions and their calls, now; with ``rollback`` take back what can be, newest first.
 
         The model's stream is cut and no call begins any more when this is called, before anything is waited for.
@@ -140,7 +140,7 @@ class AgentLoop:
         self._check_open()
         abort = self._abort
         if abort is None or self.state is LoopState.UNDOING:
-            abort = Abort(reason, rollback, tuple(self.missions.values()), self.parts.calls.open)
+            abort = AbortCommand(reason, rollback, tuple(self.missions.values()), self.parts.calls.open)
             self._commands.appendleft(abort)
             self._abort = abort
             self.parts.events.emit(
@@ -171,12 +171,12 @@ class AgentLoop:
         if self.state is not LoopState.IDLE or self._commands:
             raise SkillError(f"the agent is {self.state.value}: abort first, or let it finish")
         self._runner.check_undo(self._journal.newest(count))
-        undo = Undo(count)
+        undo = UndoCommand(count)
         self._commands.append(undo)
         self.wake()
         return await asyncio.shield(undo.done)
 
-    async def _obey(self, command: Abort | Undo) -> None:
+    async def _obey(self, command: AbortCommand | UndoCommand) -> None:
         try:
             await self._runner.run(command)
         finally:

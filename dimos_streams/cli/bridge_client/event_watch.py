@@ -37,7 +37,7 @@ class EventWatch:
         self._reached: dict[tuple[str, Milestone], ToolEvent] = {}
         self._changed = asyncio.Event()
 
-    def take(self, event: ToolEvent) -> None:
+    def receive(self, event: ToolEvent) -> None:
         """The next event. Those of the monitor's reports are nobody's calls."""
         if event.caller == MONITOR:
             return
@@ -105,7 +105,7 @@ async def watching_bus(bus: Bus, show: Show) -> AsyncIterator[EventWatch]:
 
     def on_message(channel: str, data: bytes) -> None:
         with contextlib.suppress(MessageError):  # not ours to report: we only look on
-            watch.take(unpack_event(data, channel))
+            watch.receive(unpack_event(data, channel))
 
     subscription = bus.subscribe(EVENTS, on_message)
     try:
@@ -119,7 +119,7 @@ async def _feed(watch: EventWatch, gateway: SkillGateway, after: int, call_id: s
     try:
         async with contextlib.aclosing(events):
             async for journalled in events:
-                watch.take(journalled.event)
+                watch.receive(journalled.event)
     except Exception as error:  # for whoever waits for an event
         watch.fail(error)
     else:

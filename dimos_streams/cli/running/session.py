@@ -152,8 +152,8 @@ class _Session:
             yield opened
 
     def _show(self, event: ToolEvent) -> None:
-        self._counts.take(event)
-        self._stall.take(event)
+        self._counts.count(event)
+        self._stall.note(event)
         self._reporter.tool_event(event)
 
     def _on_run_event(self, event: RunEvent) -> None:

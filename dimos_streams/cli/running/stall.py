@@ -29,7 +29,7 @@ class StallWatch:
     def __init__(self) -> None:
         self._at = 0.0
 
-    def take(self, event: ToolEvent) -> None:
+    def note(self, event: ToolEvent) -> None:
         """Something has happened."""
         self._at = clock.monotonic()
 

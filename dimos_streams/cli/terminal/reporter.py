@@ -180,7 +180,7 @@ class CallCounts:
         self._outcomes: Counter[str] = Counter()
         self._open: dict[str, None] = {}
 
-    def take(self, event: ToolEvent) -> None:
+    def count(self, event: ToolEvent) -> None:
         """Count what an event reports."""
         if is_conversation(event) or _only_looks(event):
             return

@@ -12,13 +12,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.operator.messages.message import Message
+from dimos_streams.operator.messages.message import MonitorMessage
 
 OnConsoleLoss = Literal["continue", "hold", "abort"]
 """The policy of an agent for when nobody watches any more: go on, pause, or abort."""
 
 
-class AgentEvent(Message):
+class AgentEvent(MonitorMessage):
     """Something that happened in an agent."""
 
     number: int
@@ -34,7 +34,7 @@ class AgentEvent(Message):
     data: dict[str, Any] = Field(default_factory=dict)
 
 
-class Usage(Message):
+class Usage(MonitorMessage):
     """The usage of models: for a turn, for a mission, or since the agent's process was started."""
 
     requests: int = 0
@@ -58,14 +58,14 @@ class Usage(Message):
         )
 
 
-class QueueView(Message):
+class QueueView(MonitorMessage):
     """The agent's message queue."""
 
     waiting: int
     capacity: int
 
 
-class MissionView(Message):
+class MissionView(MonitorMessage):
     """A mission that is not over."""
 
     id: str
@@ -76,7 +76,7 @@ class MissionView(Message):
     """When it began."""
 
 
-class ConversationEntry(Message):
+class ConversationEntry(MonitorMessage):
     """One of the newest entries of the conversation, its text shortened."""
 
     number: int
@@ -89,7 +89,7 @@ class ConversationEntry(Message):
     missions: tuple[str, ...] = ()
 
 
-class ApprovalView(Message):
+class ApprovalView(MonitorMessage):
     """A call that waits for an operator's decision, or one that was decided on."""
 
     id: str
@@ -110,7 +110,7 @@ class ApprovalView(Message):
         return f"{self.id}, a call of {self.skill}, is {self.state.replace('_', ' ')}"
 
 
-class WaitingCall(Message):
+class WaitingCall(MonitorMessage):
     """A call that may not begin yet, because the operator has paused the agent or steps through its calls."""
 
     skill: str
@@ -120,7 +120,7 @@ class WaitingCall(Message):
     """The call whose skill asks for it, empty where the model asks itself."""
 
 
-class AgentSnapshot(Message):
+class AgentSnapshot(MonitorMessage):
     """All that an operator needs to know about an agent, at one moment."""
 
     agent: str

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dimos_streams.operator.messages.message import MAX_TEXT, Message, Name, OptionalName, Text
+from dimos_streams.operator.messages.message import MAX_TEXT, MonitorMessage, Name, OptionalName, Text
 from dimos_streams.tool_stream.event import MAX_NAME
 
 
-class _Command(Message):
+class _Command(MonitorMessage):
     id: Annotated[str, Field(max_length=MAX_NAME)] | int | None = None
     """Comes back in the reply."""
     agent: OptionalName = ""
@@ -93,7 +93,7 @@ class SetSkill(_Command):
     enabled: bool
 
 
-class Cancel(Message):
+class Cancel(MonitorMessage):
     """Ask a call to end."""
 
     command: Literal["cancel"]

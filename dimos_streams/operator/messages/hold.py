@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dimos_streams.operator.messages.message import Message
+from dimos_streams.operator.messages.message import MonitorMessage
 
 
-class GateNotHeld(Message):
+class GateNotHeld(MonitorMessage):
     """A velocity gate that does not confirm that it holds the robot still."""
 
     gate: str
@@ -18,7 +18,7 @@ class GateNotHeld(Message):
     """The same, for people."""
 
 
-class HoldView(Message):
+class HoldView(MonitorMessage):
     """The velocity gates' answer to the hold of an agent. Only they know whether the robot is kept still."""
 
     held: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ OptionalName = Annotated[str, Field(max_length=MAX_NAME)]
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
 
 
-class Message(BaseModel):
+class MonitorMessage(BaseModel):
     """Base: frozen, and a field that it does not know is an error. Validators are built when they are first needed:
     few processes need all.
     """

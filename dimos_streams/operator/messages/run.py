@@ -7,10 +7,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from dimos_streams.operator.messages.agent import AgentSnapshot
-from dimos_streams.operator.messages.message import Message
+from dimos_streams.operator.messages.message import MonitorMessage
 
 
-class CallLine(Message):
+class CallLine(MonitorMessage):
     """A call that is not closed, as the broker knows it."""
 
     call_id: str
@@ -26,7 +26,7 @@ class CallLine(Message):
     requested_utime: int
 
 
-class SkillLine(Message):
+class SkillLine(MonitorMessage):
     """A skill that a module offers."""
 
     name: str
@@ -38,7 +38,7 @@ class SkillLine(Message):
     """Whether its module is an agent."""
 
 
-class ModuleLine(Message):
+class ModuleLine(MonitorMessage):
     """A module of the run."""
 
     name: str
@@ -51,7 +51,7 @@ class ModuleLine(Message):
     """The state that it reports, by topics: ``velocity_gate`` for instance."""
 
 
-class RobotView(Message):
+class RobotView(MonitorMessage):
     """Where a robot is (metres, radians) and how full its battery; None for what was not heard of lately."""
 
     frame_id: str = ""
@@ -62,7 +62,7 @@ class RobotView(Message):
     """0 (empty) to 1 (full)."""
 
 
-class MonitorSnapshot(Message):
+class MonitorSnapshot(MonitorMessage):
     """The state of a run, or of one agent's part of it."""
 
     agents: dict[str, AgentSnapshot]
@@ -79,7 +79,7 @@ class MonitorSnapshot(Message):
     """Connections to the monitor."""
 
 
-class MonitorChange(Message):
+class MonitorChange(MonitorMessage):
     """Fields of a ``MonitorSnapshot`` that have changed, each with its whole new value."""
 
     agents: dict[str, AgentSnapshot] | None = None

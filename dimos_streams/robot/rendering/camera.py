@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dimos_streams.robot.motion import Pose
+from dimos_streams.robot.motion import BasePose
 from dimos_streams.robot.rendering import floor
 from dimos_streams.robot.rendering.raycast import Hits, RayCaster
 from dimos_streams.robot.simulation.mjcf import CAMERA_FORWARD, CAMERA_HEIGHT
@@ -47,7 +47,7 @@ class CameraModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class RenderedFrame:
     """The picture of the camera in one instant.
 
     `colour` is RGB uint8 (height, width, 3), or None if it was not asked for. `depth` (metres along the
@@ -60,12 +60,12 @@ class Frame:
     instances: NDArray[np.uint8]
 
 
-class Camera(Protocol):
+class CameraRenderer(Protocol):
     """Anything that takes pictures of its world from the robot's mast."""
 
     model: CameraModel
 
-    def render(self, colour: bool = True) -> Frame: ...
+    def render(self, colour: bool = True) -> RenderedFrame: ...
 
     def close(self) -> None: ...
 
@@ -88,7 +88,7 @@ class RayCamera:
         self._floor = floor.floor_texture(world.scene)
         self._floor_geom = int(world.model.geom("floor").id)
 
-    def render(self, colour: bool = True) -> Frame:
+    def render(self, colour: bool = True) -> RenderedFrame:
         """Take a picture. Without colour only every second ray of every second row is cast."""
         stride = 1 if colour else 2
         base = self._world.pose()
@@ -97,7 +97,7 @@ class RayCamera:
         sparse = slice(None, None, 2 // stride)
         instances = self._world.instance_of_geom[hits.geom[sparse, sparse]]
         picture = self._shade(hits) if colour else None
-        return Frame(picture, hits.depth[sparse, sparse].copy(), instances)
+        return RenderedFrame(picture, hits.depth[sparse, sparse].copy(), instances)
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -129,7 +129,7 @@ class RayCamera:
         light.reshape(-1)[pixel] *= shade
 
 
-def _eye(base: Pose) -> NDArray[np.float64]:
+def _eye(base: BasePose) -> NDArray[np.float64]:
     """Where the camera is in the world."""
     cos, sin = math.cos(base.yaw), math.sin(base.yaw)
     return np.array([base.x + cos * MOUNT[0], base.y + sin * MOUNT[0], MOUNT[2]])

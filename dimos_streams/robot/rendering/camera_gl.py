@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dimos_streams import errors
-from dimos_streams.robot.rendering.camera import CameraModel, Frame
+from dimos_streams.robot.rendering.camera import CameraModel, RenderedFrame
 
 if TYPE_CHECKING:
     from dimos_streams.robot.simulation.world import World
@@ -33,7 +33,7 @@ class GlCamera:
         camera = world.model.camera("head").id
         world.model.cam_fovy[camera] = np.degrees(2 * np.arctan(self.model.height / 2 / self.model.focal_length))
 
-    def render(self, colour: bool = True) -> Frame:
+    def render(self, colour: bool = True) -> RenderedFrame:
         """Take a picture: colour (if asked for), depth and instances, one pass each."""
         renderer = self._renderer
         renderer.update_scene(self._world.data, camera="head")
@@ -44,7 +44,7 @@ class GlCamera:
         renderer.enable_segmentation_rendering()
         geoms = renderer.render()[::2, ::2, 0].astype(np.int32)
         renderer.disable_segmentation_rendering()
-        return Frame(picture, depth, self._world.instance_of_geom[geoms])
+        return RenderedFrame(picture, depth, self._world.instance_of_geom[geoms])
 
     def close(self) -> None:
         """Give the GL context back. Twice is fine."""

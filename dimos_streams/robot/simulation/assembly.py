@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from dimos_streams.errors import suggest
-from dimos_streams.robot.motion import Pose
-from dimos_streams.robot.simulation.body import Appearance
+from dimos_streams.robot.motion import BasePose
+from dimos_streams.robot.simulation.body import BodyAppearance
 from dimos_streams.robot.simulation.furniture import Furniture, Solid, made
 from dimos_streams.robot.simulation.mjcf import BASE_RADIUS
 from dimos_streams.robot.simulation.people import Person
@@ -126,7 +126,7 @@ class _Assembly:
         return Person(
             name=settings.name,
             description=settings.description or clothes.replace("a orange", "an orange"),
-            appearance=Appearance(
+            appearance=BodyAppearance(
                 height=settings.height,
                 shirt=settings.shirt,
                 trousers=settings.trousers,
@@ -176,5 +176,5 @@ class _Assembly:
                 self._fault(("people",), text)
 
 
-def _pose(place: PlaceSettings) -> Pose:
-    return Pose(place.x, place.y, math.radians(place.yaw_deg))
+def _pose(place: PlaceSettings) -> BasePose:
+    return BasePose(place.x, place.y, math.radians(place.yaw_deg))

@@ -29,7 +29,7 @@ SOLE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Appearance:
+class BodyAppearance:
     """How a person looks. `height` in metres, colours as RGB 0..255."""
 
     height: float
@@ -60,7 +60,7 @@ class PartPose:
     pitch: float
 
 
-def limbs(look: Appearance) -> dict[str, tuple[Limb, ...]]:
+def limbs(look: BodyAppearance) -> dict[str, tuple[Limb, ...]]:
     """Geoms of each part. Arms and legs hang down (-z) from their joint; the trunk's origin is the hips."""
     s = look.height / BUILD_HEIGHT
 

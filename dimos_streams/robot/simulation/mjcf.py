@@ -1,6 +1,6 @@
 """A scene as MJCF text for the physics, and what the sensors need to know of it: sizes, groups of geoms."""
 
-from dimos_streams.robot.simulation.body import PARTS, Appearance, Colour, Limb, limbs
+from dimos_streams.robot.simulation.body import PARTS, BodyAppearance, Colour, Limb, limbs
 from dimos_streams.robot.simulation.furniture import Furniture, Solid
 from dimos_streams.robot.simulation.scene import Room, Scene
 
@@ -105,7 +105,7 @@ _HULL_XML = (
 )
 
 
-def _person_xml(name: str, appearance: Appearance) -> str:
+def _person_xml(name: str, appearance: BodyAppearance) -> str:
     bodies = []
     pieces = limbs(appearance)
     for part in PARTS:

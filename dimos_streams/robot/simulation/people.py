@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dimos_streams.robot.simulation.body import Appearance, PartPose, sitting, walking
+from dimos_streams.robot.simulation.body import BodyAppearance, PartPose, sitting, walking
 
 MAX_SIDE_STEP = 0.55
 BODY_RADIUS = 0.25
@@ -34,7 +34,7 @@ class Person:
 
     name: str
     description: str
-    appearance: Appearance
+    appearance: BodyAppearance
     path: tuple[Point, ...] = ()
     speed: float = 0.7
     place: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -63,14 +63,14 @@ class Obstacle:
 PERSON_RED = Person(
     name="person_red",
     description="person in a red shirt and blue trousers",
-    appearance=Appearance(height=1.78, shirt=(206, 40, 40), trousers=(44, 78, 168)),
+    appearance=BodyAppearance(height=1.78, shirt=(206, 40, 40), trousers=(44, 78, 168)),
     path=((-3.6, -2.3), (3.3, -2.3), (3.4, 0.35), (-0.2, 0.5), (-3.6, 0.6)),
     speed=0.7,
 )
 PERSON_GREEN = Person(
     name="person_green",
     description="person in a green shirt and black trousers",
-    appearance=Appearance(
+    appearance=BodyAppearance(
         height=1.68, shirt=(44, 152, 66), trousers=(34, 34, 38), skin=(150, 104, 74), hair=(28, 22, 20)
     ),
     path=((-0.8, 3.0), (0.9, 3.0), (0.9, -1.3), (-1.1, -1.4)),
@@ -79,7 +79,7 @@ PERSON_GREEN = Person(
 PERSON_YELLOW = Person(
     name="person_yellow",
     description="person in a yellow shirt and grey trousers",
-    appearance=Appearance(
+    appearance=BodyAppearance(
         height=1.72, shirt=(236, 196, 48), trousers=(128, 130, 136), hair=(150, 104, 52), shoes=(120, 60, 40)
     ),
     place=(-3.05, 3.42, -math.pi / 2),

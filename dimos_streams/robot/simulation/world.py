@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams import errors
-from dimos_streams.robot.motion import STILL, Pose, Velocity
+from dimos_streams.robot.motion import STILL, BasePose, Velocity
 from dimos_streams.robot.simulation import mjcf
 from dimos_streams.robot.simulation.body import PARTS
 from dimos_streams.robot.simulation.people import BODY_RADIUS, Obstacle, Stance, Walker
@@ -89,10 +89,10 @@ class World:
             self._debt -= TICK_S
             self._tick(command)
 
-    def pose(self) -> Pose:
+    def pose(self) -> BasePose:
         """Where the base is."""
         x, y, yaw = self.data.qpos[:3]
-        return Pose(float(x), float(y), math.remainder(float(yaw), math.tau))
+        return BasePose(float(x), float(y), math.remainder(float(yaw), math.tau))
 
     def twist(self) -> Velocity:
         """How the base moves."""
