@@ -6,7 +6,6 @@ import abc
 import asyncio
 import functools
 import inspect
-import json
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from typing import Any, Literal, Protocol, TypeVar, overload
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
-from dimos_streams.common.invalid import what_is_wrong, where_it_is
+from dimos_streams.common.invalid import problems_with_values
+from dimos_streams.common.plain_schema import plain_schema
 from dimos_streams.errors import SkillArgumentError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -216,7 +216,7 @@ class SkillSpec:
         return SkillInfo(
             name=f"{public}{self.name}",
             description=self.description,
-            parameters=_schema(self.model),
+            parameters=plain_schema(self.model),
             resources=tuple(sorted(f"{prefix}{resource}" for resource in policy.resources)),
             on_duplicate=policy.on_duplicate,
             duplicate_scope=policy.duplicate_scope,
@@ -237,7 +237,7 @@ class SkillSpec:
         try:
             checked = self.model.model_validate(dict(arguments))
         except ValidationError as error:
-            raise SkillArgumentError(self.name, _problems(error)) from error
+            raise SkillArgumentError(self.name, problems_with_values(error, "arguments")) from error
         return {name: getattr(checked, name) for name in type(checked).model_fields}
 
     @property
@@ -290,39 +290,3 @@ def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> Ski
     model = create_model(name, __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **fields)
     text = "\n\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
     return SkillSpec(name, function, policy, model, text, call_parameter)
-
-
-@functools.cache
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    schema = _without_titles(model.model_json_schema())
-    schema.setdefault("properties", {})
-    # Through JSON, so that every process sees the same plain types.
-    plain: dict[str, Any] = json.loads(json.dumps(schema))
-    return plain
-
-
-def _without_titles(node: Any, *, naming: bool = False) -> Any:
-    """Pydantic's titles repeat the names; models read schemas better without them."""
-    if isinstance(node, dict):
-        return {
-            key: _without_titles(value, naming=key in ("properties", "$defs") and not naming)
-            for key, value in node.items()
-            if naming or key != "title" or not isinstance(value, str)
-        }
-    if isinstance(node, list):
-        return [_without_titles(item) for item in node]
-    return node
-
-
-def _problems(error: ValidationError) -> dict[str, str]:
-    problems = {}
-    for detail in error.errors():
-        path = where_it_is(detail, "arguments")
-        given = "" if detail["type"] == "missing" else f" (given: {_short(detail['input'])})"
-        problems[path] = f"{what_is_wrong(detail)}{given}"
-    return problems
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."

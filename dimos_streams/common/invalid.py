@@ -27,6 +27,16 @@ def all_problems(error: ValidationError, whole: str) -> dict[str, str]:
     return {where_it_is(detail, whole): what_is_wrong(detail) for detail in error.errors(include_url=False)}
 
 
+def problems_with_values(error: ValidationError, whole: str) -> dict[str, str]:
+    """The fault at each path, and the value that was given there; ``whole`` stands for everything."""
+    problems = {}
+    for detail in error.errors():
+        path = where_it_is(detail, whole)
+        given = "" if detail["type"] == "missing" else f" (given: {_short(detail['input'])})"
+        problems[path] = f"{what_is_wrong(detail)}{given}"
+    return problems
+
+
 def first_problem(error: ValidationError, whole: str) -> str:
     """The first thing that is wrong, and where; ``whole`` stands for everything."""
     detail = error.errors(include_url=False)[0]
@@ -36,3 +46,8 @@ def first_problem(error: ValidationError, whole: str) -> str:
 def in_a_line(problems: Mapping[str, str]) -> str:
     """Problems by path, in one line."""
     return "; ".join(f"{where}: {what}" for where, what in problems.items())
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -112,22 +112,10 @@ def scope_of(blueprint: Blueprint, modules: Sequence[str], recorded: Callable[[s
 
     Raises ``UserError`` for modules that are unknown or can't be tested alone.
     """
-    if not modules:
-        raise UserError(f"which modules are to be tested? {blueprint.name!r} has {', '.join(blueprint.modules)}")
-    for name in modules:
-        if name not in blueprint.modules:
-            raise UserError(f"blueprint {blueprint.name!r} has no module {name!r}{suggest(name, blueprint.modules)}")
-        _check(blueprint, name)
-    chosen = frozenset(modules)
-    writers: dict[str, set[str]] = {}
-    skilled = set()
-    for plan in plan_modules(blueprint):
-        for port in ports_of(plan.spec, module_class(plan.spec)):
-            if port.stream.direction == "out" and port.stream.name in plan.topics:
-                writers.setdefault(port.channel, set()).add(plan.spec.name)
-        if _speaks_only_in_calls(blueprint, plan.spec.name):
-            skilled.add(plan.spec.name)
-    plans = [plan for plan in plan_modules(blueprint) if plan.spec.name in chosen]
+    _check_modules(blueprint, modules)
+    chosen, planned = frozenset(modules), plan_modules(blueprint)
+    writers = _writers(planned)
+    plans = [plan for plan in planned if plan.spec.name in chosen]
     read, required = _read_channels(plans)
     written = {channel for channel, names in writers.items() if names & chosen}
     outputs = frozenset(channel for channel in written if recorded(channel))
@@ -143,8 +131,27 @@ def scope_of(blueprint: Blueprint, modules: Sequence[str], recorded: Callable[[s
         left_out=frozenset(written - outputs),
         outputs=outputs,
         sharers=sharers,
-        _quiet=frozenset(skilled),
+        _quiet=frozenset(plan.spec.name for plan in planned if _speaks_only_in_calls(blueprint, plan.spec.name)),
     )
+
+
+def _check_modules(blueprint: Blueprint, modules: Sequence[str]) -> None:
+    if not modules:
+        raise UserError(f"which modules are to be tested? {blueprint.name!r} has {', '.join(blueprint.modules)}")
+    for name in modules:
+        if name not in blueprint.modules:
+            raise UserError(f"blueprint {blueprint.name!r} has no module {name!r}{suggest(name, blueprint.modules)}")
+        _check(blueprint, name)
+
+
+def _writers(plans: Iterable[ModulePlan]) -> dict[str, set[str]]:
+    """The names of the modules that write on each channel."""
+    writers: dict[str, set[str]] = {}
+    for plan in plans:
+        for port in ports_of(plan.spec, module_class(plan.spec)):
+            if port.stream.direction == "out" and port.stream.name in plan.topics:
+                writers.setdefault(port.channel, set()).add(plan.spec.name)
+    return writers
 
 
 def call_of(opened: ToolEvent) -> bytes:

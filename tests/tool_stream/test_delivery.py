@@ -14,7 +14,8 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent, 
 from dimos_streams.testing import FaultBus, Faults
 from dimos_streams.tool_stream.event import EVENTS, REQUESTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-from dimos_streams.tool_stream.receiving.receiver import ResumePoint, ToolStreamReceiver
+from dimos_streams.tool_stream.receiving.inflow import ResumePoint
+from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S

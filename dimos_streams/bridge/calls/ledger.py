@@ -15,7 +15,7 @@ from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
-from dimos_streams.tool_stream.receiving.receiver import ResumePoint
+from dimos_streams.tool_stream.receiving.inflow import ResumePoint
 
 MAX_OPEN = 1000
 """Calls that may be open at a time; more are refused."""

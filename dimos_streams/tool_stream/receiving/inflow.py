@@ -34,6 +34,18 @@ class Names(NamedTuple):
         return cls(event.module, event.skill, event.caller)
 
 
+@dataclass(frozen=True, slots=True)
+class ResumePoint:
+    """Where a receiver that was not there before stands in a call."""
+
+    delivered: int = 0
+    closed: bool = False
+    instance: str = ""
+    """Whose call it is, as far as that is known."""
+    stranger: bool = False
+    """Whether nobody has begun it, as far as that is known."""
+
+
 @dataclass(slots=True)
 class Inflow:
     """One call, as its receiver sees it."""

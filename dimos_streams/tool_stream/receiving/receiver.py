@@ -15,7 +15,7 @@ from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
 from dimos_streams.tool_stream.receiving.admission import Admission
-from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows, Names
+from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows, Names, ResumePoint
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
 from dimos_streams.tool_stream.receiving.requests import Requests
 from dimos_streams.tool_stream.wire import call_id_of, unpack_event
@@ -29,18 +29,6 @@ _RETRY_S = 0.005
 _MAX_BATCH = 256
 """Events that are handed over together at most."""
 _QUEUE_BYTES = 4 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class ResumePoint:
-    """Where a receiver that was not there before stands in a call."""
-
-    delivered: int = 0
-    closed: bool = False
-    instance: str = ""
-    """Whose call it is, as far as that is known."""
-    stranger: bool = False
-    """Whether nobody has begun it, as far as that is known."""
 
 
 @dataclass(frozen=True, slots=True)
