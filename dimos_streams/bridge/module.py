@@ -31,7 +31,7 @@ _MAINTENANCE_S = 5.0
 _SETTLE_S = 0.001
 """In virtual time it passes only when everybody has done what there is to do."""
 _LONG_S = 300.0
-"""A client's patience in wall time is many times as much in virtual time."""
+"""A client's timeout in wall time is many times as much in virtual time."""
 
 
 class BridgeConfig(ModuleConfig):

@@ -36,8 +36,8 @@ async def lived(run_dir: Path, server: ModelServer, **config: Any) -> AsyncItera
         yield Stage(harness, bridge, agent, skills)
 
 
-async def said(s: Stage, words: str) -> dict[str, Any]:
-    closed = await (await s.say(words)).closed()
+async def said(s: Stage, input: str) -> dict[str, Any]:
+    closed = await (await s.say(input)).closed()
     result: dict[str, Any] = closed.data["result"]
     return result
 
@@ -97,12 +97,12 @@ def test_requests_are_sound_through_all_that_happens_to_missions(tmp_path: Path)
     def answer(request: RecordedRequest) -> Reply:
         if len(request.raw) > longest + len(str(request.body.get("tools"))):
             return Reply.error(400, "maximum context length is 5000", code="context_length_exceeded")
-        words = str(request.body["messages"][-1]["content"])
+        input = str(request.body["messages"][-1]["content"])
         if request.body["messages"][-1]["role"] == "tool":
             return Reply.say("Done. " + "x" * 300)
-        if "follow" in words and "<operator>" in words:
+        if "follow" in input and "<operator>" in input:
             return Reply.calls(("follow_person", {"description": "a man"}), ("move", {"distance_m": 1}))
-        return Reply.calls(MOVE) if "move" in words else Reply.say("Yes. " + "x" * 300)
+        return Reply.calls(MOVE) if "move" in input else Reply.say("Yes. " + "x" * 300)
 
     async def main() -> None:
         approval = {"rules": [{"skill": "move"}]}

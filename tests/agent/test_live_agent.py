@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(90)]
 
 @dataclass
 class LiveWorld:
-    """A run, and the model that drives its agent: ``scripts`` has its answers by the operator's words."""
+    """A run, and the model that drives its agent: ``scripts`` has its answers by the operator's input."""
 
     scripts: dict[str, list[Reply]] = field(default_factory=dict)
     requests: list[RecordedRequest] = field(default_factory=list)
@@ -37,13 +37,13 @@ class LiveWorld:
     mission: Mission = field(init=False)
 
     def reply(self, request: RecordedRequest) -> Reply:
-        """The next answer to the newest words; it needs no memory, so that the agent may lose its."""
+        """The next answer to the newest input; it needs no memory, so that the agent may lose its."""
         self.requests.append(request)
         if self.failures:
             return self.failures.pop(0)
-        words, since = self._newest_input(request)
+        input, since = self._newest_input(request)
         done = sum(message["role"] == "assistant" for message in since)
-        script = self.scripts[words]
+        script = self.scripts[input]
         return script[done] if done < len(script) else Reply.say("Done.")
 
     def _newest_input(self, request: RecordedRequest) -> tuple[str, list[dict[str, Any]]]:
@@ -55,25 +55,25 @@ class LiveWorld:
                 return known[-1], messages[at:]
         raise AssertionError("nobody said anything")
 
-    async def say(self, words: str, *answers: Reply) -> str:
+    async def say(self, input: str, *answers: Reply) -> str:
         """Begin a mission in which the model answers so; the id of the call."""
-        self.scripts[words] = [*answers]
-        return await self.mission.gateway.call("say", {"text": words}, caller="operator")
+        self.scripts[input] = [*answers]
+        return await self.mission.gateway.call("say", {"text": input}, caller="operator")
 
     async def over(self, call_id: str) -> str:
         """Wait for the mission's end; its reason."""
         await until(lambda: self.close(call_id) is not None)
         return str(self.close(call_id)["result"]["reason"])
 
-    async def do(self, words: str, *answers: Reply) -> list[str]:
+    async def do(self, input: str, *answers: Reply) -> list[str]:
         """A whole mission; the results that the model was shown in it."""
-        assert await self.over(await self.say(words, *answers)) == "completed"
-        return self.results(words)
+        assert await self.over(await self.say(input, *answers)) == "completed"
+        return self.results(input)
 
-    def results(self, words: str) -> list[str]:
+    def results(self, input: str) -> list[str]:
         """The results that the model was shown since that input; nothing while it was not asked about it."""
         said, since = self._newest_input(self.requests[-1]) if self.requests else ("", [])
-        results = [message["content"] for message in since if message["role"] == "tool" and said == words]
+        results = [message["content"] for message in since if message["role"] == "tool" and said == input]
         return [one.text for result in results for one in parse_blocks(result)]
 
     def shown(self) -> str:

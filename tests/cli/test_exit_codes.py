@@ -29,9 +29,9 @@ REPLIES = {
 
 
 def answer(request: RecordedRequest) -> Reply:
-    """As the newest words of the operator want it."""
-    words = [str(message["content"]) for message in request.body["messages"] if message["role"] == "user"][-1]
-    return next(reply for said, reply in REPLIES.items() if said in words)
+    """The reply that the newest input of the operator asks for."""
+    input = [str(message["content"]) for message in request.body["messages"] if message["role"] == "user"][-1]
+    return next(reply for said, reply in REPLIES.items() if said in input)
 
 
 @pytest.fixture(scope="module")
@@ -65,19 +65,19 @@ def test_the_documented_codes_are_those_of_the_help() -> None:
 @pytest.mark.feature("B9")
 @pytest.mark.live
 @pytest.mark.parametrize(
-    ("words", "reason", "why"),
+    ("input", "reason", "why"),
     [
         ("use the bad key", "error", "401: Incorrect API key provided"),
         ("say it at length", "length", "longer than"),
         ("break off there", "cut", ""),
     ],
 )
-def test_say_fails_with_the_reason(talking: Machine, words: str, reason: str, why: str) -> None:
-    said = talking("say", words, "--wait", "close")
+def test_say_fails_with_the_reason(talking: Machine, input: str, reason: str, why: str) -> None:
+    said = talking("say", input, "--wait", "close")
     assert said.code == 1
     assert re.search(rf"failed: the mission did not complete: {reason} \(.*{why}", said.out.splitlines()[-1])
-    assert talking("say", words).code == 1
-    last = talking("say", words, "--wait", "close", "--json").json_lines[-1]
+    assert talking("say", input).code == 1
+    last = talking("say", input, "--wait", "close", "--json").json_lines[-1]
     assert (last["data"]["outcome"], last["data"]["result"]["reason"]) == ("failed", reason)
 
 

@@ -11,10 +11,10 @@ from tests.cli.machine import Machine
 USAGE = {"input_tokens": 100, "output_tokens": 20, "cached_tokens": 0, "cost": 0.25}
 
 
-def events(mission: str, words: str, *, over: bool) -> list[AgentEvent]:
+def events(mission: str, input: str, *, over: bool) -> list[AgentEvent]:
     kinds: list[tuple[str, dict[str, Any]]] = [
-        ("mission_start", {"id": mission, "text": words}),
-        ("input", {"text": words}),
+        ("mission_start", {"id": mission, "text": input}),
+        ("input", {"text": input}),
         ("usage", USAGE),
         ("answer", {"text": "I am there", "finish": "stop", "tool_calls": []}),
         ("usage", USAGE),

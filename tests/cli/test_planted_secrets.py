@@ -51,7 +51,7 @@ def leaks(text: str) -> list[str]:
 
 
 def answer(request: RecordedRequest) -> Reply:
-    """Everything secret, in every form, and the headers as they came; in the place that the operator's words name."""
+    """Everything secret, in every form, and the headers as they came; where the operator's input says."""
     echoed = " ".join([*forms(), request.headers["authorization"], NASTY])
     echoed = " ".join(word for word in echoed.split(" ") if word not in [secret[:-3] for secret in SECRETS])
     said = [str(message["content"]) for message in request.body["messages"] if message["role"] == "user"][-1]

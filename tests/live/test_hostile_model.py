@@ -36,7 +36,7 @@ BRAKING_S = 1.0
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(SECONDS + 120)]
 _logger = logging.getLogger(__name__)
-_WORDS = ("drive a bit", "look out for somebody in red", "what do you see?", "go on", "\ud83d tell me a joke")
+_INPUTS = ("drive a bit", "look out for somebody in red", "what do you see?", "go on", "\ud83d tell me a joke")
 
 
 class Operators:
@@ -70,7 +70,7 @@ class Operators:
                 await asyncio.sleep(0.02)
 
     async def talk(self) -> None:
-        await self.mission.gateway.call("say", {"text": self.random.choice(_WORDS)}, caller="operator")
+        await self.mission.gateway.call("say", {"text": self.random.choice(_INPUTS)}, caller="operator")
 
     async def pause(self) -> None:
         report = await self.ask("pause", reason="let me see")

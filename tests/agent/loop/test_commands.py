@@ -45,7 +45,7 @@ class Robot:
 
 @pytest.mark.feature("D7")
 @pytest.mark.parametrize(
-    ("words", "reason", "why"),
+    ("input", "reason", "why"),
     [
         ("move 1", "completed", ""),
         ("help", "completed", ""),
@@ -57,9 +57,9 @@ class Robot:
     ],
 )
 @pytest.mark.virtual_time
-async def test_a_mission_ends_as_its_command_did(words: str, reason: str, why: str) -> None:
+async def test_a_mission_ends_as_its_command_did(input: str, reason: str, why: str) -> None:
     async with Robot().rig() as rig:
-        mission = await rig.over(await rig.say(words))
+        mission = await rig.over(await rig.say(input))
         assert (mission.reason, mission.why) == (reason, why)
 
 

@@ -41,7 +41,7 @@ async def connect(port: int, receive_buffer: int | None = None) -> tuple[asyncio
 
 
 async def read_offsets(reader: asyncio.StreamReader, found: list[int], last: int | None = None) -> None:
-    """The ids of all events up to a place, or to the end of the stream."""
+    """The ids of all events up to an offset, or to the end of the stream."""
     parser = SseParser()
     while last is None or not found or found[-1] < last:
         size = int(await reader.readuntil(b"\r\n"), 16)
@@ -133,7 +133,7 @@ def test_sigterm_with_50_open_streams_ends_a_bridge_within_a_second(
 
 
 def check_journal(path: Path, at_least: int) -> None:
-    """Each place is there, and was written whole."""
+    """Each offset is there, and was written whole."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         rows = db.execute("SELECT offset, seq, body FROM events ORDER BY offset").fetchall()
