@@ -245,7 +245,7 @@ def _is_due(rate: float, tick: int) -> bool:
 
 
 def scene_of(config: SimulatorConfig) -> tuple[Scene, list[SceneFault]]:
-    """What is simulated, with the faults of the settings. Raises `UserError` for a scene that can't be loaded."""
+    """The simulated scene, with the faults of the settings. Raises `UserError` for a scene that can't be loaded."""
     base = load_scene(config.scene)
     start = PlaceSettings(
         x=base.start.x if config.start_x is None else config.start_x,

@@ -38,7 +38,7 @@ class SceneFault(NamedTuple):
 
     @property
     def line(self) -> str:
-        """What is wrong with which value."""
+        """The fault in one line: the value's path, and what is wrong with it."""
         return f"{'.'.join(map(str, self.path))}: {self.text}"
 
 

@@ -1,4 +1,4 @@
-"""What happens in a scene at a given time: people come, go and stand still; the camera falls silent."""
+"""Events of a scene at given times: people come, go and stand still; the camera falls silent."""
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 

@@ -8,7 +8,7 @@ from typing import Literal
 from dimos_streams.robot.simulation.body import Colour
 
 TALL = 1.2
-"""What begins above this height is above the robot."""
+"""The height above which things are above the robot, metres."""
 
 
 @dataclass(frozen=True, slots=True)

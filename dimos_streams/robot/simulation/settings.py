@@ -1,5 +1,5 @@
-"""What people write of a scene: room, furniture, people, events. Plain values, in degrees; a file has them all, the
-simulator's settings some. `assembly` makes a scene of them."""
+"""The settings of a scene as people write them: room, furniture, people, events. Plain values, in degrees; a
+file has them all, the simulator's settings some. `assembly` makes a scene of them."""
 
 import math
 from typing import Annotated, Any, Literal
