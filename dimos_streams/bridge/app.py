@@ -21,6 +21,7 @@ from dimos_streams.bridge.http.dashboard.routes import PATHS, mount_dashboard
 from dimos_streams.bridge.http.event_stream import EventStream
 from dimos_streams.bridge.http.metrics import registry_of
 from dimos_streams.bridge.http.request_guard import Guard
+from dimos_streams.bridge.http.request_order import RequestOrder
 from dimos_streams.bridge.http.strict_json import StrictJsonRoute
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.mcp.routes import mount_mcp
@@ -106,7 +107,7 @@ def create_app(
 
 def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[str, ...] = ()) -> ASGIApp:
     """The app behind its guard: what is served."""
-    return Guard(app, host=host, token=token, allowed_hosts=allowed_hosts, public=PATHS)
+    return Guard(RequestOrder(app), host=host, token=token, allowed_hosts=allowed_hosts, public=PATHS)
 
 
 def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]) -> None:

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError
 
@@ -98,9 +99,9 @@ class Subscription:
             self._drain(loop)
 
     def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
-        until = loop.time() + SLICE_S
+        until = clock.monotonic() + SLICE_S  # the loop's own time may be in whole milliseconds
         for _ in range(_SLICE):
-            if self._closed or not self._queue or loop.time() > until:
+            if self._closed or not self._queue or clock.monotonic() > until:
                 break
             channel, data = self._queue.popleft()
             self._queued_bytes -= len(data)

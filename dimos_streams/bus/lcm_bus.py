@@ -10,6 +10,7 @@ import logging
 import re
 from typing import Any, Protocol
 
+from dimos_streams import clock
 from dimos_streams.bus import guard
 from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, SLICE_S, Bus, Handler, Subscription, Wants
 from dimos_streams.bus.lcm_queue import KEPT_BYTES, LcmQueue
@@ -139,9 +140,9 @@ class LcmBus(Bus):
 
     def _read(self) -> None:
         lcm, loop = self._opened_lcm(), self._opened_loop()
-        until = loop.time() + SLICE_S
+        until = clock.monotonic() + SLICE_S
         for _ in range(_BURST):
-            if lcm.handle_timeout(0) <= 0 or loop.time() > until:
+            if lcm.handle_timeout(0) <= 0 or clock.monotonic() > until:
                 break
         arrived, self._arrived = self._arrived, {}
         # The loop's next turn would be later by as much as most handlers take.

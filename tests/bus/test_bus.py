@@ -14,8 +14,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bus import Bus, bus_url, create_bus, guard
-from dimos_streams.bus.base import MAX_MESSAGE
+from dimos_streams.bus.base import MAX_MESSAGE, SLICE_S
 from dimos_streams.bus.url import UdpmUrl, check_route
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError, UserError
@@ -331,6 +332,29 @@ def test_a_busy_subscription_leaves_the_loop_to_others(url: str, count: int, sec
         assert max(later - now for now, later in itertools.pairwise(seen)) <= most
 
     with_bus(url, scenario)
+
+
+def test_a_turn_is_bounded_also_where_the_loop_counts_milliseconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(bus: Bus) -> None:
+        now = 0.0
+        monkeypatch.setattr(clock, "monotonic", lambda: now)
+        handled = 0
+
+        def handle(channel: str, data: bytes) -> None:
+            nonlocal now, handled
+            now += SLICE_S * 0.4
+            handled += 1
+
+        bus.subscribe(TOPIC, handle)
+        for _ in range(30):
+            bus.publish(TOPIC, b"x")
+        for turn in range(10):
+            await asyncio.sleep(0)
+            assert handled == 3 * (turn + 1)
+
+    with_bus("memq://", scenario)
 
 
 def test_a_queue_has_room_for_one_at_least() -> None:

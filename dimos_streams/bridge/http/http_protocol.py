@@ -7,7 +7,6 @@ quarter of a megabyte of one-byte chunks holds the loop for 0.3 s, whoever sent 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import Any
 
 import h11
@@ -15,6 +14,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dimos_streams import clock
+from dimos_streams.bridge.http.turns import Turns
 
 MAX_CONNECTIONS = 768
 """At a time; below the 1024 files that a process may have open by default."""
@@ -28,8 +28,6 @@ _UNSENT = 16 * 1024
 """Bytes that wait for one client before its response is held up; the last write comes on top."""
 _EVENTS = 16
 """Parsed for one connection at a time."""
-_CONNECTIONS = 16
-"""That have their turn in one turn of the loop: as many on which something came, and as many that waited."""
 
 _TOO_MANY_DETAIL = b"The body comes in more than %d pieces; send it in larger ones" % MAX_PIECES
 _TOO_MANY = (
@@ -43,9 +41,7 @@ class Connections:
     """The state that the connections of one server share: turns at parsing, and the bytes that wait for clients."""
 
     def __init__(self) -> None:
-        self._waiting: deque[BoundedProtocol] = deque()
-        self._parsed = 0
-        """Connections that had a turn in this turn of the loop because something came."""
+        self.turns = Turns()
         self._backed_up: dict[BoundedProtocol, None] = {}
         self.cut = 0
         """Connections that were ended for what they cost."""
@@ -61,19 +57,6 @@ class Connections:
             newest.end_with(_FULL)
         else:
             victim.transport.abort()
-
-    def admit(self, connection: BoundedProtocol) -> bool:
-        """Whether a connection on which something came may parse it now. Else it waits for its turn."""
-        if self._parsed == 0:
-            connection.loop.call_soon(self._begin_turn)
-        self._parsed += 1
-        return self._parsed <= _CONNECTIONS
-
-    def wait(self, connection: BoundedProtocol) -> None:
-        """Let a connection go on parsing when its turn comes."""
-        self._waiting.append(connection)
-        if len(self._waiting) == 1:
-            connection.loop.call_soon(self._next_turn, connection.loop)
 
     def back_up(self, connection: BoundedProtocol) -> None:
         """A client does not keep up. Where they leave too much together, who has not for longest is cut off."""
@@ -91,17 +74,6 @@ class Connections:
     def forget(self, connection: BoundedProtocol) -> None:
         """A client has taken what there was, or is gone."""
         self._backed_up.pop(connection, None)
-
-    def _begin_turn(self) -> None:
-        self._parsed = 0
-
-    def _next_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        turns = [self._waiting.popleft() for _ in range(min(len(self._waiting), _CONNECTIONS))]
-        waited = bool(self._waiting)
-        for connection in turns:
-            connection.go_on()
-        if waited:
-            loop.call_soon(self._next_turn, loop)
 
 
 class BoundedProtocol(H11Protocol):
@@ -143,7 +115,7 @@ class BoundedProtocol(H11Protocol):
         self._unread += data
         if self.flow.held:
             return
-        if self._shared.admit(self):
+        if self._shared.turns.admit(self.loop):
             self.handle_events()
         else:
             self._wait()
@@ -160,7 +132,7 @@ class BoundedProtocol(H11Protocol):
             self._wait()
 
     def go_on(self) -> None:
-        """For ``Connections``: it is this one's turn."""
+        """For ``Turns``."""
         self.flow.let_go()
         if self._is_own():
             self.handle_events()
@@ -198,7 +170,7 @@ class BoundedProtocol(H11Protocol):
 
     def _wait(self) -> None:
         self.flow.hold()
-        self._shared.wait(self)
+        self._shared.turns.wait(self, self.loop, is_new=self.conn.their_state is h11.IDLE)
 
     def _wants_more(self) -> bool:
         return self.conn.allowance > 0 and self.conn.needs_data and self._is_own()

@@ -13,7 +13,7 @@ import pytest
 import requests
 import uvicorn
 
-from dimos_streams.bridge.http import http_protocol
+from dimos_streams.bridge.http import http_protocol, turns
 from dimos_streams.bridge.http import idle_connections as idle
 from dimos_streams.bridge.http import request_guard as guard
 from dimos_streams.bridge.http.http_protocol import MAX_HEAD, MAX_PIECES, Connections
@@ -233,4 +233,4 @@ def test_requests_that_come_all_at_once_are_begun_a_few_at_a_time(monkeypatch: p
 
         bridge.run(ask())
         assert [answer(connection)[:12] for connection in connections] == [b"HTTP/1.1 200"] * 200
-        assert parsed.most <= 2 * http_protocol._CONNECTIONS * 4
+        assert parsed.most <= 2 * turns.MOST * 4

@@ -1,0 +1,167 @@
+"""Who is parsed, and whose request is begun, in which turn of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.bridge.http import turns
+from dimos_streams.bridge.http.request_order import RequestOrder
+from dimos_streams.bridge.http.turns import Turns
+
+pytestmark = pytest.mark.feature("F6")
+
+
+class Clock:
+    """Time that passes only by work."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(clock, "monotonic", lambda: self.now)
+
+
+class Busy:
+    """Wants ``pieces`` pieces of work, each of which takes ``piece_s``."""
+
+    def __init__(self, turns: Turns, time: Clock, done: list[Busy], *, pieces: int, piece_s: float) -> None:
+        self._turns, self._time, self._done = turns, time, done
+        self._pieces, self._piece_s = pieces, piece_s
+
+    def go_on(self) -> None:
+        self._time.now += self._piece_s
+        self._done.append(self)
+        self._pieces -= 1
+        if self._pieces:
+            self._turns.wait(self, asyncio.get_running_loop(), is_new=False)
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+async def turns_of(done: list[Busy], count: int) -> list[list[Busy]]:
+    """What is done in each of the next turns of the loop."""
+    found = []
+    for _ in range(count):
+        await asyncio.sleep(0)
+        found.append(done[:])
+        done.clear()
+    return found
+
+
+def test_a_turn_of_the_loop_is_bounded_in_time_however_much_a_piece_of_work_costs(time: Clock) -> None:
+    async def check() -> None:
+        loop, shared, done = asyncio.get_running_loop(), Turns(), list[Busy]()
+        for _ in range(100):
+            shared.wait(Busy(shared, time, done, pieces=1, piece_s=turns.SLICE_S * 0.6), loop, is_new=False)
+        assert [len(turn) for turn in await turns_of(done, 51)] == [2] * 50 + [0]
+
+    asyncio.run(check())
+
+
+def test_what_costs_little_is_bounded_in_number(time: Clock) -> None:
+    async def check() -> None:
+        loop, shared, done = asyncio.get_running_loop(), Turns(), list[Busy]()
+        for _ in range(100):
+            shared.wait(Busy(shared, time, done, pieces=2, piece_s=0.0), loop, is_new=True)
+        assert {len(turn) for turn in await turns_of(done, 12)} == {turns.MOST}
+
+    asyncio.run(check())
+
+
+def test_who_is_new_waits_for_one_of_the_others_and_nobody_for_ever(time: Clock) -> None:
+    async def check() -> None:
+        loop, shared, done = asyncio.get_running_loop(), Turns(), list[Busy]()
+        greedy = [Busy(shared, time, done, pieces=1000, piece_s=turns.SLICE_S * 0.6) for _ in range(50)]
+        for each in greedy:
+            shared.wait(each, loop, is_new=False)
+        asking = Busy(shared, time, done, pieces=1, piece_s=0.0)
+        shared.wait(asking, loop, is_new=True)
+        assert (await turns_of(done, 1))[0][:2] == [greedy[0], asking]
+        news = [Busy(shared, time, done, pieces=1, piece_s=turns.SLICE_S) for _ in range(100)]
+        for each in news:
+            shared.wait(each, loop, is_new=True)
+        later = await turns_of(done, 60)
+        assert {each for turn in later for each in turn} > set(greedy)
+
+    asyncio.run(check())
+
+
+def test_what_comes_at_once_is_bounded_in_time_too(time: Clock) -> None:
+    async def check() -> None:
+        loop, shared = asyncio.get_running_loop(), Turns()
+
+        def admitted() -> int:
+            count = 0
+            for _ in range(10):
+                if shared.admit(loop):
+                    time.now += turns.SLICE_S * 0.6
+                    count += 1
+            return count
+
+        assert admitted() == 2
+        await asyncio.sleep(0)
+        time.now += 1.0
+        assert admitted() == 2
+
+    asyncio.run(check())
+
+
+class App:
+    """Notes in which turn of the loop which request is begun."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[int, str]] = []
+        self.turn = 0
+        self._order = RequestOrder(self._serve)
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        self.begun.append((self.turn, scope["path"]))
+
+    def ask(self, path: str, method: str = "GET") -> asyncio.Task[None]:
+        async def nothing(*message: Any) -> Any:
+            raise AssertionError("nothing is sent or received")
+
+        request = self._order({"type": "http", "method": method, "path": path}, nothing, nothing)
+        return asyncio.get_running_loop().create_task(request)
+
+    async def until(self, enough: Callable[[], bool]) -> None:
+        while not enough():
+            await asyncio.sleep(0)
+            self.turn += 1
+
+
+def test_requests_for_much_are_begun_one_in_a_turn_and_health_and_commands_do_not_wait_for_them() -> None:
+    async def check() -> None:
+        app = App()
+        for _ in range(50):
+            app.ask("/tool_streams")
+            app.ask("/calls")
+        short = ["/calls/c1/cancel", "/calls", "/healthz"]
+        for path in short:
+            app.ask(path, "GET" if path == "/healthz" else "POST")
+        await app.until(lambda: len(app.begun) == 103)
+        assert max(turn for turn, path in app.begun if path in ("/healthz", "/calls/c1/cancel")) <= 4
+        for_much = [turn for turn, path in app.begun if path == "/tool_streams"]
+        assert len(set(for_much)) == 50
+
+    asyncio.run(check())
+
+
+def test_who_leaves_while_it_waits_takes_no_turn() -> None:
+    async def check() -> None:
+        app = App()
+        waiting = [app.ask("/tool_streams") for _ in range(20)]
+        await asyncio.sleep(0)
+        for each in waiting[1:19]:
+            each.cancel()
+        await app.until(waiting[19].done)
+        assert len(app.begun) == 2
+        assert app.turn <= 4
+
+    asyncio.run(check())
