@@ -22,6 +22,8 @@ from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.errors import UserError
 
 _SEND_BUFFER = 256 * 1024
+ACCEPTED = 16
+"""Connections accepted in one turn of the loop."""
 _GRACE_S = 0.3
 _COMMANDS_WAITING = 4
 """Messages of a WebSocket that may wait to be read."""
@@ -65,7 +67,7 @@ class HttpServer:
         self._host, self._port = host, port
         self.connections = Connections()
         self._ping_s = ping_s
-        self._socket: socket.socket | None = None
+        self._listening: list[socket.socket] = []
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
         self._cutting: asyncio.Task[None] | None = None
@@ -83,12 +85,15 @@ class HttpServer:
 
     def bind(self) -> None:
         """Take the port. Raises ``UserError`` if it can't be had."""
-        self._socket = _bound_socket(self._host, self._port)
-        self._port = self._socket.getsockname()[1]
+        bound = _bound_socket(self._host, self._port)
+        self._port = bound.getsockname()[1]
+        # libuv accepts one connection in each turn of the loop for each descriptor that listens. With a single one,
+        # who connects would wait for as many turns as others came before, and greedy clients make turns long.
+        self._listening = [bound, *(bound.dup() for _ in range(ACCEPTED - 1))]
 
     async def serve(self, app: ASGIApp) -> None:
         """Begin to serve; returns when requests are taken. ``bind`` comes first."""
-        assert self._socket is not None
+        assert self._listening
         config = uvicorn.Config(
             app,
             http=partial(BoundedProtocol, self.connections),  # type: ignore[arg-type]
@@ -110,7 +115,7 @@ class HttpServer:
         # It has a line for every malformed request.
         for each in _FILTERS:
             logging.getLogger("uvicorn.error").addFilter(each)
-        self._task = asyncio.get_running_loop().create_task(server.serve([self._socket]), name="http")
+        self._task = asyncio.get_running_loop().create_task(server.serve(self._listening), name="http")
         await server.ready.wait()
 
     def abort(self, client: object) -> None:
@@ -123,8 +128,8 @@ class HttpServer:
 
     def release(self) -> None:
         """Give the port back. Twice is fine."""
-        if self._socket is not None:
-            self._socket.close()
+        for listening in self._listening:
+            listening.close()
 
     async def cut(self) -> None:
         """End all connections in no time of the loop, which in virtual time is nobody's to spend but the run's."""

@@ -17,6 +17,7 @@ from dimos_streams.bridge.http import http_protocol, turns
 from dimos_streams.bridge.http import idle_connections as idle
 from dimos_streams.bridge.http import request_guard as guard
 from dimos_streams.bridge.http.http_protocol import MAX_HEAD, MAX_PIECES, Connections
+from dimos_streams.bridge.http.server import ACCEPTED
 from tests.bridge.http.test_http import until
 from tests.bridge.serving import Served, served
 
@@ -234,3 +235,20 @@ def test_requests_that_come_all_at_once_are_begun_a_few_at_a_time(monkeypatch: p
         bridge.run(ask())
         assert [answer(connection)[:12] for connection in connections] == [b"HTTP/1.1 200"] * 200
         assert parsed.most <= 2 * turns.MOST * 4
+
+
+@pytest.mark.feature("F6")
+def test_who_connects_does_not_wait_for_a_turn_of_the_loop_for_each_that_came_before() -> None:
+    with served() as bridge, contextlib.ExitStack() as stack:
+
+        async def turns_until_accepted() -> int:
+            """All have connected before the loop can take the first."""
+            for _ in range(8 * ACCEPTED):
+                stack.enter_context(connect(bridge))
+            count = 0
+            while len(running(bridge).server_state.connections) < 8 * ACCEPTED:
+                await asyncio.sleep(0)
+                count += 1
+            return count
+
+        assert bridge.run(turns_until_accepted()) <= 8 + 8
