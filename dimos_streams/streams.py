@@ -15,13 +15,15 @@ from typing import Generic, Literal, TypeVar
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError, MessageError
-from dimos_streams.messages.base import Message
+from dimos_streams.messages import registry
+from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, decode, encode
+from dimos_streams.messages.plain_classes import accepted, is_message_class, message_class
 
 if typing.TYPE_CHECKING:
     from dimos_streams.bus import Bus, Subscription
 
-T = TypeVar("T", bound=Message)
+T = TypeVar("T", bound=LcmStruct)
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -283,9 +285,10 @@ class Out(Generic[T]):
         if self._bus is None:
             raise DimosStreamsError(f"output {name!r} is not connected: its module has not started or has stopped")
         assert self._spec is not None
-        if not isinstance(message, self._spec.message):
+        typed = accepted(message, self._spec.message)
+        if typed is None:
             raise TypeError(f"output {name!r} takes {self._spec.message.msg_name}, not {type(message).__name__}")
-        encoded = encode(message)
+        encoded = encode(typed)
         if not self._muted:
             self._bus.publish(self._channel, encoded)
 
@@ -306,12 +309,25 @@ def declared_streams(owner: type) -> Mapping[str, StreamSpec]:
         if origin not in (In, Out):
             continue
         arguments = typing.get_args(hint)
-        if len(arguments) != 1 or not (isinstance(arguments[0], type) and issubclass(arguments[0], Message)):
-            raise TypeError(f"{owner.__name__}.{name} must name an LCM message type, as in In[Twist]")
+        message = _message_of(arguments, f"{owner.__name__}.{name}")
         declaration = getattr(owner, name, None)
         if declaration is None:
             declaration = origin()
         if not isinstance(declaration, origin):
             raise TypeError(f"{owner.__name__}.{name} is annotated {hint} but set to {declaration!r}")
-        specs[name] = declaration.declare(name, arguments[0])
+        registry.use(message)
+        specs[name] = declaration.declare(name, message)
     return specs
+
+
+def _message_of(arguments: tuple[object, ...], where: str) -> type[Message]:
+    if len(arguments) != 1 or not is_message_class(arguments[0]):
+        given = ", ".join(getattr(one, "__name__", repr(one)) for one in arguments) or "nothing"
+        raise TypeError(
+            f"{where} must name an LCM message type, as in In[Twist], not {given}: a class of "
+            "dimos_streams.messages, or one that 'dimos-streams messages generate' or lcm-gen has made"
+        )
+    try:
+        return message_class(arguments[0])
+    except (TypeError, ImportError, AttributeError) as error:
+        raise TypeError(f"{where}: {error}") from error

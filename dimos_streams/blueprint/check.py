@@ -9,6 +9,7 @@ from pydantic.errors import PydanticUserError
 
 from dimos_streams.blueprint.classes import missing_packages, module_class, module_config
 from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.message_check import message_problems
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
 from dimos_streams.blueprint.wiring import Port, external_channels, ports_of, public_skills
 from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
@@ -40,6 +41,7 @@ def check(blueprint: Blueprint) -> list[Problem]:
         problems += _publisher_problems(blueprint, placed, classes)
         problems += _unwired_problems(blueprint, ports)
         problems += _skill_problems(blueprint, classes)
+        problems += message_problems(blueprint, ports)
     return problems
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
+from dimos_streams.messages.base import Message
 from dimos_streams.module import Module
 from dimos_streams.skill import skills_of
 from dimos_streams.streams import StreamSpec
@@ -69,6 +70,12 @@ def wire(blueprint: Blueprint) -> dict[str, ModuleWiring]:
 def ports_of(spec: ModuleSpec, cls: type[Module]) -> list[Port]:
     """The streams of a module at their places, in the order of their declaration."""
     return [Port(spec.name, stream, spec.topic(stream.name) or "") for stream in cls.streams().values()]
+
+
+def message_types(blueprint: Blueprint) -> list[type[Message]]:
+    """The classes of all that the modules send and receive. Raises ``BlueprintError`` as ``wire`` does."""
+    ports = (port for spec in blueprint.modules.values() for port in ports_of(spec, module_class(spec)))
+    return list(dict.fromkeys(port.stream.message for port in ports))
 
 
 def external_channels(blueprint: Blueprint) -> set[str]:

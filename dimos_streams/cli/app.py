@@ -13,6 +13,7 @@ from dimos_streams.cli.commands import (
     calls,
     chat,
     doctor,
+    messages,
     missions,
     monitor,
     recording,
@@ -65,6 +66,7 @@ def create_app() -> typer.Typer:
     app.command("forget", rich_help_panel=_CONTROL)(control.forget)
     app.command("monitor", rich_help_panel=_CONTROL)(monitor.monitor)
     app.add_typer(topics.create_app(), name="topics", rich_help_panel=_BUS)
+    app.add_typer(messages.create_app(), name="messages", rich_help_panel=_BUS)
     app.add_typer(recording.create_app(), name="recording", rich_help_panel=_LOGS)
     app.command("replay", rich_help_panel=_LOGS)(replay.replay)
     app.command("doctor", rich_help_panel=_BUS)(doctor.doctor)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -25,7 +27,7 @@ def import_attribute(reference: str) -> Any:
     if not is_reference(reference):
         raise UserError(f"{reference!r} is not of the form 'package.module:Name'")
     module_name, _, attribute = reference.partition(":")
-    found: Any = _import(module_name)
+    found: Any = import_module(module_name)
     for part in attribute.split("."):
         if not hasattr(found, part):
             names = [name for name in dir(found) if not name.startswith("_")]
@@ -34,7 +36,10 @@ def import_attribute(reference: str) -> Any:
     return found
 
 
-def _import(name: str) -> ModuleType:
+def import_module(name: str) -> ModuleType:
+    """The module of a dotted name. Raises ``UserError`` that says what is missing, or what went wrong in it."""
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise UserError(f"{name!r} is not of the form 'package.module'")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -42,9 +47,25 @@ def _import(name: str) -> ModuleType:
         if name == missing or name.startswith(f"{missing}."):
             near = suggest(missing.rpartition(".")[2], _beside(missing))
             raise UserError(f"there is no Python module {missing!r}{near}") from error
-        raise UserError(f"{name!r} can't be imported: {how_to_get(missing)}") from error
+        raise UserError(f"{name!r} can't be imported: {_not_generated(missing) or how_to_get(missing)}") from error
+    except ImportError as error:
+        why = _not_generated(error.name or "") or f"{type(error).__name__}: {error}"
+        raise UserError(f"{name!r} can't be imported: {why}") from error
     except Exception as error:  # somebody's module may raise anything when it is imported
         raise UserError(f"{name!r} can't be imported: {type(error).__name__}: {error}") from error
+
+
+def _not_generated(name: str) -> str:
+    """That a folder has definitions of messages but no code made from them, empty if that is not so."""
+    for entry in sys.path:
+        folder = Path(entry or ".", *name.split("."))
+        definitions = sorted(path.name for path in folder.glob("*.lcm"))
+        if name and definitions and not (folder / "__init__.py").exists():
+            return (
+                f"{str(folder)!r} has message definitions ({', '.join(definitions)}) but no classes: "
+                f"run 'dimos-streams messages generate {folder.parent}'"
+            )
+    return ""
 
 
 def _beside(name: str) -> list[str]:

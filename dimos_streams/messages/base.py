@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from dimos_streams.errors import suggest
 
@@ -18,11 +18,18 @@ if TYPE_CHECKING:
     FloatArray: TypeAlias = Sequence[float] | NDArray[np.floating[Any] | np.integer[Any]]
     IntArray: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
 
-PREFIX = "dimos_streams.messages."
-"""Before the name of a message's package in Python."""
-
 _SHOWN_ITEMS = 8
 _SHOWN_BYTES = 16
+
+
+class LcmStruct(Protocol):
+    """An instance of any class that lcm-gen has written."""
+
+    def encode(self) -> bytes:
+        """Its bytes on the wire."""
+
+    def get_hash(self) -> int:
+        """The fingerprint of its type."""
 
 
 class Message:
@@ -46,6 +53,9 @@ class Message:
         def encode(self) -> bytes:
             """Raw lcm-gen encoding, unchecked; ``codec.encode`` is the safe one."""
 
+        def get_hash(self) -> int:
+            """The fingerprint as a number."""
+
         @classmethod
         def decode(cls, data: bytes) -> Self:
             """Raw lcm-gen decoding, unchecked; ``codec.decode`` is the safe one."""
@@ -57,7 +67,7 @@ class Message:
         def _get_packed_fingerprint(cls) -> bytes: ...
 
     def __init_subclass__(cls) -> None:
-        slots: list[str] = cls.__dict__["__slots__"]
+        slots: list[str] = vars(vars(cls).get("_plain", cls))["__slots__"]  # see ``plain_classes``
         rows = zip(slots, cls.__typenames__, cls.__dimensions__, strict=True)
         cls._layout = tuple(field_from_lcm(*row) for row in rows)
         sizes = {field.size for field in cls._layout}
@@ -89,11 +99,13 @@ class Field:
 
     ``type`` is LCM's name of a primitive ("double", "string") or a message ("std_msgs.Header").
     ``size`` is an array's fixed length or the name of the field that has its length; None for a single value.
+    ``path`` is where Python has the class of a message ("dimos_streams.messages.std_msgs.Header").
     """
 
     name: str
     type: str
     size: int | str | None
+    path: str = ""
 
     @property
     def is_message(self) -> bool:
@@ -101,8 +113,16 @@ class Field:
 
 
 def field_from_lcm(name: str, typename: str, dimensions: Sequence[int | str] | None) -> Field:
-    """A field as lcm-gen describes it. Arrays have one dimension, which ``generate`` sees to."""
-    return Field(name, typename.removeprefix(PREFIX), dimensions[0] if dimensions else None)
+    """A field as lcm-gen describes it. Arrays have one dimension, which those who take classes in see to."""
+    size = dimensions[0] if dimensions else None
+    if "." not in typename:
+        return Field(name, typename, size)
+    return Field(name, wire_name(typename), size, typename)
+
+
+def wire_name(path: str) -> str:
+    """The name on the wire of what Python has at a path: the last two parts, as lcm-gen lays packages out."""
+    return ".".join(path.split(".")[-2:])
 
 
 def fields_of(cls: type[Message]) -> tuple[Field, ...]:

@@ -6,16 +6,15 @@ lcm-gen's own code corrupts or shortens silently where sizes do not fit. Here wh
 
 from __future__ import annotations
 
-import functools
-import importlib
 import struct
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, TypeVar
 
-from dimos_streams.errors import MessageError, UserError, suggest
-from dimos_streams.messages.base import PREFIX, Field, Message, fields_of
-from dimos_streams.messages.index import TYPE_NAMES
+from dimos_streams.errors import MessageError, UserError
+from dimos_streams.messages import registry
+from dimos_streams.messages.base import Field, Message, fields_of
+from dimos_streams.messages.plain_classes import class_of
 
 M = TypeVar("M", bound=Message)
 
@@ -53,7 +52,7 @@ def encode(message: Message, channel: str = "") -> bytes:
     into the error's text.
     """
     try:
-        _fill_sizes(message, _plan(message.msg_name), "")
+        _fill_sizes(message, _plan(type(message)), "")
         return message.encode()
     except _GENERATED_CODE_RAISES as error:
         why = str(error) if isinstance(error, _SizeError) else _fault(message, "") or repr(error)
@@ -75,7 +74,7 @@ def decode(cls: type[M], data: bytes, channel: str = "") -> M:
     reader.seek(_FINGERPRINT_BYTES)
     try:
         message = cls._decode_one(reader)
-        _check_sizes(message, _plan(cls.msg_name), "")
+        _check_sizes(message, _plan(cls), "")
     except _GENERATED_CODE_RAISES as error:
         raise MessageError(channel, cls.msg_name, str(error)) from error
     if reader.tell() != len(data):
@@ -88,9 +87,10 @@ def type_named(name: str, channel: str = "") -> type[Message]:
 
     Raises ``MessageError`` if there is none of that name. ``channel`` is for the error's text only.
     """
-    if name not in TYPE_NAMES:
-        raise MessageError(channel, name, f"there is no such message type{suggest(name, TYPE_NAMES)}")
-    return _import_type(name)
+    found = registry.find(name)
+    if found is None:
+        raise MessageError(channel, name, f"there is no such message type{registry.hint(name)}")
+    return found
 
 
 def channel_name(topic: str, cls: type[Message]) -> str:
@@ -149,21 +149,19 @@ class _Plan:
         return bool(self.arrays or self.nested)
 
 
-@functools.cache
-def _plan(type_name: str) -> _Plan:
-    fields = fields_of(_import_type(type_name))
-    nested = ((field, _plan(field.type)) for field in fields if field.is_message)
-    return _Plan(
-        tuple(field for field in fields if field.size is not None),
-        tuple((field, plan) for field, plan in nested if plan),
-    )
+_plans: dict[type[Message], _Plan] = {}
 
 
-@functools.cache
-def _import_type(name: str) -> type[Message]:
-    package, _, type_name = name.partition(".")
-    found: type[Message] = getattr(importlib.import_module(PREFIX + package), type_name)
-    return found
+def _plan(cls: type[Message]) -> _Plan:
+    known = _plans.get(cls)
+    if known is None:
+        fields = fields_of(cls)
+        nested = ((field, _plan(class_of(field))) for field in fields if field.is_message)
+        known = _plans[cls] = _Plan(
+            tuple(field for field in fields if field.size is not None),
+            tuple((field, plan) for field, plan in nested if plan),
+        )
+    return known
 
 
 def _fill_sizes(message: Message, plan: _Plan, path: str) -> None:
@@ -213,19 +211,19 @@ def _fault(message: Message, path: str) -> str:
         except (AttributeError, TypeError) as error:
             return f"{where}: {error}"
         for item_where, item in items:
-            fault = _fault_of_value(item, field.type, item_where)
+            fault = _fault_of_value(item, field, item_where)
             if fault:
                 return fault
     return ""
 
 
-def _fault_of_value(value: Any, type_name: str, where: str) -> str:
-    if "." in type_name:
-        if isinstance(value, _import_type(type_name)):
+def _fault_of_value(value: Any, field: Field, where: str) -> str:
+    if field.is_message:
+        if isinstance(value, class_of(field)):
             return _fault(value, where + ".")
-        return f"{where}: {type_name} expected, got {value!r}"
+        return f"{where}: {field.type} expected, got {value!r}"
     try:
-        _PACK[type_name](value)
+        _PACK[field.type](value)
     except (struct.error, ArithmeticError, TypeError, ValueError) as error:
-        return f"{where}: {value!r} is no {type_name}: {error}"
+        return f"{where}: {value!r} is no {field.type}: {error}"
     return ""

@@ -1,58 +1,38 @@
-"""Makes the message classes from ``lcm_types``: ``python -m dimos_streams.messages.generate [--check]``.
+"""Makes message classes from definitions: ``dimos-streams messages generate FOLDER [--check]``.
 
 lcm-gen writes the classes; a few textual changes give them keyword constructors and the base ``Message``. The
 code that reads and writes the wire stays lcm-gen's, but for one word: text that is not UTF-8 is an error.
+``python -m dimos_streams.messages.generate [--check]`` does the same for this package's own, from ``lcm_types``.
 With ``--check`` nothing is written; the exit code is 1 if files are stale, missing or left over.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import importlib.util
-import logging
-import subprocess
+import dataclasses
+import re
 import sys
-import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dimos_streams.errors import UserError
-from dimos_streams.messages.base import PREFIX, Field, field_from_lcm
+from dimos_streams.messages import registry
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.definitions import Struct, check_types, read_definitions
+from dimos_streams.messages.index import TYPE_NAMES
+from dimos_streams.messages.stubs import stub
 
 HERE = Path(__file__).parent
 DEFINITIONS = HERE.parent / "lcm_types"
+PREFIX = "dimos_streams.messages"
 
-log = logging.getLogger(__name__)
+_MADE = "by dimos_streams.messages.generate; do not edit."
 
-_SCALARS = {
-    "int8_t": ("int", "0"),
-    "int16_t": ("int", "0"),
-    "int32_t": ("int", "0"),
-    "int64_t": ("int", "0"),
-    "byte": ("int", "0"),
-    "float": ("float", "0.0"),
-    "double": ("float", "0.0"),
-    "boolean": ("bool", "False"),
-    "string": ("str", '""'),
-}
-_ARRAYS = {"int": "IntArray", "float": "FloatArray", "bool": "Sequence[bool]", "str": "list[str]"}
-
-
-@dataclass(frozen=True, slots=True)
-class Struct:
-    """The facts that the stub of a message class is written from."""
-
-    package: str
-    name: str
-    doc: str
-    fields: tuple[Field, ...]
-    constants: dict[str, int]
+Find = Callable[[str], type[Message] | None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
+    """Make the classes of this package; returns an exit code."""
     parser = argparse.ArgumentParser(prog="python -m dimos_streams.messages.generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if anything would change")
     check = parser.parse_args(arguments).check
@@ -60,40 +40,82 @@ def main(arguments: Sequence[str] | None = None) -> int:
     differing = differences(expected, HERE)
     for path, what in differing.items():
         sys.stderr.write(f"{what}: {HERE / path}\n")
-        if not check:
-            _update(HERE / path, expected.get(path))
+    if not check:
+        update(expected, differing, HERE)
     return 1 if check and differing else 0
 
 
-def generate(definitions: Path) -> dict[Path, str]:
-    """The text of every generated file, by its path below ``dimos_streams/messages``.
+def generate(
+    definitions: Path, prefix: str = PREFIX, *, source: str = "lcm_types/", find: Find | None = None
+) -> dict[Path, str]:
+    """The text of every generated file, by its path below the folder of the classes, which Python calls ``prefix``.
 
-    Raises ``UserError`` if lcm-gen is missing, refuses a definition, or gives something not supported here.
+    ``source`` stands before the path of a definition in the files' first line; ``find`` finds types of other packages
+    by their name. Raises ``UserError`` if lcm-gen is missing, for definitions that are wrong, and for those of types
+    that this package has.
     """
-    sources = sorted(definitions.glob("*/*.lcm"))
+    structs = read_definitions(definitions, prefix)
+    find = find or (lambda name: None)
+    check_types(structs, find)
     files: dict[Path, str] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        _run_lcm_gen(sources, Path(folder))
-        for source in sources:
-            path = Path(source.parent.name, source.stem + ".py")
-            made = Path(folder, *PREFIX.rstrip(".").split("."), path)
-            if not made.exists():
-                raise UserError(f"{source} must define struct {source.stem} of package {source.parent.name}")
-            text = made.read_text(encoding="utf-8")
-            struct = _parse(text, source)
-            files[path] = _finished(text, struct)
-            files[path.with_suffix(".pyi")] = _stub(struct)
-    names = [f"{source.parent.name}.{source.stem}" for source in sources]
-    for package in sorted({name.partition(".")[0] for name in names}):
-        files[Path(package, "__init__.py")] = _package_init(package, names)
-    files[Path("index.py")] = _index(names)
+    for struct in (_with_references(struct, structs, prefix, find) for struct in structs):
+        path = Path(struct.package, f"{struct.name}.py")
+        banner = _banner(f"{source}{struct.package}/{struct.name}.lcm")
+        files[path] = _finished(struct, banner)
+        files[path.with_suffix(".pyi")] = banner + stub(struct)
+    names = [struct.full_name for struct in structs]
+    for package in sorted({struct.package for struct in structs}):
+        files[Path(package, "__init__.py")] = _package_init(package, names, prefix, source)
+    files[Path("index.py")] = _index(names, source)
     return files
 
 
-def differences(expected: dict[Path, str], folder: Path) -> dict[Path, str]:
-    """The paths that differ between ``expected`` and ``folder``, each "missing", "stale" or "left over"."""
-    present = {path.relative_to(folder) for path in folder.glob("*/*.py*") if path.parent.name != "__pycache__"}
-    found = dict.fromkeys(present - expected.keys(), "left over")
+def generate_own(folder: Path, package: str = "") -> dict[Path, str]:
+    """The files of a package's own types, whose classes stand beside their definitions, by path below the folder.
+
+    ``package`` is the folder's name in Python; without it, it follows from the ``__init__.py`` of the folders above.
+    Raises ``UserError`` as ``generate`` does, and if a file of somebody's is where a generated one belongs.
+    """
+    prefix = package or python_name(folder)
+
+    def elsewhere(name: str) -> type[Message] | None:
+        found = registry.find(name)
+        return None if found is None or found.__module__.startswith(f"{prefix}.") else found
+
+    files = generate(folder, prefix, source="", find=elsewhere)
+    for path in files:
+        if path.suffix == ".py" and path.stem != "__init__" and f"{path.parent.name}.{path.stem}" in TYPE_NAMES:
+            raise UserError(
+                f"{folder / path.with_suffix('.lcm')}:1: {path.parent.name}.{path.stem} is a message type of "
+                f"dimos_streams: import it from dimos_streams.messages.{path.parent.name}, or choose another name"
+            )
+    if not _is_somebodys(folder / "__init__.py"):
+        files[Path("__init__.py")] = _banner("*/*.lcm").rstrip() + "\n"
+    for path in files:
+        if _is_somebodys(folder / path):
+            raise UserError(f"{str(folder / path)!r} is not a generated file, but one belongs there: move it away")
+    return files
+
+
+def python_name(folder: Path) -> str:
+    """The name under which Python imports a folder, from the topmost ``__init__.py`` on. Raises ``UserError``."""
+    folder = folder.resolve()
+    parts = [folder.name]
+    while (folder := folder.parent).joinpath("__init__.py").exists():
+        parts.insert(0, folder.name)
+    if not all(part.isidentifier() for part in parts):
+        raise UserError(f"{'.'.join(parts)!r} can't be imported: rename the folder, or give its name with --package")
+    return ".".join(parts)
+
+
+def differences(expected: dict[Path, str], folder: Path, *, shared: bool = False) -> dict[Path, str]:
+    """The paths that differ between ``expected`` and ``folder``, each "missing", "stale" or "left over".
+
+    In a ``shared`` folder what was not generated is somebody's, and is left alone.
+    """
+    present = {path for path in folder.glob("*/*.py*") if path.parent.name != "__pycache__"}
+    left = {path.relative_to(folder) for path in present if not shared or _is_generated(path)} - expected.keys()
+    found = dict.fromkeys(left, "left over")
     for path, text in expected.items():
         if not (folder / path).exists():
             found[path] = "missing"
@@ -102,71 +124,47 @@ def differences(expected: dict[Path, str], folder: Path) -> dict[Path, str]:
     return dict(sorted(found.items()))
 
 
-def _update(path: Path, text: str | None) -> None:
-    if text is None:
-        path.unlink()
-    else:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+def update(expected: dict[Path, str], differing: dict[Path, str], folder: Path) -> None:
+    """Write the files that differ, and delete those that are left over."""
+    for path in differing:
+        if path in expected:
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_text(expected[path], encoding="utf-8")
+        else:
+            (folder / path).unlink()
 
 
-def _run_lcm_gen(sources: Sequence[Path], folder: Path) -> None:
-    prefix = PREFIX.rstrip(".")
-    options = ["--python", "--ppath", str(folder), "--python-no-init", "--package-prefix", prefix]
-    command = [str(_lcm_gen()), *options, *map(str, sources)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise UserError(f"lcm-gen failed: {(result.stderr or result.stdout).strip()}")
+def _is_generated(path: Path) -> bool:
+    if path.suffix not in (".py", ".pyi"):
+        return False
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return _MADE in file.readline()
 
 
-def _lcm_gen() -> Path:
-    spec = importlib.util.find_spec("lcm")
-    if spec is None or spec.origin is None:
-        raise UserError("the Python package lcm is not installed; it brings lcm-gen")
-    package = Path(spec.origin).parent
-    # Wheels of lcm differ: beside the package or inside it.
-    for candidate in (package.parent / "bin" / "lcm-gen", package / "bin" / "lcm-gen"):
-        if candidate.exists():
-            return candidate
-    raise UserError(f"the installed lcm at {package} has no lcm-gen")
+def _is_somebodys(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0 and not _is_generated(path)
 
 
-def _parse(text: str, source: Path) -> Struct:
-    """Read the class that lcm-gen wrote."""
-    classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
-    if len(classes) != 1 or classes[0].name != source.stem:
-        raise UserError(f"{source} must define struct {source.stem} and nothing else")
-    values = {
-        node.targets[0].id: ast.literal_eval(node.value)
-        for node in classes[0].body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-    }
-    if "__typenames__" not in values:
-        raise UserError(f"{source} must define a struct; lcm-gen's Python for enums does not work")
-    fields = tuple(
-        _field(source, *row)
-        for row in zip(values["__slots__"], values["__typenames__"], values["__dimensions__"], strict=True)
-    )
-    constants = {name: value for name, value in values.items() if not name.startswith("_")}
-    doc = (ast.get_docstring(classes[0]) or "").strip()
-    return Struct(source.parent.name, source.stem, doc, fields, constants)
+def _with_references(struct: Struct, structs: Sequence[Struct], prefix: str, find: Find) -> Struct:
+    """The struct with the types of other packages where Python has them; lcm-gen writes all as of one package."""
+    own = {other.full_name for other in structs}
+    text, fields = struct.python, []
+    for field in struct.fields:
+        cls = find(field.type) if field.is_message and field.type not in own else None
+        if cls is not None:
+            text = re.sub(rf"\b{re.escape(f'{prefix}.{field.type}')}\b", cls.__module__, text)
+            field = dataclasses.replace(field, path=cls.__module__)
+        fields.append(field)
+    return dataclasses.replace(struct, python=text, fields=tuple(fields))
 
 
-def _field(source: Path, name: str, typename: str, dimensions: list[int | str] | None) -> Field:
-    if dimensions and len(dimensions) > 1:
-        raise UserError(f"{source}: {name} has {len(dimensions)} dimensions; arrays must have one")
-    return field_from_lcm(name, typename, dimensions)
-
-
-def _finished(text: str, struct: Struct) -> str:
+def _finished(struct: Struct, banner: str) -> str:
     """lcm-gen's text with our base class, keyword constructor and strict UTF-8."""
-    header = text[: text.index("from io import BytesIO")]
-    text = _replaced(text, header, _banner(struct.package, struct.name))
+    text = struct.python
+    text = _replaced(text, text[: text.index("from io import BytesIO")], banner)
     text = _replaced(text, "import struct\n", "import struct\n\nfrom dimos_streams.messages.base import Message\n")
     text = _replaced(text, f"class {struct.name}(object):", f"class {struct.name}(Message):")
-    text = _replaced(
-        text, "    __slots__ = [", f'    msg_name = "{struct.package}.{struct.name}"\n\n    __slots__ = ['
-    )
+    text = _replaced(text, "    __slots__ = [", f'    msg_name = "{struct.full_name}"\n\n    __slots__ = [')
     text = _replaced(text, "    def __init__(self):\n", "    def __init__(self, **fields):\n")
     text = _replaced(
         text,
@@ -176,6 +174,11 @@ def _finished(text: str, struct: Struct) -> str:
     # Decoding sets every field: defaults, which are whole messages, would be made for nothing.
     text = _replaced(text, f" self = {struct.name}()\n", f" self = {struct.name}.__new__({struct.name})\n")
     text = text.replace(".decode('utf-8', 'replace')", ".decode('utf-8')")
+    for field in struct.fields:
+        if field.type == "byte" and isinstance(field.size, int):  # lcm-gen's default is of another length
+            text = _replaced(
+                text, f'        self.{field.name} = b""\n', f"        self.{field.name} = bytes({field.size})\n"
+            )
     return "\n".join(line.rstrip() for line in text.rstrip().splitlines()) + "\n"
 
 
@@ -185,83 +188,25 @@ def _replaced(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-def _joined(lines: Sequence[str]) -> str:
-    return "\n".join(lines).replace('"""\n\n\n', '"""\n\n') + "\n"
+def _banner(source: str) -> str:
+    return f'"""Generated from {source} {_MADE}"""\n\n'
 
 
-def _banner(package: str, name: str = "*") -> str:
-    source = f"lcm_types/{package}/{name}.lcm"
-    return f'"""Generated from {source} by dimos_streams.messages.generate; do not edit."""\n\n'
-
-
-def _stub(struct: Struct) -> str:
-    sizes = {field.size for field in struct.fields}
-    attributes = [f"    {name}: ClassVar[int]" for name in struct.constants]
-    parameters = []
-    for field in struct.fields:
-        annotation, default = _annotation(field)
-        attributes.append(f"    {field.name}: {annotation}")
-        if field.name not in sizes:
-            parameters.append(f"        {field.name}: {annotation} = {default},")
-    body = [
-        f"class {struct.name}(Message):",
-        *([f'    """{struct.doc}"""', ""] if struct.doc else []),
-        *attributes,
-        "",
-        "    def __init__(",
-        "        self,",
-        "        *,",
-        *parameters,
-        "    ) -> None: ...",
-    ]
-    return _joined([_banner(struct.package, struct.name), *_stub_imports(struct, attributes), "", *body])
-
-
-def _stub_imports(struct: Struct, attributes: Sequence[str]) -> list[str]:
-    used = "\n".join(attributes)
-    standard = {"Sequence[": "from collections.abc import Sequence", "ClassVar[": "from typing import ClassVar"}
-    from_base = [name for name in ("FloatArray", "IntArray") if name in used] + ["Message"]
-    messages = sorted({field.type for field in struct.fields if field.is_message})
-    lines = [line for name, line in standard.items() if name in used]
-    return [
-        *([*lines, ""] if lines else []),
-        f"from dimos_streams.messages.base import {', '.join(from_base)}",
-        *(f"from {PREFIX}{message} import {message.partition('.')[2]}" for message in messages),
-    ]
-
-
-def _annotation(field: Field) -> tuple[str, str]:
-    """The type of a field in a stub and its default in the constructor."""
-    if field.is_message:
-        name = field.type.partition(".")[2]
-        return (f"list[{name}]", "...") if field.size is not None else (name, "...")
-    if field.type == "byte" and field.size is not None:
-        return "bytes", 'b""'
-    scalar, default = _SCALARS[field.type]
-    return (_ARRAYS[scalar], "...") if field.size is not None else (scalar, default)
-
-
-def _package_init(package: str, names: Sequence[str]) -> str:
+def _package_init(package: str, names: Sequence[str], prefix: str, source: str) -> str:
     types = [name.partition(".")[2] for name in names if name.startswith(package + ".")]
     lines = [
-        _banner(package),
-        *(f"from dimos_streams.messages.{package}.{name} import {name}" for name in types),
+        *(f"from {prefix}.{package}.{name} import {name}" for name in types),
         "",
         "__all__ = [",
         *(f'    "{name}",' for name in types),
         "]",
     ]
-    return _joined(lines)
+    return _banner(f"{source}{package}/*.lcm") + "\n".join(lines) + "\n"
 
 
-def _index(names: Sequence[str]) -> str:
-    lines = [
-        _banner("*"),
-        "TYPE_NAMES = (",
-        *(f'    "{name}",' for name in names),
-        ")",
-    ]
-    return _joined(lines)
+def _index(names: Sequence[str], source: str) -> str:
+    lines = ["TYPE_NAMES = (", *(f'    "{name}",' for name in names), ")"]
+    return _banner(f"{source}*/*.lcm") + "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.secrets import is_secret, know_settings, redacted, without_user
 from dimos_streams.errors import MessageError
-from dimos_streams.messages.base import fields_of
+from dimos_streams.messages.base import Message, fields_of
 from dimos_streams.messages.codec import channel_name, decode, encode, type_named
 from dimos_streams.messages.index import TYPE_NAMES
+from dimos_streams.messages.plain_classes import class_of
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.recording.selection import EVERYTHING, Selection
 
@@ -88,8 +89,12 @@ def describe(
     said: Iterable[str] = (),
     selection: Selection = EVERYTHING,
     environment: Mapping[str, str] | None = None,
+    types: Iterable[type[Message]] = (),
 ) -> Metadata:
-    """The metadata of a recording that is made by this process; ``environment`` is what its bytes depend on."""
+    """The metadata of a recording that is made by this process; ``environment`` is what its bytes depend on.
+
+    ``types`` are those of the run's streams; all of this package are described in any case.
+    """
     from dimos_streams import __version__
 
     know_settings(blueprint or {})
@@ -101,15 +106,25 @@ def describe(
         said=tuple(map(redacted, said)),
         channels=(Choice.of(selection),) if selection.include or selection.exclude else (),
         environment=dict(environment or {}),
-        messages={name: definition(name) for name in sorted(TYPE_NAMES)},
+        messages={name: definition(cls) for name, cls in sorted(_with_parts(types).items())},
     )
 
 
-def definition(type_name: str) -> dict[str, Any]:
+def definition(cls: type[Message]) -> dict[str, Any]:
     """A message type: its fingerprint and its fields in the order of the wire."""
-    cls = type_named(type_name)
     fields = [[field.name, field.type, field.size] for field in fields_of(cls)]
     return {"fingerprint": cls._get_packed_fingerprint().hex(), "fields": fields}
+
+
+def _with_parts(types: Iterable[type[Message]]) -> dict[str, type[Message]]:
+    """Message types by name, with those inside them and all of this package."""
+    found = {name: type_named(name) for name in TYPE_NAMES}
+    waiting = list(types)
+    while waiting:
+        cls = waiting.pop()
+        if found.setdefault(cls.msg_name, cls) is cls:
+            waiting += [class_of(field) for field in fields_of(cls) if field.is_message]
+    return found
 
 
 def without_secrets(value: Any) -> Any:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.errors import UserError
+from dimos_streams.messages import registry
 from dimos_streams.messages.codec import split_channel
-from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.recording.cut import Part, events_of
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.recorder import LCM_SELF_TEST
@@ -75,5 +75,5 @@ class Player:
             self.untyped[channel] += 1
         elif channel not in self.channels:
             self.channels[channel] = None
-            if split_channel(channel)[1] not in TYPE_NAMES:
+            if registry.find(split_channel(channel)[1]) is None:
                 self.untyped[channel] = 1

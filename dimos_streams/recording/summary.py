@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.errors import MessageError
+from dimos_streams.messages import registry
 from dimos_streams.messages.codec import split_channel, type_named
-from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader
@@ -66,7 +66,7 @@ class ChannelSummary:
         return {
             "channel": self.channel,
             "type": self.type_name,
-            "known": self.type_name in TYPE_NAMES,
+            "known": registry.find(self.type_name) is not None,
             "messages": self.count,
             "bytes": self.size,
             "rate_hz": None if self.rate_hz is None else round(self.rate_hz, 3),
@@ -151,7 +151,7 @@ def _metadata(event: LogEvent) -> Metadata | None:
 
 
 def _type_of(fingerprint: bytes) -> str:
-    for name in TYPE_NAMES:
+    for name in registry.type_names():
         if type_named(name)._get_packed_fingerprint() == fingerprint:
             return name
     return ""

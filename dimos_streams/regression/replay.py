@@ -15,9 +15,9 @@ from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import MessageError, ModuleFailedError, UserError
+from dimos_streams.messages import registry
 from dimos_streams.messages.codec import decode, encode, split_channel
 from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamRequest
-from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.module import LOSS_BOUND_S, RunContext, Services
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
@@ -183,7 +183,7 @@ class _Replay:
         self._first_utime = self._first_utime or utime
         self._last_utime = max(self._last_utime, utime)
         count = self._counts[channel] = self._counts.get(channel, 0) + 1
-        if split_channel(channel)[1] not in TYPE_NAMES and channel != LCM_SELF_TEST:
+        if registry.find(split_channel(channel)[1]) is None and channel != LCM_SELF_TEST:
             self._untyped[channel] = count
         role = self._scope.role(channel, data)
         if channel == EVENTS:

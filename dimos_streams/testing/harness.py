@@ -22,9 +22,10 @@ from typing import Any
 
 from dimos_streams.bus import Bus, Subscription, create_bus
 from dimos_streams.errors import SkillError, UserError, suggest
-from dimos_streams.messages.base import Message
+from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.messages.plain_classes import accepted
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.streams import StreamSpec
@@ -150,12 +151,13 @@ class ModuleHarness:
         topics = {name: f"/{name}" for name in specs if name not in unwired}
         await self._host.start(module, topics)
 
-    def feed(self, stream: str, message: Message) -> None:
+    def feed(self, stream: str, message: LcmStruct) -> None:
         """Publish a message to an input."""
         spec = self._spec(stream)
-        if not isinstance(message, spec.message):
+        typed = accepted(message, spec.message)
+        if typed is None:
             raise TypeError(f"stream {stream!r} takes {spec.message.msg_name}, not {type(message).__name__}")
-        self.bus.publish(channel_name(f"/{stream}", spec.message), encode(message))
+        self.bus.publish(channel_name(f"/{stream}", spec.message), encode(typed))
 
     def sent(self, stream: str) -> list[Any]:
         """All messages that an output has published so far."""

@@ -21,6 +21,7 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.wiring import message_types
 from dimos_streams.bus import Bus
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.codec import split_channel
@@ -81,6 +82,7 @@ class MissionRun:
             mode="virtual",
             selection=self._selection,
             environment=run_facts(),
+            types=message_types(self.blueprint),
         )
         self._recording_options = RecordingOptions(path=record, selection=self._selection, metadata=metadata)
         attach: list[Attachment] = [self._record, self._listen]

@@ -73,7 +73,7 @@ def test_check_names_stale_missing_and_extra_files(tmp_path: Path) -> None:
         ("package p; struct T { int32_t n; double x[n][3]; }", "dimensions"),
         ("package p; struct Other { int32_t n; }", "must define struct T"),
         ("package q; struct T { int32_t n; }", "must define struct T"),
-        ("package p; struct T { nonsense", "lcm-gen failed"),
+        ("package p; struct T { nonsense", r"p/T\.lcm:1: End of file reached, expected name identifier"),
     ],
 )
 def test_unsuitable_definitions_are_refused(tmp_path: Path, text: str, complaint: str) -> None:

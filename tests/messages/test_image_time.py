@@ -50,6 +50,7 @@ def test_uncompressed_pictures_survive_the_wire(encoding: str, array: NDArray[An
     back[0, 0] = 1  # it is the receiver's own
 
 
+@pytest.mark.feature("K2")
 @pytest.mark.parametrize(
     ("encoding", "data"),
     [
@@ -78,6 +79,7 @@ def test_jpeg_keeps_the_picture_and_the_order_of_its_colours() -> None:
     assert len(coarse.data) < len(image.data)
 
 
+@pytest.mark.feature("K2")
 def test_a_grey_picture_is_shown_as_a_coloured_one_and_depth_is_not() -> None:
     grey = np.array([[0, 7, 255]], np.uint8)
     for image in (

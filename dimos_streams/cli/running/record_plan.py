@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.blueprint.classes import module_class, module_config
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.wiring import message_types
 from dimos_streams.bus import Bus
 from dimos_streams.errors import UserError
 from dimos_streams.recording.metadata import Metadata, describe
@@ -95,6 +96,7 @@ def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> S
         said=plan.say,
         selection=record.selection if record is not None else EVERYTHING,
         environment=run_facts(),
+        types=message_types(blueprint),
     )
     blueprint = blueprint.with_modules(
         spec.configured(["metadata"], metadata.model_dump(mode="json"), "run")

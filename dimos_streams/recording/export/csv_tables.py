@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams.errors import MessageError, UserError, suggest
+from dimos_streams.messages import registry
 from dimos_streams.messages.base import Message, fields_of
-from dimos_streams.messages.codec import decode, split_channel, type_named
-from dimos_streams.messages.index import TYPE_NAMES
+from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.recording.cut import Part, check_found, timed
 from dimos_streams.recording.reader import LogReader
 
@@ -72,9 +72,10 @@ def csv_lines(
 
 def _type_of(channel: str) -> type[Message]:
     name = split_channel(channel)[1]
-    if name not in TYPE_NAMES:
-        raise UserError(f"{channel!r} can't be written as CSV: its type is not known here")
-    return type_named(name, channel)
+    found = registry.find(name)
+    if found is None:
+        raise UserError(f"{channel!r} can't be written as CSV: its type is not known here{registry.hint(name)}")
+    return found
 
 
 def _listed(topics: list[str]) -> str:

@@ -15,6 +15,7 @@ from dimos_streams.messages.codec import type_named
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
 from dimos_streams.messages.geometry_msgs import PoseStamped
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.plain_classes import class_of
 from dimos_streams.messages.sensor_msgs import CameraInfo, CompressedImage, Image, LaserScan
 from dimos_streams.messages.std_msgs import Header
 from dimos_streams.messages.tf2_msgs import TFMessage
@@ -203,7 +204,7 @@ def _schema_of(cls: type[Message]) -> Schema:
 def _schema_of_field(field: Field) -> Schema:
     if field.size is not None and field.type == "byte":
         return _BYTES
-    one = _schema_of(type_named(field.type)) if field.is_message else _schema_of_scalar(field.type)
+    one = _schema_of(class_of(field)) if field.is_message else _schema_of_scalar(field.type)
     return one if field.size is None else _list(one)
 
 

@@ -1,0 +1,98 @@
+"""Message types: generate their classes, list and show them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dimos_streams.cli.exit_codes import FAILED
+from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
+
+if TYPE_CHECKING:
+    from dimos_streams.messages.base import Message
+
+
+def create_app() -> typer.Typer:
+    """The commands under ``messages``."""
+    app = typer.Typer(help="Message types, this package's and one's own.", no_args_is_help=True)
+    app.command("generate")(generate)
+    app.command("list")(list_types)
+    app.command("show")(show)
+    return app
+
+
+def generate(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder with PACKAGE/Name.lcm; the classes go beside them.")
+    ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit with 1 if anything would change.")
+    ] = False,
+    package: Annotated[
+        str, typer.Option("--package", help="DIR in Python, as in weather.messages, if its place does not say so.")
+    ] = "",
+) -> None:
+    """Make Python classes and their stubs from .lcm files of your own."""
+    from dimos_streams.messages.generate import differences, generate_own, update
+
+    expected = generate_own(folder, package)
+    differing = differences(expected, folder, shared=True)
+    if not check:
+        update(expected, differing, folder)
+    for path, what in differing.items():
+        write(f"{what if check else 'deleted' if what == 'left over' else 'written'}: {folder / path}")
+    types = sum(path.suffix == ".pyi" for path in expected)
+    if check and differing:
+        note(f"{plural(len(differing), 'file')} not fresh: run 'dimos-streams messages generate {folder}'")
+        raise typer.Exit(FAILED)
+    write(f"{folder}: {plural(types, 'message type')}, {'fresh' if check or not differing else 'made'}")
+
+
+def list_types(as_json: options.Json = False) -> None:
+    """List the message types that are known by name, and where they are from."""
+    from dimos_streams.messages import registry
+    from dimos_streams.messages.codec import type_named
+
+    rows = [(name, type_named(name)) for name in registry.type_names()]
+    problems = registry.installed().problems
+    if as_json:
+        types = [{"name": name, "fingerprint": _fingerprint(cls), "class": _path(cls)} for name, cls in rows]
+        write_json({"types": types, "problems": problems}, indent=2)
+        return
+    write_table(("TYPE", "FINGERPRINT", "CLASS"), [(name, _fingerprint(cls), _path(cls)) for name, cls in rows])
+    for problem in problems:
+        note(problem)
+
+
+def show(
+    name: Annotated[str, typer.Argument(metavar="TYPE", help="As in geometry_msgs.Twist.")],
+    as_json: options.Json = False,
+) -> None:
+    """Show the fields of a message type."""
+    from dimos_streams.errors import UserError
+    from dimos_streams.messages import registry
+    from dimos_streams.messages.base import fields_of
+
+    cls = registry.find(name)
+    if cls is None:
+        raise UserError(f"there is no message type {name!r}{registry.hint(name)}")
+    fields = fields_of(cls)
+    if as_json:
+        rows = [{"name": field.name, "type": field.type, "size": field.size} for field in fields]
+        write_json({"name": name, "fingerprint": _fingerprint(cls), "class": _path(cls), "fields": rows}, indent=2)
+        return
+    write(f"{name}  {_fingerprint(cls)}  {_path(cls)}")
+    for field in fields:
+        write(f"  {field.type} {field.name}" + (f"[{field.size}]" if field.size is not None else ""))
+
+
+def _fingerprint(cls: type[Message]) -> str:
+    return cls._get_packed_fingerprint().hex()
+
+
+def _path(cls: type[Message]) -> str:
+    """Where Python has it, as in ``"package.messages.package_msgs.Class"``."""
+    return cls.__module__
