@@ -56,7 +56,7 @@ def own_tools(core: AgentCore) -> list[LocalTool]:
     return [
         *call_tools(lambda: core.calls.open, core.calls.endings.cancel, always=core.config.call_tools_always),
         read_result_tool(core.results),
-        *plan_tools(core.plans, offered=needs_plans),
+        *plan_tools(core.books.plans, offered=needs_plans),
         ask_operator_tool(core.foreground),
     ]
 
@@ -76,11 +76,7 @@ def _permissions(core: AgentCore) -> Permissions:
         control=core.control,
         reviewer=build_chain(
             core.config,
-            enabled=core.enabled,
-            approvals=core.approvals,
-            plans=core.plans,
-            rejections=core.rejections,
-            begun=core.free_motions,
+            core.books,
             motions=partial(_free_motions, core),
             pose=partial(_pose, core),
             permit=core.control.permit,

@@ -34,11 +34,7 @@ from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.model_factory import ModelFactory
 from dimos_streams.agent.models.offline_grammar import robots_of
 from dimos_streams.agent.open_missions import OpenMissions
-from dimos_streams.agent.policies.approvals import ApprovalBook
-from dimos_streams.agent.policies.gates.enabled import EnabledGate
-from dimos_streams.agent.policies.gates.motions import FreeMotions
-from dimos_streams.agent.policies.plans import PlanBook
-from dimos_streams.agent.policies.rejections import Rejections
+from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.recovery_reader import Resumption, spent_of
@@ -84,12 +80,12 @@ class AgentCore:
         self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
         self.stop_words = StopWords(config.stop_words)
         self.journal = UndoJournal()
-        self.rejections = Rejections()
         self.events = EventLog(name, last_number=self.resumption.last_number if self.resumption else 0)
         self.control = Control(self.events.emit, self._on_control)
-        self.free_motions = FreeMotions(self.events.emit)
-        self.enabled = EnabledGate(self.events.emit, config.disabled_skills)
-        self.approvals = ApprovalBook(config.approval, self.events.emit, agent=name, input=self._input_of)
+        self.offers = Offers(gateway, module=name)
+        self.books = GateBooks(
+            config, self.events.emit, partial(check_step, self.offers), agent=name, input=self._input_of
+        )
         self.queue = MessageQueue(config.queue_capacity, self._wake)
         # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
         self.calls = CallManager(
@@ -104,10 +100,6 @@ class AgentCore:
             bound_s=config.limits.hold_bound_s,
         )
         self.foreground = Foreground(self.events.emit, self.queue.put_nowait, self._on_control)
-        self.offers = Offers(gateway, module=name)
-        self.plans = PlanBook(
-            self.approvals, self.events.emit, partial(check_step, self.offers), valid_s=config.plan.valid_s
-        )
         self.results = ResultStore(config.results.store_bytes)
         self.pictures = Pictures(run_dir)
         self.models = ModelFactory(
@@ -198,7 +190,7 @@ class AgentCore:
         unended = [call for call in self.calls.open if call.withdrawn and self.offers.may_move(call.skill)]
         if unended:
             self.control.pause(f"{listed(unended)} may still run, and the agent stopped while waiting for the end")
-        self.approvals.close()
+        self.books.approvals.close()
         await self.calls.stop()
         self._missions.close()
         await self.loop.parts.model.close()
@@ -209,7 +201,7 @@ class AgentCore:
         if self.resumption is not None:
             for event in self.resumption.events:
                 self._apply(event)
-                self.free_motions.restore(event)
+                self.books.free_motions.restore(event)
             self.conversation.take_dropped()  # the agent before has reported them
             self.resumption.events.clear()  # they may be many, and are of no more use
         self.events.listen(self.record.write)
@@ -238,7 +230,7 @@ class AgentCore:
         if not of_sub_agent(event):
             self.conversation.apply(event)
         self.journal.apply(event)
-        self.rejections.apply(event)
+        self.books.rejections.apply(event)
 
     def _on_change(self) -> None:
         for changed in self.watchers:

@@ -137,7 +137,7 @@ class OperatorSkills(Module):
     @skill(audience="operator")
     async def approvals(self) -> list[ApprovalView]:
         """List the calls that wait for an operator's decision."""
-        return approvals_within(self._core().approvals.pending())
+        return approvals_within(self._core().books.approvals.pending())
 
     @skill(audience="operator")
     async def decide(
@@ -155,7 +155,7 @@ class OperatorSkills(Module):
             arguments: To be used instead of those that the model asked for.
             reason: Shown to the model.
         """
-        (view,) = approvals_within([self._core().approvals.decide(approval, decision, arguments, reason)])
+        (view,) = approvals_within([self._core().books.approvals.decide(approval, decision, arguments, reason)])
         return view
 
     @skill(audience="operator")
@@ -166,13 +166,13 @@ class OperatorSkills(Module):
             approval: Its id, see ``approvals``.
             arguments: All of them.
         """
-        (view,) = approvals_within([self._core().approvals.amend(approval, arguments)])
+        (view,) = approvals_within([self._core().books.approvals.amend(approval, arguments)])
         return view
 
     @skill(audience="operator")
     async def plans(self) -> list[dict[str, Any]]:
         """List the plans that the agent has written; one that was submitted waits among the approvals."""
-        plans = [plan.to_dict() for plan in self._core().plans.plans]
+        plans = [plan.to_dict() for plan in self._core().books.plans.plans]
         return [within(plan, MAX_REPORT // len(plans)) for plan in plans]
 
     @skill(audience="operator")
@@ -185,10 +185,10 @@ class OperatorSkills(Module):
         """
         core = self._core()
         await core.offers.refresh()
-        known = {*core.offers.offered, *core.enabled.disabled}
+        known = {*core.offers.offered, *core.books.enabled.disabled}
         if skill not in known:
             raise SkillError(f"no skill is called {skill!r}{suggest(skill, known)}")
-        changed = core.enabled.set(skill, enabled)
+        changed = core.books.enabled.set(skill, enabled)
         state = "enabled" if enabled else "disabled"
         return f"{skill} is {state}" if changed else f"{skill} was {state} already"
 
@@ -212,7 +212,7 @@ class OperatorSkills(Module):
     def _watching(self, changed: asyncio.Event) -> Any:
         """While a report is open somebody watches; what follows from nobody watching any more is a setting."""
         self._reports += 1
-        self._core().approvals.console(present=True)
+        self._core().books.approvals.console(present=True)
         try:
             yield
         finally:
@@ -222,7 +222,7 @@ class OperatorSkills(Module):
 
     def _on_nobody_watches(self) -> None:
         core = self._core()
-        core.approvals.console(present=False)
+        core.books.approvals.console(present=False)
         policy = core.config.approval.on_console_loss
         if policy == "hold":
             core.control.pause("no console is connected any more")

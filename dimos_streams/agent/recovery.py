@@ -70,7 +70,7 @@ def _keep_wishes(core: AgentCore) -> None:
     elif wishes.mode is Mode.STEPPING:
         core.control.step_mode()
     for skill, enabled in wishes.skills.items():
-        core.enabled.set(skill, enabled)
+        core.books.enabled.set(skill, enabled)
     if wishes.model and wishes.model != core.model_name:
         core.use_model(wishes.model)
 

@@ -28,10 +28,10 @@ def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
         iteration=loop.iteration,
         missions=tuple(_mission(mission) for mission in list(loop.missions.values())[-_MISSIONS:]),
         calls=tuple(call.call_id for call in core.calls.open[-_CALLS:]),
-        approvals=tuple(core.approvals.pending()),
-        disabled_skills=core.enabled.disabled,
+        approvals=tuple(core.books.approvals.pending()),
+        disabled_skills=core.books.enabled.disabled,
         conversation=tuple(_entry(entry) for entry in core.conversation.newest(_ENTRIES)),
-        plan=core.plans.view(),
+        plan=core.books.plans.view(),
         on_console_loss=core.config.approval.on_console_loss,
         watched=watched,
     )

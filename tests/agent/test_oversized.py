@@ -133,8 +133,8 @@ async def test_many_approvals_and_plans_fit_into_an_answer() -> None:
     limits = {"parallel_calls": 40, "calls_per_answer": None}
     async with robot_stage(Brain(plans, [wishes[0]]), approval=rules, limits=limits) as (made, _):
         said = await made.say("go")
-        await until(made.agent.core.approvals.pending)
-        book = made.agent.core.approvals
+        await until(made.agent.core.books.approvals.pending)
+        book = made.agent.core.books.approvals
         asking = [asyncio.create_task(book.ask(name, arguments)) for name, arguments in wishes[1:]]
         await until(lambda: len(book.pending()) == 40)
         listed = await (await made.harness.call("approvals", caller="operator")).result()

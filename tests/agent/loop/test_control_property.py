@@ -93,8 +93,8 @@ class Chaos:
         elif action == "undo":
             self.command(core.loop.undo(2))
         elif action == "decide":
-            for view in core.approvals.pending():
-                core.approvals.decide(view.id, self.random.choice(("approve", "reject", "delete")))
+            for view in core.books.approvals.pending():
+                core.books.approvals.decide(view.id, self.random.choice(("approve", "reject", "delete")))
         elif action == "cancel":
             await core.calls.endings.cancel(core.calls.open[:1], "cancelled")
         elif action == "withdraw":
@@ -127,15 +127,15 @@ class Chaos:
         async with asyncio.timeout(600):
             while core.loop.missions or core.loop.state is not LoopState.IDLE or core.calls.open or len(core.queue):
                 core.control.resume()
-                for view in core.approvals.pending():
-                    core.approvals.decide(view.id, "approve")
+                for view in core.books.approvals.pending():
+                    core.books.approvals.decide(view.id, "approve")
                 await asyncio.sleep(0.2)
             await asyncio.gather(*self.commands, return_exceptions=True)
 
     def check(self) -> None:
         core, events = self.rig.core, self.rig.core.events.after(0)
         assert not core.control.waiting
-        assert not core.approvals.pending()
+        assert not core.books.approvals.pending()
         assert self.rig.model.streams == 0
         for task in self.commands:
             assert isinstance(task.exception(), SkillError | None), task.exception()

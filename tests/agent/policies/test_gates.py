@@ -11,16 +11,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.approval import matches
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
+from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.policies.gates.chain import GateChain, build_chain, load_gate
 from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
-from dimos_streams.agent.policies.gates.enabled import EnabledGate
 from dimos_streams.agent.policies.gates.settings import ApprovalRule, GateSettings, Zone
 from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
-from dimos_streams.agent.policies.plans import PlanBook
-from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.common.polygon import inside
 from dimos_streams.errors import SkillError, UserError
 from tests.agent.policies.parts import Events, offered, request
@@ -57,18 +54,14 @@ class GateBench:
     def __init__(self, **settings: Any) -> None:
         self.events = Events()
         self.settings = GateSettings(**settings)
-        self.enabled = EnabledGate(self.events.emit, self.settings.disabled_skills)
-        self.approvals = ApprovalBook(self.settings.approval, self.events.emit)
-        self.plans = PlanBook(self.approvals, self.events.emit, lambda skill, arguments: arguments)
+        self.books = GateBooks(self.settings, self.events.emit, lambda skill, arguments: arguments)
+        self.enabled, self.approvals, self.plans = self.books.enabled, self.books.approvals, self.books.plans
         self.pose: RobotPose | None = None
         self.paused = asyncio.Event()
         self.paused.set()
         self.chain: GateChain = build_chain(
             self.settings,
-            enabled=self.enabled,
-            approvals=self.approvals,
-            plans=self.plans,
-            rejections=Rejections(),
+            self.books,
             pose=lambda: self.pose,
             permit=self._permit,
         )

@@ -9,20 +9,17 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from dimos_streams.agent.models.protocol import ToolSchema
-from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.approval import ApprovalGate
 from dimos_streams.agent.policies.gates.arguments import ArgumentsGate
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Gate, Refuse, Verdict, nothing
+from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
-from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.agent.policies.gates.permit import PermitGate
 from dimos_streams.agent.policies.gates.plan import PlanGate
 from dimos_streams.agent.policies.gates.rejected import RejectedGate
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
-from dimos_streams.agent.policies.plans import PlanBook
-from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.common.importing import import_attribute, is_reference
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import UserError
@@ -81,18 +78,14 @@ class GateChain:
 
 def build_chain(
     settings: GateSettings,
+    books: GateBooks,
     *,
-    enabled: EnabledGate,
-    approvals: ApprovalBook,
-    plans: PlanBook,
-    rejections: Rejections,
-    begun: FreeMotions | None = None,
     motions: Callable[[], int | None] | None = None,
     pose: Callable[[], RobotPose | None] = lambda: None,
     permit: Callable[[CallRequest], Awaitable[None]] | None = None,
 ) -> GateChain:
-    """The chain of an agent. ``motions`` without a plan are those of a language model by default; ``begun`` counts
-    them. ``permit`` is ``Control.permit``. Raises ``UserError`` for a user's gate that can't be.
+    """The chain of an agent. ``motions`` without a plan are those of a language model by default.
+    ``permit`` is ``Control.permit``. Raises ``UserError`` for a user's gate that can't be.
 
     The order has reasons. What costs nothing comes first. Nobody is asked about arguments that do not fit. Users'
     gates see them before plans are compared, so a gate that changes arguments can't lead around a plan. The
@@ -101,19 +94,19 @@ def build_chain(
     (``Allow.again``): a skill may have been disabled meanwhile, and the robot be elsewhere. Leases are the broker's.
     """
     duplicates = DuplicatesGate(settings.duplicates)
-    gates: list[Gate] = [enabled, duplicates, ArgumentsGate()]
+    gates: list[Gate] = [books.enabled, duplicates, ArgumentsGate()]
     if settings.gates:
         gates += [*(load_gate(name) for name in settings.gates), ArgumentsGate()]
     gates += [
-        RejectedGate(rejections),
+        RejectedGate(books.rejections),
         PlanGate(
-            plans, Zones(settings.zones), begun or FreeMotions(), motions=motions or settings.plan.free, pose=pose
+            books.plans, Zones(settings.zones), books.free_motions, motions=motions or settings.plan.free, pose=pose
         ),
-        ApprovalGate(approvals, settings.approval.rules),
+        ApprovalGate(books.approvals, settings.approval.rules),
     ]
     if permit is not None:
         gates.append(PermitGate(permit))
-    return GateChain(gates, enabled=enabled, duplicates=duplicates)
+    return GateChain(gates, enabled=books.enabled, duplicates=duplicates)
 
 
 def load_gate(reference: str) -> Gate:

@@ -1,0 +1,33 @@
+"""What the gates of one agent keep from one call to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.gates.base import Emit
+from dimos_streams.agent.policies.gates.enabled import EnabledGate
+from dimos_streams.agent.policies.gates.motions import FreeMotions
+from dimos_streams.agent.policies.gates.settings import GateSettings
+from dimos_streams.agent.policies.plans import Check, PlanBook
+from dimos_streams.agent.policies.rejections import Rejections
+
+
+class GateBooks:
+    """The skills that are enabled, approvals, plans, rejected calls, and motions without a plan."""
+
+    def __init__(
+        self,
+        settings: GateSettings,
+        emit: Emit,
+        check: Check,
+        *,
+        agent: str = "agent",
+        input: Callable[[tuple[str, ...]], str] = lambda missions: "",
+    ) -> None:
+        """``check`` judges steps of plans; ``input`` gives the operator's input that led to a call of missions."""
+        self.enabled = EnabledGate(emit, settings.disabled_skills)
+        self.approvals = ApprovalBook(settings.approval, emit, agent=agent, input=input)
+        self.plans = PlanBook(self.approvals, emit, check, valid_s=settings.plan.valid_s)
+        self.rejections = Rejections()
+        self.free_motions = FreeMotions(emit)
