@@ -10,6 +10,7 @@ from dimos_streams.blueprint.wiring import Port
 from dimos_streams.documents.problem import Problem
 from dimos_streams.messages import registry
 from dimos_streams.messages.base import Message
+from dimos_streams.messages.definitions import LcmGenError
 from dimos_streams.messages.freshness import stale_types
 
 
@@ -19,8 +20,13 @@ def message_problems(blueprint: Blueprint, ports: Iterable[Port]) -> Iterator[Pr
     for port in ports:
         users[port.stream.message].append(port)
     yield from _definition_problems(blueprint, users)
-    for stale in stale_types(users):
-        yield Problem(stale.text, stale.where)
+    try:
+        stale_classes = stale_types(users)
+    except LcmGenError as error:
+        yield Problem(f"whether message classes fit their definitions is not known: {error}", severity="warning")
+    else:
+        for stale in stale_classes:
+            yield Problem(stale.text, stale.where)
 
 
 def _definition_problems(blueprint: Blueprint, users: Mapping[type[Message], list[Port]]) -> Iterator[Problem]:

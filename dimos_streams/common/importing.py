@@ -59,10 +59,10 @@ def _not_generated(name: str) -> str:
     """That a folder has definitions of messages but no code made from them, empty if that is not so."""
     for entry in sys.path:
         folder = Path(entry or ".", *name.split("."))
-        definitions = sorted(path.name for path in folder.glob("*.lcm"))
-        if name and definitions and not (folder / "__init__.py").exists():
+        bare = sorted(path.name for path in folder.glob("*.lcm") if not path.with_suffix(".py").exists())
+        if name and bare:
             return (
-                f"{str(folder)!r} has message definitions ({', '.join(definitions)}) but no classes: "
+                f"{str(folder)!r} has message definitions ({', '.join(bare)}) but no classes: "
                 f"run 'dimos-streams messages generate {folder.parent}'"
             )
     return ""

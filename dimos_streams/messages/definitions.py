@@ -26,6 +26,10 @@ _TAKEN = frozenset(dir(Message)) | {"decode", "encode", "get_hash", "msg_name", 
 """Names that generated classes use themselves."""
 
 
+class LcmGenError(UserError):
+    """lcm-gen is not there, or can't run on this machine."""
+
+
 @dataclass(frozen=True, slots=True)
 class Struct:
     """One message type as its definition has it."""
@@ -48,8 +52,8 @@ class Struct:
 def read_definitions(folder: Path, prefix: str) -> list[Struct]:
     """All message types that are defined below a folder, in order. ``prefix`` is the package of their classes.
 
-    Raises ``UserError``, a line for each thing that is wrong, if lcm-gen is missing or refuses a definition, and for
-    what classes can't be made from.
+    Raises ``UserError``, a line for each thing that is wrong, if lcm-gen refuses a definition, and for what classes
+    can't be made from; ``LcmGenError`` if there is no lcm-gen.
     """
     sources = _sources(folder)
     with tempfile.TemporaryDirectory() as made:
@@ -109,11 +113,14 @@ def _run_lcm_gen(sources: Sequence[Path], made: Path, prefix: str) -> None:
     command = [str(lcm_gen()), *options, *map(str, sources)]
     result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if result.returncode != 0:
-        raise UserError(_complaints(result.stderr or result.stdout))
+        complaints = _complaints(result.stderr or result.stdout)
+        if not complaints:
+            raise LcmGenError(f"lcm-gen failed: {(result.stderr or result.stdout).strip()}")
+        raise UserError(complaints)
 
 
 def _complaints(output: str) -> str:
-    """What lcm-gen says, as ``file:line: what is wrong``, a line for each."""
+    """The faults that lcm-gen finds, as ``file:line: what is wrong``, a line for each; empty if it names no file."""
     said, found = "", []
     for line in output.splitlines():
         place = _PLACE.match(line)
@@ -123,20 +130,20 @@ def _complaints(output: str) -> str:
             found.append(f"{place['file']}: {place['why']}")
         else:
             found.append(f"{place['file']}:{place['line']}: {said}")
-    return "\n".join(found) or f"lcm-gen failed: {output.strip()}"
+    return "\n".join(found)
 
 
 def lcm_gen() -> Path:
     """The program that comes with the Python package lcm. Raises ``UserError`` if it is not there."""
     spec = importlib.util.find_spec("lcm")
     if spec is None or spec.origin is None:
-        raise UserError("the Python package lcm is not installed; it brings lcm-gen")
+        raise LcmGenError("the Python package lcm is not installed; it brings lcm-gen")
     package = Path(spec.origin).parent
     # Wheels of lcm differ: beside the package or inside it.
     for candidate in (package.parent / "bin" / "lcm-gen", package / "bin" / "lcm-gen"):
         if candidate.exists():
             return candidate
-    raise UserError(f"the installed lcm at {package} has no lcm-gen")
+    raise LcmGenError(f"the installed lcm at {package} has no lcm-gen")
 
 
 def _struct(source: Path, made: Path) -> Struct:

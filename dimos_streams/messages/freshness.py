@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dimos_streams.errors import UserError
 from dimos_streams.messages.base import Message, fields_of
-from dimos_streams.messages.definitions import Struct, line_of, read_definitions
+from dimos_streams.messages.definitions import LcmGenError, Struct, line_of, read_definitions
 from dimos_streams.messages.plain_classes import class_of
 
 
@@ -27,6 +27,7 @@ def stale_types(classes: Iterable[type[Message]]) -> list[Stale]:
     """Of these classes and those inside them the ones whose definition beside them says something else by now.
 
     Classes without a definition beside them, as this package's and plain ones of lcm-gen, have nothing to be behind.
+    Raises ``LcmGenError`` if there is no lcm-gen to look with.
     """
     folders: dict[Path, list[type[Message]]] = defaultdict(list)
     for cls in _with_parts(classes):
@@ -37,6 +38,8 @@ def stale_types(classes: Iterable[type[Message]]) -> list[Stale]:
     for folder, members in sorted(folders.items()):
         try:
             structs = {struct.full_name: struct for struct in read_definitions(folder, "definitions")}
+        except LcmGenError:
+            raise
         except UserError as error:
             found += [_placed(line) for line in str(error).splitlines()]
             continue

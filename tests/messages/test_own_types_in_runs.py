@@ -16,7 +16,7 @@ from dimos_streams.bus.memory import MemoryBus
 from dimos_streams.cli.app import create_app
 from dimos_streams.clock import run_virtual
 from dimos_streams.errors import UserError
-from dimos_streams.messages import registry
+from dimos_streams.messages import definitions, registry
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.summary import summarize
 from dimos_streams.testing import MissionRun, ModuleHarness
@@ -148,6 +148,28 @@ def test_check_refuses_classes_that_are_not_fresh(package: Package) -> None:
     assert texts(described)[0].startswith(f"{wind}:5: weather_msgs.Wind: 'STORM' is not 11 in the generated class")
     package.define({"weather_msgs/Wind.lcm": WIND.replace("double speed;", "double speed")})
     assert texts(described) == [f"{wind}:7: expected token ;"]
+
+
+def test_without_lcm_gen_check_warns(package: Package, monkeypatch: pytest.MonkeyPatch) -> None:
+    package.define()
+    package.generate()
+    described = station(package)
+    broken = package.root / "lcm-gen"
+    broken.write_text("#!/bin/sh\necho 'error while loading shared libraries: libglib' >&2; exit 127\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(definitions, "lcm_gen", lambda: broken)
+    [problem] = check(described)
+    assert problem.severity == "warning"
+    assert "is not known: lcm-gen failed: error while loading shared libraries: libglib" in problem.text
+
+
+def test_check_names_a_definition_that_has_no_class_yet(package: Package) -> None:
+    package.define()
+    package.generate()
+    package.define({"weather_msgs/Snow.lcm": "package weather_msgs;\nstruct Snow { float depth; }"})
+    (package.root / "snow.py").write_text("from weather.messages.weather_msgs import Snow\n")
+    [text] = texts(blueprint("snow", module("snow:Plough")))
+    assert "has message definitions (Snow.lcm) but no classes: run 'dimos-streams messages generate" in text
 
 
 def test_check_says_that_code_is_not_generated(package: Package) -> None:
