@@ -117,6 +117,22 @@ def test_a_log_inside_a_message_is_data(tmp_path: Path) -> None:
         assert reader.damages == []
 
 
+def test_what_looks_like_an_event_inside_a_message_and_could_not_be_whole_is_data(tmp_path: Path) -> None:
+    longer = pack(1, 2, "/inner", bytes(1000))[:-990]
+    path = tmp_path / "a.lcmlog"
+    path.write_bytes(pack(0, 1, "/upload", longer) + b"garbage")
+    with LogReader(path) as reader:
+        assert raw(reader.events()) == [(1, "/upload", longer)]
+        assert [damage.length for damage in reader.damages] == [7]
+
+
+def test_behind_damage_an_event_without_data_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.lcmlog"
+    path.write_bytes(b"garbage" + pack(7, 1, "/empty", b""))
+    with LogReader(path) as reader:
+        assert raw(reader.events()) == [(1, "/empty", b"")]
+
+
 @pytest.mark.parametrize("data", [b"", b"\0", b"not a log at all" * 1000, SYNC_BYTES * 50_000])
 def test_what_is_no_log_has_no_events(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a"
