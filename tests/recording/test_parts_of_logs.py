@@ -209,11 +209,13 @@ def test_playing_keeps_the_pace(tmp_path: Path) -> None:
         with LogReader(path) as log:
             player = Player([log], Part(), speed=speed)
             count = await player.play(bus)
-            count += await player.play(bus)
+            count += await player.play(bus, lambda player: progress.append((player.published, player.after_s)))
         await bus.close()
         return got, player, count
 
+    progress: list[tuple[int, float]] = []
     got, player, count = run_virtual(scenario(4.0))
+    assert progress == [(5, 2.0)], "whenever it has waited"
     assert got[:2] == [(0.0, b"0"), (0.5, b"1")]
     assert (count, player.published, player.after_s) == (6, 6, 2.0)
     assert (player.untyped, list(player.channels)) == ({"/a": 4}, ["/a", VEL])

@@ -8,6 +8,7 @@ from collections import defaultdict
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent, ToolStreamRequest
@@ -124,6 +125,32 @@ async def test_a_lost_last_event_is_noticed_by_the_heartbeat() -> None:
         assert events[-1].text == "the end"
         await asyncio.sleep(0.5)
         assert ends.publisher.live("m") == []
+
+
+@pytest.mark.virtual_time
+async def test_a_publisher_that_leaves_waits_until_all_has_come_but_for_nobody_who_is_gone() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+
+        async def waited_s() -> float:
+            began = clock.monotonic()
+            await ends.publisher.drain(0.5)
+            return clock.monotonic() - began
+
+        writer = ends.begin("call")
+        assert await waited_s() == 0.0, "nobody has acknowledged anything yet"
+        await asyncio.sleep(0.5)
+        assert await waited_s() == 0.0, "what has not ended is not waited for"
+        ends.sender_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == EVENTS)
+        await writer.update("lost at first", {})
+        ends.sender_bus.faults = Faults()
+        writer.close(Outcome.CANCELLED, "", {})
+        assert 0.0 < await waited_s() < 0.2
+        assert [event.seq for event in ends.delivered["call"]] == [1, 2, 3]
+        ends.receiver_bus.partitioned = True
+        ends.begin("next").close(Outcome.COMPLETED, "", {})
+        assert await waited_s() == pytest.approx(0.5)
+        await asyncio.sleep(RECEIVER_GONE_S)
+        assert await waited_s() == 0.0
 
 
 @pytest.mark.virtual_time
