@@ -20,6 +20,7 @@ from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S
+from dimos_streams.tool_stream.signature import signed
 from dimos_streams.tool_stream.wire import pack_event
 from tests.helpers import until
 
@@ -161,13 +162,35 @@ async def test_history_used_up_is_an_explicit_gap() -> None:
         writer = ends.begin("call")
         for number in range(50):
             await writer.update(str(number), {})
+        began = clock.monotonic()
         ends.restart_receiver()
         writer.close(Outcome.COMPLETED, "", {})
         events = await ends.until_closed("call")
+        assert clock.monotonic() - began < 0.5, "what is gone is not asked for again and again"
         assert events[0].type == "open"
         assert events[1].type == "gap"
         assert events[1].data == {"from_seq": 2, "to_seq": 42}
         assert [event.seq for event in events[2:]] == list(range(43, 53))
+
+
+@pytest.mark.virtual_time
+async def test_that_events_are_gone_is_believed_of_the_instance_that_was_asked() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        ends.publisher.instance = "own"
+        writer = ends.begin("call")
+        await asyncio.sleep(0.1)
+        ends.sender_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == EVENTS)
+        await writer.update("lost at first", {})
+        ends.sender_bus.faults = Faults()
+        await writer.update("third", {})
+        for receiver in ("receiver", signed("receiver", "other"), signed("second", "own")):
+            forged = ToolStreamRequest(kind="gone", call_id="call", receiver=receiver, from_seq=2, to_seq=2)
+            ends.sender_bus.publish(REQUESTS, encode(forged))
+        writer.close(Outcome.COMPLETED, "", {})
+        events = await ends.until_closed("call")
+        assert [(event.seq, event.type) for event in events] == [
+            (1, "open"), (2, "update"), (3, "update"), (4, "close"),
+        ]  # fmt: skip
 
 
 @pytest.mark.virtual_time
@@ -263,6 +286,23 @@ async def test_damaged_requests_are_counted_and_harmless() -> None:
         await ends.until_closed("call")
         assert ends.receiver.statistics().malformed == 1
         assert [bus.statistics().errors for bus in (ends.sender_bus, ends.receiver_bus)] == [0, 0]
+
+
+@pytest.mark.virtual_time
+async def test_a_publisher_that_is_stopped_hears_nothing_more() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    asked: list[str] = []
+    publisher = ToolStreamPublisher(bus, on_describe=lambda: asked.append("describe"))
+    publisher.stop()
+    publisher.start()
+    for _ in range(2):
+        bus.publish(REQUESTS, encode(ToolStreamRequest(kind="describe")))
+        await asyncio.sleep(0.01)
+        assert asked == ["describe"]
+        publisher.stop()
+        publisher.stop()
+    await bus.close()
 
 
 @pytest.mark.virtual_time
