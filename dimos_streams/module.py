@@ -147,6 +147,11 @@ class Module:
         not there: for ``check``, and before a run starts anything. ``config`` is of the class's config type."""
         return ()
 
+    @classmethod
+    def needed_inputs(cls, config: Any) -> Iterable[str]:
+        """The inputs that must be wired with this config, besides those that are declared as required."""
+        return ()
+
     async def start(self) -> None:
         """Prepare: open devices, load models. The module counts as ready when it returns."""
 

@@ -39,7 +39,7 @@ def check(blueprint: Blueprint) -> list[Problem]:
         problems += _channel_problems(blueprint, placed)
         problems += _type_problems(blueprint, placed)
         problems += _publisher_problems(blueprint, placed, classes)
-        problems += _unwired_problems(blueprint, ports)
+        problems += _unwired_problems(blueprint, ports, classes)
         problems += _skill_problems(blueprint, classes)
         problems += message_problems(blueprint, ports)
     return problems
@@ -147,7 +147,9 @@ def _publisher_problems(
             yield Problem(text, _where(blueprint, sharing[-1]), "warning")
 
 
-def _unwired_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Problem]:
+def _unwired_problems(
+    blueprint: Blueprint, ports: list[Port], classes: Mapping[str, type[Module]]
+) -> Iterator[Problem]:
     """Inputs that nothing sends to, and that are required or were remapped: who remaps wants to be sent something."""
     outputs = [port for port in ports if port.stream.direction == "out" and port.topic]
     supplied = {port.channel for port in outputs} | external_channels(blueprint)
@@ -155,8 +157,9 @@ def _unwired_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Probl
     for port in ports:
         if port.stream.direction == "out" or port.channel in supplied:
             continue
-        remapped = port.topic and port.stream.name in blueprint.modules[port.module].remap
-        if not port.stream.required and not remapped:
+        spec = blueprint.modules[port.module]
+        needed = port.stream.required or port.stream.name in _needed_inputs(spec, classes[port.module])
+        if not needed and not (port.topic and port.stream.name in spec.remap):
             continue
         if not port.topic:
             text = f"module {port.module!r} requires its input {port.stream.name!r}, it can't be left unwired"
@@ -165,10 +168,18 @@ def _unwired_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Probl
         else:
             offers = [f"{p.name} ({p.topic})" for p in outputs if p.type_name == port.type_name]
             hint = f"outputs of that type: {', '.join(offers)}" if offers else "no module has an output of that type"
-            needs = "requires its input" if port.stream.required else "has a remapped input"
+            needs = "requires its input" if needed else "has a remapped input"
             text = f"module {port.module!r} {needs} {port.stream.name!r}, "
             text += f"but nothing publishes {port.channel!r}; {hint}"
         yield Problem(text, _where(blueprint, port))
+
+
+def _needed_inputs(spec: ModuleSpec, cls: type[Module]) -> frozenset[str]:
+    """The inputs that a module's config makes it need; none where that config is a problem of its own."""
+    try:
+        return frozenset(cls.needed_inputs(module_config(spec, cls)))
+    except UserError:
+        return frozenset()
 
 
 def _skill_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:

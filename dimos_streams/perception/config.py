@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
+from dimos_streams.errors import suggest
+from dimos_streams.importing import is_reference
 from dimos_streams.module import ModuleConfig
+
+NAMES = ("segmentation", "hog", "onnx", "vlm")
+"""Of our own backends."""
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
@@ -75,6 +80,35 @@ class VlmSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OnnxSettings:
+    """The backend that runs a YOLO network from an ONNX file.
+
+    Attributes:
+        model: path of the file.
+        classes: what its classes are called, in order; empty takes the names that the file tells.
+        only: the classes that count; empty is all.
+        threshold: least score.
+        overlap: of two boxes of a class that overlap by more (IoU), the better one stays.
+        clothes: whether people are told by the colours of what they wear.
+        layout: of its answers; `auto` tells it by their shape.
+        size: sides of the picture it takes, where the file does not tell.
+        threads: of the processor that it may use.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    model: str = ""
+    classes: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    threshold: Share = 0.25
+    overlap: Share = 0.45
+    clothes: bool = True
+    layout: Literal["auto", "columns", "rows", "final"] = "auto"
+    size: Annotated[int, Field(ge=32, le=4096)] = 640
+    threads: Annotated[int, Field(ge=1, le=64)] = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrackerSettings:
     """How far identities stretch.
 
@@ -106,29 +140,28 @@ class MountSettings:
     pitch: float = 0.0
 
 
+def _is_backend(name: str) -> str:
+    if name not in NAMES and not is_reference(name):
+        known = ", ".join(NAMES)
+        raise ValueError(f"no backend {name!r}{suggest(name, NAMES)} (use {known}, or 'package.module:Class')")
+    return name
+
+
 class DetectorConfig(ModuleConfig):
     """Which backend looks at the images, and how."""
 
-    backend: Literal["segmentation", "hog", "vlm"] = "segmentation"
+    backend: Annotated[str, AfterValidator(_is_backend)] = Field(
+        "segmentation", description="segmentation, hog, onnx, vlm, or package.module:Class of a Detector"
+    )
+    options: dict[str, Any] = Field({}, description="what a Detector of one's own is made with")
     min_score: Share = Field(0.0, description="detections below are left out")
     period_s: NotNegative = Field(
         0.0, description="least time between two frames that are looked at, for backends that cost money"
     )
     segmentation: SegmentationSettings = SegmentationSettings()
     hog: HogSettings = HogSettings()
+    onnx: OnnxSettings = OnnxSettings()
     vlm: VlmSettings = VlmSettings()
     tracking: TrackerSettings | None = Field(None, description="None takes what suits the backend")
     mount: MountSettings = MountSettings()
     base_frame: str = "base_link"
-
-
-_TRACKING = {
-    "segmentation": TrackerSettings(),
-    "hog": TrackerSettings(confirm_hits=3, label_weight=0.4),
-    "vlm": TrackerSettings(memory_s=5.0, label_weight=0.6),
-}
-
-
-def tracking_of(config: DetectorConfig) -> TrackerSettings:
-    """The tracker's settings: the configured ones, or what suits the backend."""
-    return config.tracking or _TRACKING[config.backend]

@@ -61,8 +61,16 @@ class Detection:
     further_labels: tuple[tuple[str, float], ...] = ()
 
 
+PICTURES = ("color_image", "instances")
+"""What a detector may look at. The depth image comes with either where it is wired."""
+
+
 class Detector(Protocol):
-    """Finds things in frames. Called from one thread at a time; may keep state between frames."""
+    """Finds things in frames. Called from one thread at a time; may keep state between frames.
+
+    A class of one's own (``backend: "package.module:Class"``) is made with the settings in ``options``, and may say
+    in ``inputs`` which inputs of the module must be wired, the picture first; without it that is the colour image.
+    It tells boxes with labels and scores. Where they are in the room, and which was there before, is found here."""
 
     def detect(self, frame: Frame, wanted: Sequence[str]) -> list[Detection]:
         """The detections in `frame`; detectors that need a prompt look for the descriptions in `wanted`.

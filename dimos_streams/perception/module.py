@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +19,8 @@ from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import utime_of
 from dimos_streams.messages.timeline import Timeline
 from dimos_streams.messages.vision_msgs import Detection2DArray
-from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
+from dimos_streams.perception.choice import backend_of, faults_of
 from dimos_streams.perception.config import DetectorConfig
 from dimos_streams.perception.newest import Newest
 from dimos_streams.perception.pairing import Pairing
@@ -30,13 +31,6 @@ if TYPE_CHECKING:
     from dimos_streams.perception.pipeline import Pipeline, Shot
 
 M = TypeVar("M", bound=Message)
-
-_PICTURE = {"segmentation": "instances", "hog": "color_image", "vlm": "color_image"}
-_NEEDED = {
-    "segmentation": ("instances", "instance_labels"),
-    "hog": ("color_image",),
-    "vlm": ("color_image", "wanted_descriptions"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +76,7 @@ class PersonDetector(Module):
     ) -> None:
         super().__init__(config, name=name, context=context)
         self._pipeline: Pipeline | None = None
+        self._blocks = False
         self._pairing: Pairing[Image] = Pairing([])
         self._shots: Newest[Shot] = Newest()
         self._timeline = Timeline("the camera")
@@ -89,16 +84,27 @@ class PersonDetector(Module):
         self._published_frames = self._failed_frames = 0
         self._limited = LimitedLog(self.log)
 
+    @classmethod
+    def problems(cls, config: Any) -> Iterator[ConfigFault]:
+        """See `Module`: a backend that there is not, or that lacks a package, a file or a setting."""
+        return faults_of(config)
+
+    @classmethod
+    def needed_inputs(cls, config: Any) -> tuple[str, ...]:
+        """See `Module`: what the backend looks at."""
+        return backend_of(config).inputs
+
     async def start(self) -> None:
         """Raises UserError when the backend lacks an input, a package or a setting."""
         from dimos_streams.perception.pipeline import Pipeline
 
-        backend = self.config.backend
-        for needed in _NEEDED[backend]:
+        backend = backend_of(self.config)
+        for needed in backend.inputs:
             if not getattr(self, needed).wired:
-                raise UserError(f"module {self.name!r}: backend {backend!r} needs the input {needed!r}")
+                raise UserError(f"module {self.name!r}: backend {self.config.backend!r} needs the input {needed!r}")
+        self._blocks = backend.blocks
         pipeline = self._pipeline = Pipeline(self.config)
-        parts = [part for part in (_PICTURE[backend], "depth_image") if getattr(self, part).wired]
+        parts = [part for part in (backend.inputs[0], "depth_image") if getattr(self, part).wired]
         self._pairing = Pairing(parts)
         for part in parts:
             getattr(self, part).on_message(partial(self._on_image, part))
@@ -161,10 +167,10 @@ class PersonDetector(Module):
             frame = pipeline.frame(shot.images, self.camera_info.latest)
             if frame is None:
                 return
-            if self.config.backend == "segmentation":
-                found = pipeline.detect(frame, ())
-            else:
+            if self._blocks:
                 found = await self.run_blocking(pipeline.detect, frame, self._wanted.now())
+            else:
+                found = pipeline.detect(frame, ())
         except (DetectorError, MessageError) as error:
             self._count_failure(error)
             self._limited.warning("a frame was left out: %s", error)

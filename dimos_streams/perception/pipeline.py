@@ -15,11 +15,9 @@ from dimos_streams.messages.time import header, utime_of
 from dimos_streams.messages.timeline import History
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.perception import wire
-from dimos_streams.perception.backends.hog import HogDetector
-from dimos_streams.perception.backends.segmentation import SegmentationDetector
-from dimos_streams.perception.backends.vlm import VlmDetector
-from dimos_streams.perception.config import DetectorConfig, tracking_of
-from dimos_streams.perception.detector import Detection, Detector, DetectorError, Frame
+from dimos_streams.perception.choice import backend_of
+from dimos_streams.perception.config import DetectorConfig
+from dimos_streams.perception.detector import Detection, DetectorError, Frame
 from dimos_streams.perception.geometry import Mount, PlanarPose
 from dimos_streams.perception.mount import MountFinder
 from dimos_streams.perception.tracking import Tracker
@@ -36,15 +34,6 @@ class Shot:
     """On the loop's clock, seconds."""
 
 
-def make_detector(config: DetectorConfig) -> Detector:
-    """The configured backend. Raises UserError when it lacks a package or a setting."""
-    if config.backend == "hog":
-        return HogDetector(config.hog)
-    if config.backend == "vlm":
-        return VlmDetector(config.vlm)
-    return SegmentationDetector(config.segmentation.min_pixels)
-
-
 class Pipeline:
     """The state of detection: camera, labels and poses, the backend and the tracker.
 
@@ -52,8 +41,9 @@ class Pipeline:
 
     def __init__(self, config: DetectorConfig) -> None:
         self._config = config
-        self._detector = make_detector(config)
-        self._tracker = Tracker(tracking_of(config))
+        backend = backend_of(config)
+        self._detector = backend.make(config)
+        self._tracker = Tracker(config.tracking or backend.tracking)
         self._mounts = MountFinder(config.base_frame)
         self._labels: dict[int, str] | None = None
         self._poses: History[PlanarPose] = History("odometry")

@@ -1,9 +1,11 @@
-"""Names the colour of clothes in an image."""
+"""Names the colours of clothes in an image, and people by them."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dimos_streams.perception.geometry import Box, pixels_of
 
 _CHROMATIC = (
     (15.0, "red"),
@@ -17,6 +19,9 @@ _CHROMATIC = (
     (360.0, "red"),
 )
 _HUE_BOUNDS = np.array([bound for bound, _ in _CHROMATIC])
+_SHIRT = (0.3, 0.22, 0.7, 0.42)
+_TROUSERS = (0.3, 0.55, 0.7, 0.75)
+_SURE = 0.4
 
 
 def colour_name(pixels: NDArray[np.uint8]) -> tuple[str, float]:
@@ -28,6 +33,21 @@ def colour_name(pixels: NDArray[np.uint8]) -> tuple[str, float]:
     names, counts = np.unique(_names(pixels.astype(np.float64) / 255.0), return_counts=True)
     best = int(counts.argmax())
     return str(names[best]), float(counts[best] / len(pixels))
+
+
+def dressed(rgb: NDArray[np.uint8], box: Box) -> str:
+    """A person in a box of the image, by the colours of the clothes: "person in a red shirt and blue trousers"."""
+    shirt, trousers = (_colour(rgb, box.part(*part)) for part in (_SHIRT, _TROUSERS))
+    article = "an" if shirt[:1] in {"a", "e", "i", "o", "u"} else "a"
+    worn = [f"{article} {shirt} shirt"] * bool(shirt) + [f"{trousers} trousers"] * bool(trousers)
+    return f"person in {' and '.join(worn)}" if worn else "person"
+
+
+def _colour(rgb: NDArray[np.uint8], box: Box) -> str:
+    """The colour that most of a part of the image has, "" when it has many."""
+    rows, columns = pixels_of(box, rgb.shape[:2], rgb.shape[1], rgb.shape[0])
+    name, part = colour_name(rgb[rows, columns].reshape(-1, 3))
+    return name if part >= _SURE else ""
 
 
 def _names(rgb: NDArray[np.float64]) -> NDArray[np.str_]:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dimos_streams.errors import UserError
-from dimos_streams.perception.backends.clothing import colour_name
+from dimos_streams.perception.backends.clothing import dressed
 from dimos_streams.perception.config import HogSettings
 from dimos_streams.perception.detector import Detection, Frame
-from dimos_streams.perception.geometry import Box, Camera, Point, box_point, pixels_of
+from dimos_streams.perception.geometry import Box, Camera, Point, box_point
 
 
 class HogDetector:
@@ -74,7 +74,7 @@ class HogDetector:
             if point is None or not self._stands(frame.camera, box, point):
                 return None
         score = 1.0 - 0.5 * float(np.exp(self._settings.threshold - margin))
-        return Detection(box=box, label=_label(rgb, box), score=min(1.0, max(0.0, score)), point=point)
+        return Detection(box=box, label=dressed(rgb, box), score=min(1.0, max(0.0, score)), point=point)
 
     def _stands(self, camera: Camera, box: Box, point: Point) -> bool:
         """Whether a box around this point has a person's height and is not on the floor or the ceiling."""
@@ -87,23 +87,6 @@ class HogDetector:
 
 _BODY = (0.22, 0.1, 0.78, 0.92)
 """Where the body is inside a window: it was trained with a margin around the person."""
-_SHIRT = (0.3, 0.22, 0.7, 0.42)
-_TROUSERS = (0.3, 0.55, 0.7, 0.75)
-_SURE = 0.4
-
-
-def _label(rgb: NDArray[np.uint8], box: Box) -> str:
-    shirt, trousers = (_colour(rgb, box.part(*part)) for part in (_SHIRT, _TROUSERS))
-    article = "an" if shirt[:1] in {"a", "e", "i", "o", "u"} else "a"
-    worn = [f"{article} {shirt} shirt"] * bool(shirt) + [f"{trousers} trousers"] * bool(trousers)
-    return f"person in {' and '.join(worn)}" if worn else "person"
-
-
-def _colour(rgb: NDArray[np.uint8], box: Box) -> str:
-    """The colour that most of a part of the image has, "" when it has many."""
-    rows, columns = pixels_of(box, rgb.shape[:2], rgb.shape[1], rgb.shape[0])
-    name, part = colour_name(rgb[rows, columns].reshape(-1, 3))
-    return name if part >= _SURE else ""
 
 
 def _opencv() -> Any:
