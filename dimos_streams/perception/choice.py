@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dimos_streams.common.importing import how_to_get
 from dimos_streams.errors import UserError
-from dimos_streams.importing import how_to_get
 from dimos_streams.module import ConfigFault
 from dimos_streams.perception.config import DetectorConfig, TrackerSettings
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from dimos_streams.common.importing import is_reference
 from dimos_streams.errors import suggest
-from dimos_streams.importing import is_reference
 from dimos_streams.module import ModuleConfig
 
 NAMES = ("segmentation", "hog", "onnx", "vlm")

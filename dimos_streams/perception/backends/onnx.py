@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dimos_streams.common.importing import how_to_get
 from dimos_streams.errors import UserError
-from dimos_streams.importing import how_to_get
 from dimos_streams.perception.backends.clothing import dressed
 from dimos_streams.perception.backends.letterbox import Letterbox, letterboxed
 from dimos_streams.perception.backends.yolo import Found, Layout, decoded, layout_of

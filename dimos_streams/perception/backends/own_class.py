@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dimos_streams.common.importing import import_attribute
 from dimos_streams.errors import UserError
-from dimos_streams.importing import import_attribute
 from dimos_streams.perception.detector import PICTURES, Detection, Detector, DetectorError, Frame
 from dimos_streams.perception.geometry import Box, box_point
 
