@@ -16,6 +16,8 @@ from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import channel_name, split_channel, type_named
 from dimos_streams.module import Module
+from dimos_streams.skill import skills_of
+from dimos_streams.tool_stream.liveness.skill_parts import described
 
 
 def check(blueprint: Blueprint) -> list[Problem]:
@@ -63,7 +65,7 @@ def _usable_class(spec: ModuleSpec) -> type[Module]:
     try:
         cls.streams()
         cls.config_type()
-        public_skills(spec, cls)
+        described(spec.name, [skill.info(spec.prefix) for skill in skills_of(cls).values()])
     except (TypeError, NameError, PydanticUserError) as error:
         text = f"module {spec.name!r}: {spec.type} is not declared as it should be: {error}"
         raise BlueprintError([Problem(text, spec.where("type"))]) from error
@@ -162,7 +164,8 @@ def _unwired_problems(
         if not needed and not (port.topic and port.stream.name in spec.remap):
             continue
         if not port.topic:
-            text = f"module {port.module!r} requires its input {port.stream.name!r}, it can't be left unwired"
+            text = f"module {port.module!r} requires its input {port.stream.name!r}, it can't be left unwired: "
+            text += f"remap {port.name} to a topic"
         elif port.topic in otherwise_typed:
             continue  # the two types of the topic are a problem of their own
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -70,4 +70,13 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
         return Problem(f"module {spec.name!r} has no setting {'.'.join(path)!r}{near}", where)
     if detail["type"] in ("missing", "missing_argument"):
         return Problem(f"module {spec.name!r} needs the setting {'.'.join(path)!r}", where)
+    given = detail["input"]
+    if detail["type"] in _NO_LIST and isinstance(given, Mapping) and given and all(map(str.isdecimal, given)):
+        text = (
+            f"{'.'.join(path)} has no items in the blueprint of which {', '.join(given)} could be set: set all of it"
+        )
+        return Problem(f"module {spec.name!r}: {text}", where)
     return Problem(f"module {spec.name!r}: {fault(detail)}", where)
+
+
+_NO_LIST = ("list_type", "tuple_type")

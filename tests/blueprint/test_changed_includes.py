@@ -156,6 +156,16 @@ def test_check_tells_what_a_changed_include_lacks(write: Write) -> None:
 
 
 @pytest.mark.feature("K3")
+def test_an_item_of_a_list_that_only_the_class_has_is_told(write: Write) -> None:
+    text = "modules:\n  route:\n    type: tests.blueprint.toy_modules:Route\n"
+    base = write("base.yaml", text)
+    name = write("x.yaml", f"include:\n  - blueprint: {base}\n    set: {{route.points.0: [1, 1]}}\n")
+    assert problem_lines(name) == [
+        "x.yaml:3: module 'route': points has no items in the blueprint of which 0 could be set: set all of it"
+    ]
+
+
+@pytest.mark.feature("K3")
 def test_check_sees_a_remapped_input_that_nobody_publishes(write: Write, base: str) -> None:
     text = f"include:\n  - blueprint: {base}\n    remap: {{walk.scan: lidar}}\n"
     assert problem_lines(write("x.yaml", text)) == [

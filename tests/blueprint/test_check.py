@@ -169,7 +169,8 @@ def test_a_required_input_that_is_left_unwired_on_purpose(write: Write) -> None:
         f"modules:\n  camera: {{type: '{CAMERA}'}}\n  walk:\n    type: {WALK}\n    remap:\n      color_image: null\n"
     )
     assert found_in(write, text) == [
-        "x.yaml:6: module 'walk' requires its input 'color_image', it can't be left unwired"
+        "x.yaml:6: module 'walk' requires its input 'color_image', it can't be left unwired: "
+        "remap walk.color_image to a topic"
     ]
 
 

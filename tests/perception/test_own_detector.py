@@ -172,7 +172,8 @@ def test_check_tells_what_is_wrong_with_a_backend(config: dict[str, object], exp
 def test_check_sees_that_a_backend_lacks_its_picture() -> None:
     found = blueprint("x", include("base-robot", set={"detector.backend": RED}))
     [problem] = check(found)
-    assert problem.text == "module 'detector' requires its input 'color_image', it can't be left unwired"
+    needs = "module 'detector' requires its input 'color_image', it can't be left unwired"
+    assert problem.text == f"{needs}: remap detector.color_image to a topic"
 
 
 @pytest.mark.virtual_time

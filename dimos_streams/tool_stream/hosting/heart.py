@@ -23,6 +23,7 @@ HEARTBEAT_RETRY_S = 0.1
 """A heartbeat that names calls and is not acknowledged by then is sent again, while a receiver lives."""
 _DESCRIBE_EVERY_S = (0.1, 0.8)
 """Pauses between descriptions of all skills, each twice as long as the one before while somebody goes on asking."""
+_BETWEEN_PARTS_S = 0.005
 _MANY_ASK = 10
 """So often the processes of one run do not ask within one pause, all starting at once."""
 
@@ -100,7 +101,7 @@ class Heart:
                     self._rival = rival.id
                     _logger.error("module %r runs beside another of this name: %s", name, rival)
 
-    def send(self, name: str, *, with_skills: bool = False) -> None:
+    def send(self, name: str, *, skills_json: str = "") -> None:
         """Send a module's heartbeat now, besides those that are due."""
         hosted = self._modules[name]
         live = self._publisher.live(name)
@@ -116,12 +117,19 @@ class Heart:
             started_utime=self._own.started_utime,
             health=redacted(health),
             skills_version=hosted.skills_version,
-            skills_json=hosted.skills_json if with_skills else "",
+            skills_json=skills_json,
             call_ids=[call_id for call_id, _ in live],
             last_seqs=[seq for _, seq in live],
             state_json=hosted.module.state_json,
         )
         self._bus.publish(STATUS, encode(status))
+
+    def introduce(self, name: str) -> None:
+        """Describe a module's skills now; many of them part after part, as a receiver's buffer is small."""
+        first, *others = self._modules[name].descriptions
+        self.send(name, skills_json=first)
+        for number, text in enumerate(others, start=1):
+            asyncio.get_running_loop().call_later(number * _BETWEEN_PARTS_S, self._send_part, name, text)
 
     def describe(self) -> None:
         """Say at once what is asked for, but to many who ask in one moment only once more."""
@@ -142,4 +150,8 @@ class Heart:
 
     def _send_skills(self) -> None:
         for name in self._modules:
-            self.send(name, with_skills=True)
+            self.introduce(name)
+
+    def _send_part(self, name: str, text: str) -> None:
+        if self.beats and name in self._modules and text in self._modules[name].descriptions:
+            self.send(name, skills_json=text)

@@ -82,7 +82,7 @@ class SkillHost:
         """Offer a module's skills from now on. Raises ``TypeError`` for skills that can't be described."""
         self._modules[module.name] = HostedModule.of(module)
         module.on_state = lambda: self._heart.send(module.name)
-        self._heart.send(module.name, with_skills=True)
+        self._heart.introduce(module.name)
 
     async def remove(self, module: Module, reason: str) -> None:
         """Cancel a module's calls, wait for them within a bound, and offer its skills no more."""

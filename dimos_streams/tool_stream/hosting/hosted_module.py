@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from dataclasses import dataclass, field
 
 from dimos_streams.module import Module
 from dimos_streams.skill import SkillSpec, skills_of
 from dimos_streams.tool_stream.hosting.loss import LossWatch
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
-
-_MAX_SKILLS_JSON = 55_000
+from dimos_streams.tool_stream.liveness.skill_parts import described
 
 
 @dataclass(slots=True)
@@ -22,7 +20,8 @@ class HostedModule:
     module: Module
     skills: dict[str, SkillSpec]
     """By public name."""
-    skills_json: str
+    descriptions: tuple[str, ...]
+    """Its skills as JSON, one text for each heartbeat that it takes to tell them."""
     skills_version: str
     loss: LossWatch
     calls: dict[str, tuple[RunningCall, asyncio.Task[None]]] = field(default_factory=dict)
@@ -33,13 +32,10 @@ class HostedModule:
         prefix = module.context.namespace
         specs = skills_of(type(module)).values()
         infos = [spec.info(prefix) for spec in specs]
-        skills_json = json.dumps([info.model_dump(mode="json") for info in infos], separators=(",", ":"))
-        if len(skills_json) > _MAX_SKILLS_JSON:
-            size = f"{len(skills_json)} bytes, {_MAX_SKILLS_JSON} are possible"
-            raise TypeError(f"module {module.name!r}: the schemas of its skills have {size}")
-        version = hashlib.sha256(skills_json.encode()).hexdigest()[:12]
+        descriptions = described(module.name, infos)
+        version = hashlib.sha256("".join(descriptions).encode()).hexdigest()[:12]
         named = {info.name: spec for info, spec in zip(infos, specs, strict=True)}
-        return cls(module, named, skills_json, version, LossWatch(module))
+        return cls(module, named, descriptions, version, LossWatch(module))
 
     @property
     def health(self) -> str:

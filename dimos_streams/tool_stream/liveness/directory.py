@@ -22,6 +22,7 @@ from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_nam
 from dimos_streams.tool_stream.liveness.heartbeat import Head, head_of
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
+from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills, SkillPart, is_part
 
 HEARTBEAT_S = 0.25
 _MAX_HEALTH = 200
@@ -173,7 +174,8 @@ class ModuleDirectory:
         """Raises ``ValueError`` for skills that are none."""
         now = clock.monotonic()
         entry = self._entries.get(status.module)
-        skills = self._skills_in(status, entry)
+        part = self._part_in(status, entry)
+        skills = None if is_part(status.skills_json) else self._skills_in(status, entry)
         if entry is None:
             entry = self._entries[status.module] = ModuleEntry(since=now, heard=now)
         # What a module is said to be is said by one instance, as long as it lives: others can't make it flap.
@@ -188,7 +190,9 @@ class ModuleDirectory:
                 other,
             )
         entry.heard, entry.health = now, status.health[:_MAX_HEALTH]
-        if skills is not None:
+        if part is not None:
+            self._take_part(entry, status, part)
+        elif skills is not None:
             self._take_skills(entry, status, skills)
         elif entry.skills_version != status.skills_version:
             self._ask_for_skills()
@@ -206,6 +210,30 @@ class ModuleDirectory:
             check_schema(info.parameters)
         return skills
 
+    def _part_in(self, status: ModuleStatus, entry: ModuleEntry | None) -> SkillPart | None:
+        """The part of a description in a heartbeat, None for no part or a known one. Raises ``ValueError``."""
+        text = status.skills_json
+        if not is_part(text) or (entry is not None and entry.skills_version == status.skills_version):
+            return None
+        part = SkillPart.model_validate_json(well_formed_json(text))
+        for info in part.skills:
+            check_schema(info.parameters)
+        return part
+
+    def _take_part(self, entry: ModuleEntry, status: ModuleStatus, part: SkillPart) -> None:
+        """Keep a part until all have come; while one is missing, heartbeats without any ask for them again."""
+        size, before = len(status.skills_json), entry.bytes
+        if self._has_room(entry, size + before):
+            skills = entry.partial.add(status.skills_version, part, size)
+            size = entry.partial.bytes
+        else:
+            _log.warning("modules have more than %d bytes of skills; %r has none", MAX_BYTES, status.module)
+            size, skills = 0, ()
+        if skills is not None:
+            entry.skills_version, entry.skills, entry.skills_text = status.skills_version, skills, 0
+            entry.skills_bytes, entry.partial = size, PartialSkills()
+        self._bytes += entry.bytes - before
+
     def _take_skills(self, entry: ModuleEntry, status: ModuleStatus, skills: tuple[SkillInfo, ...]) -> None:
         entry.skills_version = status.skills_version
         if entry.skills_text == hash(status.skills_json):
@@ -214,7 +242,8 @@ class ModuleDirectory:
         if not self._has_room(entry, size):
             _log.warning("modules have more than %d bytes of skills; %r has none", MAX_BYTES, status.module)
             size, skills = 0, ()
-        self._bytes += size - entry.skills_bytes
+        self._bytes += size - entry.skills_bytes - entry.partial.bytes
+        entry.partial = PartialSkills()
         entry.skills, entry.skills_text, entry.skills_bytes = skills, hash(status.skills_json), size
 
     def _has_room(self, entry: ModuleEntry, size: int) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.liveness.instances import Instances, listed
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
+from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills
 
 _REPORT_S = 1.5
 """How long somebody else's word about a module holds."""
@@ -28,6 +29,8 @@ class ModuleEntry:
     """The hash of the skills' JSON."""
     skills_bytes: int = 0
     skills: tuple[SkillInfo, ...] = ()
+    partial: PartialSkills = field(default_factory=PartialSkills)
+    """A description of which not all parts have come."""
     state_json: str = ""
     state: Mapping[str, Any] = field(default_factory=dict)
     instances: Instances = field(default_factory=Instances)
@@ -38,7 +41,7 @@ class ModuleEntry:
     @property
     def bytes(self) -> int:
         """The size of what it has reported, as JSON."""
-        return self.skills_bytes + len(self.state_json)
+        return self.skills_bytes + self.partial.bytes + len(self.state_json)
 
     def view(self, name: str, now: float) -> ModuleView:
         """The view of the module at a moment of ``clock.monotonic``."""

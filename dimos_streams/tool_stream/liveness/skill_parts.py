@@ -1,0 +1,91 @@
+"""The skills of one module as JSON that fits into heartbeats: in one piece, or in numbered parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dimos_streams.skill import SkillInfo
+
+PART_BYTES = 40_000
+"""The most that one heartbeat describes: a message of more than 60 kB would be lost on an untuned machine."""
+MAX_PARTS = 10
+_BEGINNING = '{"part":'
+
+
+class SkillPart(BaseModel):
+    """One of several parts of a description. Described in one piece, skills are a plain list."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    part: int = Field(ge=0, lt=MAX_PARTS)
+    parts: int = Field(ge=2, le=MAX_PARTS)
+    skills: tuple[SkillInfo, ...]
+
+
+def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
+    """What a module's heartbeats say of its skills, one text for each. Raises ``TypeError`` for more than fits."""
+    groups: list[list[str]] = [[]]
+    room = PART_BYTES + 1
+    for info in infos:
+        text = json.dumps(info.model_dump(mode="json"), separators=(",", ":"))
+        if len(text) > PART_BYTES:
+            raise TypeError(f"skill {info.name!r} has a schema of {len(text)} bytes, {PART_BYTES} are possible")
+        if len(text) + 1 > room:
+            groups.append([])
+            room = PART_BYTES + 1
+        groups[-1].append(text)
+        room -= len(text) + 1
+    if len(groups) > MAX_PARTS:
+        size = f"{sum(len(text) for group in groups for text in group)} bytes"
+        raise TypeError(
+            f"module {module!r}: the schemas of its skills have {size}, {MAX_PARTS * PART_BYTES} are possible"
+        )
+    if len(groups) == 1:
+        return (f"[{','.join(groups[0])}]",)
+    return tuple(
+        f'{_BEGINNING}{number},"parts":{len(groups)},"skills":[{",".join(group)}]}}'
+        for number, group in enumerate(groups)
+    )
+
+
+def is_part(text: str) -> bool:
+    """Whether a description is one of several parts."""
+    return text.startswith(_BEGINNING)
+
+
+def part_number(text: str) -> int:
+    """The number of the part that a description is; 0 for a whole one, and for what is neither."""
+    digits = text.removeprefix(_BEGINNING).partition(",")[0] if is_part(text) else ""
+    return int(digits) if len(digits) < 4 and digits.isdecimal() else 0
+
+
+@dataclass(slots=True)
+class PartialSkills:
+    """Parts of one description, until all are there."""
+
+    version: str = ""
+    parts: int = 0
+    found: dict[int, tuple[SkillInfo, ...]] = field(default_factory=dict)
+    sizes: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the parts that are there, as JSON."""
+        return sum(self.sizes.values())
+
+    def add(self, version: str, part: SkillPart, size: int) -> tuple[SkillInfo, ...] | None:
+        """Take a part; all skills once the last one has come. Those of another version are forgotten."""
+        if (version, part.parts) != (self.version, self.parts):
+            self.version, self.parts = version, part.parts
+            self.found.clear()
+            self.sizes.clear()
+        if part.part >= part.parts:
+            return None
+        self.found[part.part], self.sizes[part.part] = part.skills, size
+        if len(self.found) < self.parts:
+            return None
+        return tuple(info for number in range(self.parts) for info in self.found[number])

@@ -1,0 +1,133 @@
+"""A module with more skills than fit into one heartbeat."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dimos_streams.blueprint import blueprint, module
+from dimos_streams.blueprint.check import check
+from dimos_streams.bus import create_bus
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.skill import SkillInfo, skill
+from dimos_streams.testing.harness import ModuleHarness
+from dimos_streams.tool_stream.event import STATUS
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.skill_parts import MAX_PARTS, PART_BYTES, described, is_part, part_number
+
+SKILLS = 200
+
+
+def _skill(number: int, words: int) -> Any:
+    async def work(self: Module, metres: float = 1.0, name: str = "") -> int:
+        return number
+
+    work.__name__ = f"work_{number}"
+    work.__doc__ = f"Do work number {number}. " + "It is described at some length. " * words
+    return skill(work)
+
+
+def _class(name: str, skills: int, words: int = 10) -> type[Module]:
+    body = {f"work_{number}": _skill(number, words) for number in range(skills)}
+    return type(name, (Module,), {"__module__": __name__, "__annotations__": {"config": ModuleConfig}, **body})
+
+
+Handy = _class("Handy", SKILLS)
+Wordy = _class("Wordy", 1, words=2000)
+Endless = _class("Endless", 700, words=20)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10.0):
+        while not condition():  # noqa: ASYNC110 - a directory has no events for this
+            await asyncio.sleep(0.05)
+
+
+def infos(count: int, size: int) -> list[SkillInfo]:
+    return [SkillInfo(name=f"s{i}", description="x" * size, parameters={"type": "object"}) for i in range(count)]
+
+
+@pytest.mark.feature("K3")
+@pytest.mark.virtual_time
+async def test_a_module_may_have_two_hundred_skills() -> None:
+    async with ModuleHarness(Handy, name="handy") as harness:
+        sent: list[bytes] = []
+        harness.bus.subscribe(STATUS, lambda channel, data: sent.append(data))
+        directory = ModuleDirectory(harness.bus)
+        directory.start()
+        await until(lambda: len(directory.skills()) == SKILLS)
+        assert [info.name for _, info in directory.skills()] == [f"work_{number}" for number in range(SKILLS)]
+        assert max(map(len, sent)) < 60_000
+        parts = [decode(ModuleStatus, data, channel=STATUS).skills_json for data in sent]
+        assert sum(map(is_part, parts)) >= 3
+        call = await harness.call("work_199")
+        assert await call.result() == 199
+        directory.stop()
+
+
+@pytest.mark.feature("K3")
+@pytest.mark.virtual_time
+async def test_parts_that_are_lost_come_again_and_none_of_another_version_is_mixed_in() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    directory = ModuleDirectory(bus)
+    directory.start()
+    asked: list[bytes] = []
+    bus.subscribe("/tool_stream_requests#dimos_streams.ToolStreamRequest", lambda channel, data: asked.append(data))
+
+    def beat(version: str, text: str = "") -> None:
+        status = ModuleStatus(module="m", instance="i", started_utime=1, skills_version=version, skills_json=text)
+        bus.publish(STATUS, encode(status))
+
+    old, new = described("m", infos(90, 1000)), described("m", infos(80, 1100))
+    assert (len(old), len(new)) == (3, 3)
+    for text in old[:2]:
+        beat("old", text)
+    beat("old")
+    await asyncio.sleep(0.3)
+    assert directory.skills() == []
+    for text in (new[2], old[2], new[1], new[0]):
+        beat("old" if text in old else "new", text)
+    await asyncio.sleep(0.1)
+    assert directory.skills() == []
+    for text in new:
+        beat("new", text)
+    await asyncio.sleep(0.1)
+    assert [len(info.description) for _, info in directory.skills()] == [1100] * 80
+    beat("short", described("m", infos(1, 10))[0])
+    await asyncio.sleep(0.1)
+    assert len(directory.skills()) == 1
+    beat("bad", '{"part":9,"parts":3,"skills":[]}')
+    beat("bad", '{"part":0,"parts":999,"skills":[]}')
+    beat("bad", '{"part":0,"parts":3,"skills":7}')
+    await asyncio.sleep(0.1)
+    assert len(directory.skills()) == 1
+    assert directory.malformed == 2
+    await bus.close()
+
+
+def test_descriptions_are_split_only_where_they_must_be() -> None:
+    whole = described("m", infos(3, 100))
+    assert len(whole) == 1
+    assert [info["name"] for info in json.loads(whole[0])] == ["s0", "s1", "s2"]
+    assert described("m", []) == ("[]",)
+    parts = described("m", infos(100, 1000))
+    assert [part_number(text) for text in parts] == list(range(len(parts)))
+    assert all(len(text) < PART_BYTES + 100 for text in parts)
+    assert part_number(whole[0]) == part_number('{"part":x') == 0
+
+
+@pytest.mark.feature("K3")
+def test_check_sees_schemas_that_are_too_large_for_heartbeats() -> None:
+    assert check(blueprint("x", module(Handy))) == []
+    [wordy] = check(blueprint("x", module(Wordy)))
+    assert "skill 'work_0' has a schema of" in wordy.text
+    assert wordy.text.endswith(f"bytes, {PART_BYTES} are possible")
+    [endless] = check(blueprint("x", module(Endless)))
+    assert endless.text.endswith(f"bytes, {MAX_PARTS * PART_BYTES} are possible")
