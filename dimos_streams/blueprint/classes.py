@@ -72,10 +72,11 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
         return Problem(f"module {spec.name!r} needs the setting {'.'.join(path)!r}", where)
     given = detail["input"]
     if detail["type"] in _NO_LIST and isinstance(given, Mapping) and given and all(map(str.isdecimal, given)):
+        items = list(given)
         text = (
-            f"{'.'.join(path)} has no items in the blueprint of which {', '.join(given)} could be set: set all of it"
+            f"{'.'.join(path)} has no items in the blueprint of which {', '.join(items)} could be set: set it whole"
         )
-        return Problem(f"module {spec.name!r}: {text}", where)
+        return Problem(f"module {spec.name!r}: {text}", spec.where("config", *path, items[0]))
     return Problem(f"module {spec.name!r}: {fault(detail)}", where)
 
 

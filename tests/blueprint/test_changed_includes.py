@@ -161,7 +161,7 @@ def test_an_item_of_a_list_that_only_the_class_has_is_told(write: Write) -> None
     base = write("base.yaml", text)
     name = write("x.yaml", f"include:\n  - blueprint: {base}\n    set: {{route.points.0: [1, 1]}}\n")
     assert problem_lines(name) == [
-        "x.yaml:3: module 'route': points has no items in the blueprint of which 0 could be set: set all of it"
+        "x.yaml:3: module 'route': points has no item 0 in the blueprint that could be set: set it whole"
     ]
 
 
