@@ -73,9 +73,7 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
     given = detail["input"]
     if detail["type"] in _NO_LIST and isinstance(given, Mapping) and given and all(map(str.isdecimal, given)):
         items = list(given)
-        text = (
-            f"{'.'.join(path)} has no items in the blueprint of which {', '.join(items)} could be set: set it whole"
-        )
+        text = f"{'.'.join(path)} has no item {', '.join(items)} in the blueprint that could be set: set it whole"
         return Problem(f"module {spec.name!r}: {text}", spec.where("config", *path, items[0]))
     return Problem(f"module {spec.name!r}: {fault(detail)}", where)
 
