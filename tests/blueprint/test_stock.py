@@ -63,6 +63,7 @@ def test_every_robot_listens_to_who_holds_it_whoever_that_is(name: str) -> None:
     assert wire(resolve(name))["gate"].topics["hold"] == "/hold"
 
 
+@pytest.mark.slow
 def test_checking_them_imports_nothing_heavy() -> None:
     code = (
         "import sys\n"

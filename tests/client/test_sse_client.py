@@ -272,6 +272,7 @@ def test_stops_while_a_connection_is_never_accepted() -> None:
 
 
 @pytest.mark.feature("A6")
+@pytest.mark.slow
 def test_500_cycles_of_start_and_stop_at_random_moments() -> None:
     rng = random.Random(11)
     plays = itertools.cycle([chatter, refuse, hold_the_answer, one_event_then_cut, silence])

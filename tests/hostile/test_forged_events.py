@@ -202,6 +202,7 @@ async def test_an_event_that_no_publisher_sends_is_refused_at_the_door() -> None
 
 
 @pytest.mark.virtual_time
+@pytest.mark.slow
 async def test_a_receivers_tables_are_bounded_and_what_is_forged_costs_little() -> None:
     bus: Bus = create_bus("memq://")
     await bus.open()
@@ -254,6 +255,7 @@ async def test_a_receiver_keeps_no_event_that_it_has_delivered() -> None:
 
 
 @pytest.mark.virtual_time
+@pytest.mark.slow
 async def test_calls_that_nobody_has_begun_are_no_flood_of_messages() -> None:
     async with two_walkers() as (broker, _, _):
         reported: Counter[str] = Counter()

@@ -110,6 +110,7 @@ def true_positions(truth: TFMessage) -> dict[str, tuple[float, float]]:
     return places
 
 
+@pytest.mark.slow
 def test_the_simulators_people_are_where_they_are_said_to_be() -> None:
     run = run_virtual(observed(PersonDetector(), Simulator({"seed": 1}), 8.0, *UNSEEN))
     assert len(run.detections) >= run.pictures - 11  # the labels come after a second

@@ -59,6 +59,7 @@ def test_all_that_is_published_is_recorded_in_order(tmp_path: Path) -> None:
     assert raw(read_log(path)) == published
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_files(tmp_path: Path) -> None:
     one, two, other = (
         record_mission(tmp_path / f"{name}.lcmlog", seed=seed, follow_s=3.0).read_bytes()

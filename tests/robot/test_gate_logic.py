@@ -48,6 +48,7 @@ def drive(logic: GateLogic, velocity: Velocity, *, now: float = 0.0, seconds: fl
 
 @given(moments)
 @settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 def test_limits_hold_whatever_comes(history: list[tuple[tuple[str, Velocity] | None, list[float] | None]]) -> None:
     logic, before = gate(), STILL
     for step, (command, scan) in enumerate(history):
@@ -82,6 +83,7 @@ def test_a_stale_command_is_zero(history: list[tuple[tuple[str, Velocity] | None
 
 @given(ranges, st.floats(-math.pi, math.pi), st.floats(0.1, 1.0))
 @settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 def test_no_motion_into_an_obstacle_nearer_than_the_stop_distance(
     scan: list[float], direction: float, speed: float
 ) -> None:

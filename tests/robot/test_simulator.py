@@ -209,6 +209,7 @@ def digest(seed: int) -> str:
     return run_virtual(main())
 
 
+@pytest.mark.slow
 def test_what_it_publishes_is_a_function_of_the_seed() -> None:
     assert digest(3) == digest(3)
     assert digest(3) != digest(4)

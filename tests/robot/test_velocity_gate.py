@@ -100,6 +100,7 @@ def test_it_leaves_the_base_at_rest_when_it_stops() -> None:
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("direction", [0.0, 1.2, -2.5])
+@pytest.mark.slow
 async def test_with_the_simulator_nothing_is_hit(direction: float) -> None:
     simulator = Simulator({"people": []}, name="robot")
     async with ModuleHarness(VelocityGate) as harness:

@@ -46,6 +46,7 @@ def libraries_of(code: str, *arguments: str) -> set[Path]:
 
 @pytest.mark.feature("F4")
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads /proc")
+@pytest.mark.slow
 def test_a_mission_loads_no_library_of_the_system(tmp_path: Path) -> None:
     log = tmp_path / "a.lcmlog"
     loaded = libraries_of(MISSION, str(log)) - libraries_of(STANDARD)

@@ -7,6 +7,8 @@ import json
 import threading
 from dataclasses import dataclass, field
 
+import pytest
+
 from dimos_streams.clock import run_virtual
 from tests.cli.machine import free_port
 from tests.runtime.virtual_mission import mission
@@ -60,6 +62,7 @@ class Onlooker:
         return text
 
 
+@pytest.mark.slow
 def test_whoever_watches_changes_nothing() -> None:
     alone = run_virtual(mission(7, SECONDS), limit_s=60.0)
     onlooker = Onlooker(free_port())

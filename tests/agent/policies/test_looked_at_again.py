@@ -99,6 +99,7 @@ async def test_arguments_of_the_operator_are_looked_at_too(planned: bool) -> Non
 
 @pytest.mark.feature("B8")
 @pytest.mark.virtual_time
+@pytest.mark.slow
 async def test_a_planned_step_begins_wherever_the_robot_is_but_not_when_its_approval_has_lapsed() -> None:
     steps = [{"skill": "walk", "arguments": {"distance_m": distance}} for distance in (2, 3)]
     brain = Brain(

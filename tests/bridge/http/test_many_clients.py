@@ -57,6 +57,7 @@ def memory_mb() -> float:
 
 
 @pytest.mark.feature("A3")
+@pytest.mark.slow
 def test_of_200_clients_20_stall_and_the_others_notice_nothing() -> None:
     with served(send_timeout_s=60.0) as bridge:
         hub = bridge.scene.bridge.hub

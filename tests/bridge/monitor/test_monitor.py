@@ -135,6 +135,7 @@ class Checked(Console):
 @pytest.mark.feature("C3")
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.virtual_time
+@pytest.mark.slow
 async def test_order_over_random_schedules(seed: int) -> None:
     rng, numbers = random.Random(seed), itertools.count()
     async with agents("robot1/agent", "robot2/agent") as (scene, made):
@@ -177,6 +178,7 @@ async def test_order_over_random_schedules(seed: int) -> None:
 
 @pytest.mark.feature("C3")
 @pytest.mark.virtual_time
+@pytest.mark.slow
 async def test_steady_traffic_starves_no_state() -> None:
     async with agents("agent") as (scene, made):
         agent = made["agent"]
