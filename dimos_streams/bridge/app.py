@@ -115,7 +115,7 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
 
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:
-        journal, receiver = hub.journal, broker.receiver.statistics()
+        journal, receiver, modules = hub.journal, broker.receiver.statistics(), broker.directory.modules()
         lost = ["events, at the bridge's end: the journal is in memory"] if journal.state != "ok" else []
         if trouble := disk():
             lost += ["logs", "mission records", "pictures"]
@@ -123,7 +123,7 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
             "status": "degraded" if lost else "ok",
             "disk": trouble or "ok",
             "lost": lost,
-            "unwell": {view.name: view.health for view in broker.directory.modules() if view.health != "ok"},
+            "unwell": {view.name: view.health for view in modules if view.health != "ok"},
             "journal": {
                 "state": journal.state,
                 "first_offset": journal.first_offset,
@@ -132,7 +132,7 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
             },
             "offset": hub.last_offset,
             "counts": {
-                "modules": len(broker.directory.modules()),
+                "modules": len(modules),
                 "open_calls": len(broker.ledger.calls.open),
                 "leases": broker.ledger.leases.holders(),
                 "hub": asdict(hub.statistics()),

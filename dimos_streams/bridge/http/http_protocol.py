@@ -14,6 +14,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dimos_streams import clock
+from dimos_streams.bridge.http.request_order import leave
 from dimos_streams.bridge.http.turns import Turns
 
 MAX_CONNECTIONS = 768
@@ -109,6 +110,8 @@ class BoundedProtocol(H11Protocol):
         self._shared.forget(self)
         self._unread.clear()
         super().connection_lost(exc)
+        if self.scope is not None:
+            leave(self.scope)  # type: ignore[arg-type]
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()

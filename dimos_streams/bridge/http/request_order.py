@@ -11,11 +11,15 @@ _FOR_MUCH = frozenset({("GET", "/tool_streams"), ("GET", "/calls"), ("GET", "/mc
 """Answered with as much as the client likes. All else, health and commands above all, is one short answer."""
 
 
+_TURN = "dimos_streams.turn"
+"""Where a request's scope has the turn that it waits for."""
+
+
 class RequestOrder:
     """ASGI middleware that begins two requests in a turn of the loop: one for much, and one of the others.
 
     What it costs to begin one is known only afterwards, a millisecond or two; between any two turns everybody else
-    has theirs, the bus among them.
+    has theirs, the bus among them. Servers do not end the request of a client that leaves: see ``leave``.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -25,33 +29,41 @@ class RequestOrder:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         asks = (scope.get("method", scope["type"]), scope["path"])
         is_for_much = scope["type"] == "websocket" or asks in _FOR_MUCH
-        await (self._for_much if is_for_much else self._others).turn()
-        await self._app(scope, receive, send)
+        if await (self._for_much if is_for_much else self._others).turn(scope):
+            await self._app(scope, receive, send)
+
+
+def leave(scope: Scope) -> None:
+    """The client of a request is gone: if it waits still, it is over. Else nothing happens."""
+    turn: asyncio.Future[bool] | None = scope.pop(_TURN, None)
+    if turn is not None and not turn.done():
+        turn.set_result(False)
 
 
 class _Line:
     """One at a time in each turn of the loop, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[bool]] = deque()
         self._taken = False
         """Whether somebody has had this turn of the loop."""
 
-    async def turn(self) -> None:
-        """Returns at once if nobody else has had this turn."""
+    async def turn(self, scope: Scope) -> bool:
+        """Returns at once if nobody else has had this turn; False if the client has left meanwhile."""
         loop = asyncio.get_running_loop()
         if self._taken:
-            turn: asyncio.Future[None] = loop.create_future()
+            turn: asyncio.Future[bool] = loop.create_future()
             self._waiting.append(turn)
-            await turn
-        else:
-            self._taken = True
-            loop.call_soon(self._next, loop)
+            scope[_TURN] = turn
+            return await turn
+        self._taken = True
+        loop.call_soon(self._next, loop)
+        return True
 
     def _next(self, loop: asyncio.AbstractEventLoop) -> None:
         while self._waiting and self._waiting[0].done():  # its client has left
             self._waiting.popleft()
         self._taken = bool(self._waiting)
         if self._taken:
-            self._waiting.popleft().set_result(None)
+            self._waiting.popleft().set_result(True)
             loop.call_soon(self._next, loop)

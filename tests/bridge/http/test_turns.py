@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.http import turns
-from dimos_streams.bridge.http.request_order import RequestOrder
+from dimos_streams.bridge.http.request_order import RequestOrder, leave
 from dimos_streams.bridge.http.turns import Turns
+from tests.bridge.http.test_greedy_requests import running
+from tests.bridge.serving import served
 
 pytestmark = pytest.mark.feature("F6")
 
@@ -118,6 +121,7 @@ class App:
     def __init__(self) -> None:
         self.begun: list[tuple[int, str]] = []
         self.turn = 0
+        self.scopes: list[dict[str, str]] = []
         self._order = RequestOrder(self._serve)
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
@@ -127,8 +131,9 @@ class App:
         async def nothing(*message: Any) -> Any:
             raise AssertionError("nothing is sent or received")
 
-        request = self._order({"type": "http", "method": method, "path": path}, nothing, nothing)
-        return asyncio.get_running_loop().create_task(request)
+        scope = {"type": "http", "method": method, "path": path}
+        self.scopes.append(scope)
+        return asyncio.get_running_loop().create_task(self._order(scope, nothing, nothing))
 
     async def until(self, enough: Callable[[], bool]) -> None:
         while not enough():
@@ -153,15 +158,39 @@ def test_requests_for_much_are_begun_one_in_a_turn_and_health_and_commands_do_no
     asyncio.run(check())
 
 
-def test_who_leaves_while_it_waits_takes_no_turn() -> None:
+def test_a_request_whose_client_leaves_while_it_waits_is_over_at_once() -> None:
     async def check() -> None:
         app = App()
         waiting = [app.ask("/tool_streams") for _ in range(20)]
         await asyncio.sleep(0)
-        for each in waiting[1:19]:
-            each.cancel()
+        for scope in app.scopes[1:19]:
+            leave(scope)
+        await app.until(lambda: all(each.done() for each in waiting[1:19]))
+        assert app.turn <= 2, "no turn of theirs is awaited"
         await app.until(waiting[19].done)
         assert len(app.begun) == 2
         assert app.turn <= 4
 
     asyncio.run(check())
+
+
+def test_what_clients_leave_behind_while_they_wait_is_nothing() -> None:
+    with served() as bridge:
+
+        async def gone() -> bool:
+            """All have asked before the first can be begun, and left."""
+            request = f"GET /tool_streams HTTP/1.1\r\nHost: 127.0.0.1:{bridge.port}\r\n\r\n".encode()
+            order._for_much._taken = True  # nobody else gets a turn
+            for _ in range(40):
+                with socket.create_connection(("127.0.0.1", bridge.port), timeout=10) as connection:
+                    connection.sendall(request)
+            server = running(bridge).server_state
+            while not order._for_much._waiting:  # noqa: ASYNC110 - of the server
+                await asyncio.sleep(0)
+            while server.connections or server.tasks:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            return all(turn.done() for turn in order._for_much._waiting)
+
+        app: Any = running(bridge).config.app
+        order = app._app
+        assert bridge.run(gone())
