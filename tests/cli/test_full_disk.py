@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
+from dimos_streams.bus import create_bus
+from dimos_streams.messages.codec import channel_name, decode
+from dimos_streams.messages.geometry_msgs import Twist
 from tests.cli.machine import Machine
 from tests.helpers import fill
 
@@ -91,6 +95,55 @@ def test_a_run_outlives_its_disk_and_the_death_of_each_process(small_disk: Path)
     assert machine.leaves_nothing()
     info = machine("recording", "info", record)
     assert info.code == 0, info.err
+
+
+@pytest.mark.feature("F5")
+def test_a_supervisor_that_is_killed_on_a_full_disk_leaves_a_robot_that_stands(small_disk: Path) -> None:
+    machine = Machine(state=small_disk / "state")
+    url = f"http://127.0.0.1:{machine.port}"
+    start = ("run", "follow-person", "--daemon", "--port", str(machine.port), *SMALL)
+    begun = machine(*start)
+    assert begun.code == 0, begun.err
+    (run,) = machine("status", "--json").json
+    fill(small_disk)
+    until(lambda: "disk" in requests.get(f"{url}/healthz", timeout=10).json()["unwell"].get("bridge", ""))
+    with commanded(machine.bus) as speeds:
+        move = {"skill": "turn", "arguments": {"angle_deg": 1080}}
+        until(lambda: requests.post(f"{url}/calls", json=move, timeout=10).ok)
+        until(lambda: speeds and speeds[-1] > 0.1)
+        os.kill(run["pid"], signal.SIGKILL)
+        assert machine.leaves_nothing()
+        until(lambda: speeds[-1] == 0.0)
+    assert machine("status", "--json").json == []
+    fill(small_disk)  # the room of what only the dead had open
+    refused = machine(*start)
+    assert refused.code == 2
+    assert refused.err.strip().count("\n") == 0
+    assert "No space left on device; DIMOS_STREAMS_STATE_DIR can name another" in refused.err
+    assert machine.leaves_nothing()
+
+
+@contextlib.contextmanager
+def commanded(bus_url: str) -> Iterator[list[float]]:
+    """The speeds that the velocity gate commands from now on, in rad/s, as they come."""
+    speeds: list[float] = []
+    done = threading.Event()
+
+    async def listen() -> None:
+        bus = create_bus(bus_url)
+        await bus.open()
+        channel = channel_name("/cmd_vel", Twist)
+        bus.subscribe(channel, lambda _, data: speeds.append(abs(decode(Twist, data).angular.z)))
+        await asyncio.to_thread(done.wait)
+        await bus.close()
+
+    listening = threading.Thread(target=lambda: asyncio.run(listen()))
+    listening.start()
+    try:
+        yield speeds
+    finally:
+        done.set()
+        listening.join()
 
 
 @pytest.mark.parametrize("room", [0, 4096], ids=["none", "one page"])
