@@ -15,7 +15,7 @@ from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.bus import Bus
 from dimos_streams.bus.memory import MemoryBus
-from dimos_streams.errors import ModuleFailedError, UserError
+from dimos_streams.errors import BusError, ModuleFailedError, UserError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.messages.std_msgs import String
@@ -88,6 +88,35 @@ async def test_all_on_one_loop_start_in_order_and_end_in_reverse_with_what_is_at
     assert happened == [*begun, "stopping", "recorder off", "stopped"]
     await asyncio.sleep(1.0)
     assert len(heard) == reported
+
+
+class Parting(Talker):
+    """It says much at its end."""
+
+    async def stop(self) -> None:
+        for number in range(500):
+            self.words.publish(String(data=f"goodbye {number}"))
+
+
+@pytest.mark.virtual_time
+async def test_what_is_attached_hears_what_modules_say_at_their_end() -> None:
+    heard: list[str] = []
+
+    @contextlib.asynccontextmanager
+    async def recorder(bus: Bus) -> AsyncIterator[None]:
+        subscription = bus.subscribe(
+            "/words#std_msgs.String", lambda _, data: heard.append(decode(String, data).data)
+        )
+        yield
+        subscription.close()
+
+    parting = ModuleSpec(name="parting", type="tests.runtime.test_hosts:Parting")
+    run = InProcessRun(
+        Blueprint(name="one", modules={"parting": parting}), RunOptions(bus_url="memq://"), attach=[recorder]
+    )
+    await run.start()
+    await run.stop()
+    assert heard[-1:] == ["goodbye 499"]
 
 
 @pytest.mark.virtual_time
@@ -299,4 +328,20 @@ async def test_whoever_can_not_speak_is_spoken_for(monkeypatch: pytest.MonkeyPat
     assert reported == [(name, 7, "hung: for 1.2 s", "") for name in "abab"]
     assert opened_for == ["memq://"]
     await reporter.close()
+    await reporter.close()
+
+
+@pytest.mark.virtual_time
+async def test_that_nobody_can_be_spoken_for_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class NoRoute(MemoryBus):
+        async def open(self) -> None:
+            raise BusError("no route to the bus")
+
+    monkeypatch.setattr(liveness, "create_bus", NoRoute)
+    reporter = HangReporter("memq://")
+    with caplog.at_level(logging.WARNING):
+        await reporter.report(["a"], 7, "hung: for 1.2 s")
+    assert "no route to the bus" in caplog.text
     await reporter.close()

@@ -103,6 +103,8 @@ def test_a_failure_at_start_is_the_runs(
 
     events = run_pair(pair(fail_at_start=how), bus_url, tmp_path, scenario)
     assert any(event.kind == "failed" and event.process == "talker" for event in events)
+    log = (tmp_path / "logs" / "talker.log").read_text()
+    assert ("Traceback" in log) == (error is ModuleFailedError), "where it broke, unless the user can mend it"
 
 
 def test_a_killed_process_comes_back(bus_url: str, tmp_path: Path) -> None:
