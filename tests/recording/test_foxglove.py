@@ -55,9 +55,11 @@ def shown(message: Message) -> dict[str, tuple[str, dict[str, Any]]]:
     return found
 
 
-def box(id: str, *labels: str, x: float = 10.0, y: float = 20.0) -> Detection2D:
+def box(
+    id: str, *labels: str, x: float = 10.0, y: float = 20.0, width: float = 4.0, height: float = 6.0
+) -> Detection2D:
     results = [ObjectHypothesisWithPose(hypothesis=ObjectHypothesis(class_id=label)) for label in labels]
-    bbox = BoundingBox2D(center=Pose2D(position=Point2D(x=x, y=y)), size_x=4.0, size_y=6.0)
+    bbox = BoundingBox2D(center=Pose2D(position=Point2D(x=x, y=y)), size_x=width, size_y=height)
     return Detection2D(results=results, bbox=bbox, id=id)
 
 
@@ -71,6 +73,13 @@ def test_boxes_lie_around_what_was_found_with_its_name_at_a_corner() -> None:
         assert (outline["type"], outline["timestamp"]) == (2, STAMPED["timestamp"]), "a closed line"
     assert [text["text"] for text in value["texts"]] == ["7 person", "chair", "9 ?"]
     assert [text["position"] for text in value["texts"]] == [{"x": 8.0, "y": 17.0}] * 3
+
+
+@pytest.mark.parametrize("nowhere", [{"x": math.nan}, {"y": -math.inf}, {"width": math.nan}, {"height": math.inf}])
+def test_a_box_that_lies_nowhere_is_not_drawn(nowhere: dict[str, float]) -> None:
+    _, value = shown(Detection2DArray(detections=[box("7", "ghost", **nowhere), box("8", "chair")]))["/boxes"]
+    assert [text["text"] for text in value["texts"]] == ["8 chair"]
+    assert len(value["points"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -149,9 +158,13 @@ def test_poses_frames_scans_and_cameras() -> None:
     _, value = shown(scan)[""]
     assert (value["start_angle"], value["end_angle"]) == (-1.0, 0.5)
     assert (value["ranges"], value["intensities"]) == ([1.5, 0.0, 0.0], [2.0])
+    blind = LaserScan(angle_min=math.nan, angle_max=math.inf, ranges=[1.0], intensities=[math.nan])
+    _, value = shown(blind)[""]
+    assert (value["start_angle"], value["end_angle"], value["intensities"]) == (0.0, 0.0, [0.0])
     numbers = {"D": [0.5], "K": [1.0] * 9, "R": [2.0] * 9, "P": [3.0] * 12}
     info = CameraInfo(header=HEADER, width=4, height=3, distortion_model="plumb_bob", **numbers)  # type: ignore[arg-type]
     _, value = shown(info)[""]
+    assert shown(CameraInfo(D=[math.nan]))[""][1]["D"] == [0.0]
     assert value == {**STAMPED, "width": 4, "height": 3, "distortion_model": "plumb_bob", **numbers}
 
 

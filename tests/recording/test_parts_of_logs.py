@@ -162,6 +162,9 @@ def test_a_part_keeps_what_belongs_to_it_under_its_new_names(tmp_path: Path) -> 
         ):
             with pytest.raises(UserError, match=why):
                 cut([log], tmp_path / "c.lcmlog", wrong)
+    short = write_log(tmp_path / "short.lcmlog", [(START, VEL, b""), (START + 500_000, VEL, b"")])
+    with LogReader(short) as log, pytest.raises(UserError, match=r"it ends after 0\.500 s"):
+        cut([log], tmp_path / "c.lcmlog", Part(from_s=0.7))
     first, *rest = read_log(tmp_path / "b.lcmlog")
     assert (first.channel, first.utime) == (CHANNEL, START + 1_000_000)
     assert Metadata.decoded(first.data).channels[0].exclude == ("/n*",)

@@ -133,15 +133,20 @@ def _scan(scan: LaserScan) -> dict[str, Any]:
     return {
         **_stamped(scan.header),
         "pose": {"position": {"x": 0.0, "y": 0.0, "z": 0.0}, "orientation": {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0}},
-        "start_angle": scan.angle_min,
-        "end_angle": scan.angle_max,
-        "ranges": [value if math.isfinite(value) else 0.0 for value in scan.ranges],
-        "intensities": _plain(scan.intensities),
+        "start_angle": _number(scan.angle_min),
+        "end_angle": _number(scan.angle_max),
+        "ranges": [_number(value) for value in scan.ranges],
+        "intensities": [_number(value) for value in scan.intensities],
     }
 
 
+def _number(value: float) -> float:
+    """Foxglove's own schemas have no other numbers."""
+    return value if math.isfinite(value) else 0.0
+
+
 def _calibration(info: CameraInfo) -> dict[str, Any]:
-    arrays = {name: _plain(getattr(info, name)) for name in "DKRP"}
+    arrays = {name: [_number(value) for value in getattr(info, name)] for name in "DKRP"}
     size = {"width": info.width, "height": info.height}
     return {**_stamped(info.header), **size, "distortion_model": info.distortion_model, **arrays}
 
@@ -152,6 +157,8 @@ def _boxes(detections: Detection2DArray) -> dict[str, Any]:
     for one in detections.detections:
         center, half_x, half_y = one.bbox.center.position, one.bbox.size_x / 2, one.bbox.size_y / 2
         corners = [(-half_x, -half_y), (half_x, -half_y), (half_x, half_y), (-half_x, half_y)]
+        if not math.isfinite(center.x + center.y + half_x + half_y):
+            continue  # it lies nowhere
         loop = [{"x": center.x + x, "y": center.y + y} for x, y in corners]
         label = one.results[0].hypothesis.class_id if one.results else "?"
         points.append(
