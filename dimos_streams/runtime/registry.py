@@ -113,10 +113,14 @@ def remove(record: RunRecord) -> None:
 
 
 def runs() -> list[RunRecord]:
-    """The living runs, newest first."""
+    """The living runs of this user, newest first. A record that somebody else could have written is skipped: it
+    would have commands obey, and give a token to, whatever it names."""
     found = []
     for path in sorted((state_dir() / "runs").glob(f"*/{_FILE}"), reverse=True):
         try:
+            if foreign := _written_by_others(path):
+                _logger.warning("skipped the run record %s: %s", path, foreign)
+                continue
             record = RunRecord.model_validate_json(path.read_text())
         except (OSError, ValidationError):  # it ended while we looked, or another version wrote it
             continue
@@ -124,6 +128,17 @@ def runs() -> list[RunRecord]:
             know(record.token)
             found.append(record)
     return found
+
+
+def _written_by_others(path: Path) -> str:
+    """Why somebody else may have written a record; empty if nobody can have. Raises ``OSError``."""
+    for each in (path.parent, path):
+        found = each.lstat()
+        if found.st_uid != os.geteuid():
+            return f"{each} belongs to user {found.st_uid}, not to {os.geteuid()}"
+        if found.st_mode & 0o022:
+            return f"others may write to {each} (mode {found.st_mode & 0o777:o}; at most 755 is valid)"
+    return ""
 
 
 def lives(pid: object, started: object) -> bool:

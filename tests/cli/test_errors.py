@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from dimos_streams.runtime.registry import RunRecord, keep_private, process_start, write
 from tests.cli.machine import REPOSITORY, ROVER, Machine
 
 
@@ -99,3 +103,50 @@ def test_a_reader_that_leaves_ends_the_command_silently(machine: Machine) -> Non
         assert process.stdout is not None
         process.stdout.close()
         assert process.wait(20) in (1, 141)
+
+
+class _Stranger(BaseHTTPRequestHandler):
+    """Answers every question with JSON that no bridge sends."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"[1]")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing."""
+
+
+def test_whoever_answers_in_a_bridges_place_is_no_bridge(machine: Machine) -> None:
+    before = os.umask(0o022)
+    with HTTPServer(("127.0.0.1", 0), _Stranger) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            keep_private()
+            pid, port = os.getpid(), server.server_address[1]
+            run_dir = machine.state / "runs" / "1-rover-1"
+            run_dir.mkdir(parents=True)
+            write(
+                RunRecord(
+                    run_id=run_dir.name,
+                    pid=pid,
+                    pid_started=process_start(pid) or 0,
+                    blueprint="rover",
+                    bus_url="memq://",
+                    port=port,
+                    started_utime=1,
+                    run_dir=run_dir,
+                )
+            )
+            status = machine("status")
+            others = [machine(*command.split()) for command in ("monitor", "pause", "skills", "calls", "call turn")]
+        finally:
+            os.umask(before)
+            server.shutdown()
+    why = f"what answers at http://127.0.0.1:{port} is no bridge: GET /healthz: "
+    assert (status.code, status.err) == (0, "")
+    assert f"http://127.0.0.1:{port} unreachable" in status.out
+    assert why in status.out
+    for result in others:
+        assert (result.code, result.out, result.err.count("\n")) == (1, "", 1), result
+        assert "is no bridge" in result.err or "is not a bridge" in result.err, result

@@ -19,6 +19,7 @@ from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.bus import Bus, create_bus
+from dimos_streams.cli.bridge_client.answers import Module
 from dimos_streams.cli.commands.runs import _process
 from dimos_streams.common.disk import trouble_with
 from dimos_streams.messages.image import image_from_array
@@ -266,10 +267,14 @@ def test_what_is_known_of_a_run_stays_known(small_disk: Path) -> None:
 
 def test_processes_are_shown_by_what_the_system_knows_of_them() -> None:
     pid = os.getpid()
+
+    def said(*, alive: bool) -> Module:
+        return Module(name="a", pid=pid, health="ok", alive=alive, introduced=True, state={})
+
     started = registry.process_start(pid)
     noted: dict[str, object] = {"label": "a", "modules": ["a"], "pid": pid, "pid_started": started, "state": "ready"}
     assert _process(noted, {}) == noted
     gone = {**noted, "pid_started": 1}
     assert _process(gone, {}) == {**noted, "pid": None, "pid_started": None, "state": "dead"}
-    assert _process({**gone, "pid": 1}, {"a": {"pid": pid, "alive": True}}) == noted
-    assert _process({**gone, "pid": 1}, {"a": {"pid": pid, "alive": False}})["state"] == "dead"
+    assert _process({**gone, "pid": 1}, {"a": said(alive=True)}) == noted
+    assert _process({**gone, "pid": 1}, {"a": said(alive=False)})["state"] == "dead"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.runtime.registry import new_run_dir, process_start, state_dir
+from dimos_streams import clock
+from dimos_streams.runtime.registry import RunRecord, keep_private, new_run_dir, process_start, runs, state_dir, write
 
 
 def ended_process() -> tuple[int, int]:
@@ -53,6 +54,46 @@ def test_only_ended_runs_are_forgotten() -> None:
     kept = [living, foreign / "beach.jpg", copied, elsewhere, runs / "0000-link-1", runs / "a file", own / "logs"]
     assert [path for path in kept if not path.exists()] == []
     assert (runs / "0000-broken-1").exists()
+
+
+@pytest.mark.feature("F6")
+@pytest.mark.parametrize("name", [".", "run.json"])
+def test_a_record_that_others_may_write_names_no_run(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    before = os.umask(0o022)
+    try:
+        keep_private()
+        record = living_record()
+    finally:
+        os.umask(before)
+    assert runs() == [record]
+    opened = record.run_dir / name
+    opened.chmod(0o777)
+    assert runs() == []
+    assert "others may write" in caplog.text
+    opened.chmod(0o700)
+    assert runs() == [record]
+    if os.getuid() == 0:
+        os.chown(opened, 65534, -1)
+        assert runs() == []
+        assert "belongs to user 65534" in caplog.text
+
+
+def living_record() -> RunRecord:
+    """The record of a run that this process supervises."""
+    pid = os.getpid()
+    run_dir = new_run_dir("rover")
+    record = RunRecord(
+        run_id=run_dir.name,
+        pid=pid,
+        pid_started=process_start(pid) or 0,
+        blueprint="rover",
+        bus_url="memq://",
+        port=None,
+        started_utime=clock.utime(),
+        run_dir=run_dir,
+    )
+    write(record)
+    return record
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may delete everything")

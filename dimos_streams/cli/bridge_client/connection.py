@@ -8,16 +8,19 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError, SkillError, SkillUnavailableError, UserError
 
 if TYPE_CHECKING:
     import requests
+    from pydantic import TypeAdapter
 
     from dimos_streams.client.http_gateway import HttpGateway
     from dimos_streams.runtime.registry import RunRecord
+
+T = TypeVar("T")
 
 _DEFAULT_PORT = 7780
 _TIMEOUT_S = 3.0
@@ -34,9 +37,18 @@ class BridgeAddress:
     url: str
     token: str | None = None
 
-    async def get(self, path: str) -> Any:
-        """The bridge's answer to a GET, as plain data. Raises ``BridgeUnreachableError``."""
-        return await asyncio.to_thread(self._get, path)
+    async def get(self, path: str, shape: TypeAdapter[T]) -> T:
+        """The bridge's answer to a GET. Raises ``BridgeUnreachableError``, also if it has not that shape."""
+        from pydantic import ValidationError
+
+        from dimos_streams.common.invalid import first_problem
+
+        answer = await asyncio.to_thread(self._get, path)
+        try:
+            return shape.validate_python(answer)
+        except ValidationError as error:
+            problem = first_problem(error, "its answer")
+            raise BridgeUnreachableError(f"what answers at {self.url} is no bridge: GET {path}: {problem}") from error
 
     def _get(self, path: str) -> Any:
         import requests
@@ -95,6 +107,7 @@ async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
     Nothing is asked beforehand, so that a command costs no more than its own requests. When one of them fails, a
     further one shows whether it is for want of a bridge; then ``BridgeUnreachableError`` is raised instead.
     """
+    from dimos_streams.cli.bridge_client.answers import HEALTH
     from dimos_streams.client.http_gateway import HttpGateway
 
     # Nobody needs the jitter of its reconnections to repeat.
@@ -103,7 +116,7 @@ async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
         yield gateway
     except SkillError as error:
         if type(error) in (SkillError, SkillUnavailableError):
-            await address.get("/healthz")
+            await address.get("/healthz", HEALTH)
         raise
     finally:
         gateway.close()

@@ -16,6 +16,7 @@ from dimos_streams.cli.terminal.output import note, plural, write, write_json, w
 from dimos_streams.errors import DimosStreamsError, UserError
 
 if TYPE_CHECKING:
+    from dimos_streams.cli.bridge_client.answers import Module
     from dimos_streams.runtime.registry import RunRecord
 
 _STOP_BOUND_S = 15.0
@@ -90,24 +91,27 @@ async def _all_states(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
     return list(await asyncio.gather(*(_state(record) for record in records)))
 
 
-async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[Module]]:
     """A run's bridge as it stands, and the modules that it knows of."""
+    from dimos_streams.cli.bridge_client.answers import HEALTH, MODULES
     from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 
     if record.port is None:
         return {"url": None, "status": "none"}, []
     address = BridgeAddress(f"http://127.0.0.1:{record.port}", record.token)
     try:
-        health, modules = await asyncio.gather(address.get("/healthz"), address.get("/modules"))
+        health, modules = await asyncio.gather(address.get("/healthz", HEALTH), address.get("/modules", MODULES))
     except BridgeUnreachableError as error:
         return {"url": address.url, "status": "unreachable", "problem": str(error)}, []
-    counts = {name: health["counts"][name] for name in ("receiver", "hub", "leases")}
     bridge = {
         "url": address.url,
-        "status": health["status"],
-        "open_calls": health["counts"]["open_calls"],
-        "lost": health["lost"],
-        "counts": {"offset": health["offset"], **counts},
+        "status": health.status,
+        "open_calls": health.counts.open_calls,
+        "lost": list(health.lost),
+        "counts": {
+            "offset": health.offset,
+            **health.counts.model_dump(include={"receiver", "hub", "leases"}),
+        },
     }
     return bridge, modules
 
@@ -118,7 +122,7 @@ async def _state(record: RunRecord) -> dict[str, Any]:
     from dimos_streams.common.disk import trouble_with
 
     bridge, modules = await _bridge(record)
-    known = {module["name"]: module for module in modules}
+    known = {module.name: module for module in modules}
     return {
         "run_id": record.run_id,
         "blueprint": record.blueprint,
@@ -133,7 +137,7 @@ async def _state(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _process(process: dict[str, object], modules: dict[str, Any]) -> dict[str, object]:
+def _process(process: dict[str, object], modules: dict[str, Module]) -> dict[str, object]:
     """A process by what the system knows of it: what is noted can't be renewed while the disk is full."""
     from dimos_streams.runtime.registry import lives, process_start
 
@@ -141,7 +145,7 @@ def _process(process: dict[str, object], modules: dict[str, Any]) -> dict[str, o
         return process
     listed = process["modules"]
     assert isinstance(listed, list | tuple)
-    pids = {modules[name]["pid"] for name in listed if name in modules and modules[name]["alive"]} - {process["pid"]}
+    pids = {modules[name].pid for name in listed if name in modules and modules[name].alive} - {process["pid"]}
     if len(pids) == 1 and (started := process_start(pid := pids.pop())) is not None:
         return {**process, "pid": pid, "pid_started": started, "state": "ready"}  # its modules speak from another one
     return {**process, "pid": None, "pid_started": None, "state": "dead"}
@@ -156,10 +160,10 @@ def _modules_of(record: RunRecord) -> list[str]:
     return names
 
 
-def _module(name: str, view: dict[str, Any] | None) -> dict[str, Any]:
+def _module(name: str, view: Module | None) -> dict[str, Any]:
     if view is None:
         return {"name": name, "health": "unknown", "alive": None, "state": {}}
-    return {"name": name, "health": view["health"], "alive": view["alive"], "state": view["state"]}
+    return {"name": name, "health": view.health, "alive": view.alive, "state": view.state}
 
 
 def _write_state(state: dict[str, Any]) -> None:
@@ -167,6 +171,8 @@ def _write_state(state: dict[str, Any]) -> None:
     calls = f", {plural(bridge['open_calls'], 'open call')}" if "open_calls" in bridge else ""
     write(f"{state['run_id']}  up {_duration(state['up_s'])}  pid {state['pid']}")
     write(f"  bridge  {bridge['url']} {bridge['status']}{calls}" if bridge["url"] else "  bridge  none in this run")
+    if problem := bridge.get("problem"):
+        write(f"          {problem}")
     if "counts" in bridge:
         write(f"  events  {_counts(bridge['counts'])}")
     write(f"  bus     {state['bus']}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from dimos_streams.cli.bridge_client.answers import HEALTH
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.terminal.output import shortened, write, write_json
 from dimos_streams.operator.holding import gate_state
@@ -17,7 +18,7 @@ _MAX_DATA = 120
 
 async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
     """Show messages until the bridge ends. Raises ``BridgeUnreachableError`` if there is none."""
-    await address.get("/healthz")
+    await address.get("/healthz", HEALTH)
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidStatus
 

@@ -84,7 +84,9 @@ class RunLink:
 
 
 async def _knows(bridge: BridgeAddress, modules: Collection[str]) -> bool:
-    return {view["name"] for view in await bridge.get("/modules") if view["introduced"]}.issuperset(modules)
+    from dimos_streams.cli.bridge_client.answers import MODULES
+
+    return {view.name for view in await bridge.get("/modules", MODULES) if view.introduced}.issuperset(modules)
 
 
 @asynccontextmanager
