@@ -25,7 +25,7 @@ from cosmic_ray.operators.operator import Operator
 from parso.python.tree import Keyword
 
 _ARITHMETIC = ("_Add_Sub", "_Sub_Add", "_Mul_Add", "_Div_Mul", "_Mod_Add", "_FloorDiv_Mul")
-_LOGGING = ("_log.", "_logger.", "logging.")
+_LOGGING = ("_log.", "_logger.", "logging.", "self.log.")
 
 
 class LeaveOut(Operator):  # type: ignore[misc]

@@ -10,6 +10,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
+from dimos_streams.errors import StreamClosedError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent, ToolStreamRequest
 from dimos_streams.testing import FaultBus, Faults
@@ -286,6 +287,20 @@ async def test_damaged_requests_are_counted_and_harmless() -> None:
         await ends.until_closed("call")
         assert ends.receiver.statistics().malformed == 1
         assert [bus.statistics().errors for bus in (ends.sender_bus, ends.receiver_bus)] == [0, 0]
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_has_ended_says_nothing_more() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        writer = ends.begin("call")
+        writer.close(Outcome.COMPLETED, "the end", {})
+        writer.close(Outcome.FAILED, "late", {})
+        with pytest.raises(StreamClosedError, match="progress was sent on call call of 's', which is closed"):
+            writer.progress("late", {})
+        with pytest.raises(StreamClosedError, match="an update was sent on call call of 's', which is closed"):
+            await writer.update("late", {})
+        assert [event.text for event in await ends.until_closed("call")] == ["", "the end"]
+        assert writer.last_seq == 2
 
 
 @pytest.mark.virtual_time

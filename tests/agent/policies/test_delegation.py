@@ -10,7 +10,7 @@ import pytest
 
 from dimos_streams.agent.models.protocol import ModelRequest
 from dimos_streams.tool_stream.event import Outcome
-from tests.agent.policies.parts import Brain, decide, robot_stage
+from tests.agent.policies.parts import Answer, Brain, decide, robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import until
 
@@ -252,6 +252,28 @@ async def test_input_for_who_works_that_was_withdrawn_is_noted_and_not_heard() -
         notes = [event.data["text"] for event in made.agent.core.events.after(0) if event.kind == "note"]
         assert notes == ["not heard any more (cancelled): hurry"]
         assert times_shown(brain, "helper", "hurry") == 0
+
+
+@pytest.mark.feature("B9")
+@pytest.mark.virtual_time
+async def test_who_works_begins_nothing_for_input_that_was_withdrawn_while_it_thought() -> None:
+    async def slowly(request: ModelRequest) -> list[tuple[str, dict[str, Any]]]:
+        await asyncio.sleep(1.0)
+        return [("walk", {"distance_m": 3})]
+
+    helper: list[Answer] = [[("follow", {"who": "Ann"})], "waiting", slowly, "waiting", "end"]
+    brain = Brain(delegating("helper", "follow Ann"), "over", helper=helper)
+    async with robot_stage(brain, agents=AGENTS) as (made, robot):
+        first = await made.say("go")
+        await until(lambda: len(brain.requests) == 3)
+        second = await made.say("walk 3")
+        await until(lambda: len(brain.requests) == 4)
+        second.cancel()
+        await second.closed()
+        await asyncio.sleep(2.0)
+        robot.done.set()
+        assert (await first.result())["text"] == "over"
+        assert robot.log_ == []
 
 
 @pytest.mark.virtual_time

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
@@ -392,3 +393,16 @@ async def test_what_a_skill_says_of_its_caller_does_not_count() -> None:
         assert "is not known" in (await refused("nobody", "forged-2")).text
         assert "names no call that it comes from" in (await refused("", "forged-3")).text
         assert w.robot.log_ == []
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_the_agent_does_not_know_yet_is_waited_for_a_while() -> None:
+    """What its skill asks for may be heard of before the call itself."""
+    async with lookout_world(Brain(lookout("walk"))) as w:
+        began = clock.monotonic()
+        assert await w.agent.core.calls.find("of nobody", 3.0) is None
+        assert clock.monotonic() - began == pytest.approx(3.0, abs=0.1)
+        await w.say()
+        looking = (await w.looking()).call_id
+        found = await w.agent.core.calls.find(looking, 3.0)
+        assert (found.call_id if found else None) == looking
