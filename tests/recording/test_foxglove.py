@@ -158,6 +158,8 @@ def test_poses_frames_scans_and_cameras() -> None:
     _, value = shown(scan)[""]
     assert (value["start_angle"], value["end_angle"]) == (-1.0, 0.5)
     assert (value["ranges"], value["intensities"]) == ([1.5, 0.0, 0.0], [2.0])
+    assert value["pose"]["position"] == {"x": 0.0, "y": 0.0, "z": 0.0}, "in its own frame"
+    assert value["pose"]["orientation"] == {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0}
     blind = LaserScan(angle_min=math.nan, angle_max=math.inf, ranges=[1.0], intensities=[math.nan])
     _, value = shown(blind)[""]
     assert (value["start_angle"], value["end_angle"], value["intensities"]) == (0.0, 0.0, [0.0])

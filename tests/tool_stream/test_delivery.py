@@ -10,7 +10,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.errors import StreamClosedError
+from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent, ToolStreamRequest
 from dimos_streams.testing import FaultBus, Faults
@@ -301,6 +301,20 @@ async def test_a_call_that_has_ended_says_nothing_more() -> None:
             await writer.update("late", {})
         assert [event.text for event in await ends.until_closed("call")] == ["", "the end"]
         assert writer.last_seq == 2
+
+
+@pytest.mark.virtual_time
+async def test_progress_that_can_not_be_sent_is_refused_at_once_also_while_it_is_kept_back() -> None:
+    async with await bus_and_ends(Faults(delay_s=(0.1, 0.1)), 1) as ends:
+        writer = ends.begin("call")
+        await asyncio.sleep(1)
+        for number in range(2 * PublisherLimits().window):
+            writer.progress(str(number), {})
+        with pytest.raises(SkillError, match="not JSON: Unable to serialize unknown type"):
+            writer.progress("bad", {"image": object()})
+        writer.close(Outcome.COMPLETED, "", {})
+        events = await ends.until_closed("call")
+        assert events[-2].text == str(2 * PublisherLimits().window - 1)
 
 
 @pytest.mark.virtual_time

@@ -18,6 +18,7 @@ from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import SkillInfo, skill
 from dimos_streams.testing.harness import ModuleHarness
 from dimos_streams.tool_stream.event import STATUS
+from dimos_streams.tool_stream.liveness import directory as directories
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.skill_parts import MAX_PARTS, PART_BYTES, described, is_part, part_number
 
@@ -109,6 +110,25 @@ async def test_parts_that_are_lost_come_again_and_none_of_another_version_is_mix
     await asyncio.sleep(0.1)
     assert len(directory.skills()) == 1
     assert directory.malformed == 2
+    await bus.close()
+
+
+@pytest.mark.feature("K3")
+@pytest.mark.virtual_time
+async def test_parts_whose_rest_never_comes_take_no_room_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directories, "MAX_BYTES", 200_000)
+    bus = create_bus("memq://")
+    await bus.open()
+    directory = ModuleDirectory(bus)
+    directory.start()
+    first, whole = described("m", infos(90, 1000))[0], described("m", infos(1, 10))[0]
+    for number in range(5):
+        for version, text in ((f"long{number}", first), (f"short{number}", whole + " " * number)):
+            status = ModuleStatus(module="m", instance="i", skills_version=version, skills_json=text)
+            bus.publish(STATUS, encode(status))
+            await asyncio.sleep(0.01)
+    assert (len(directory.skills()), directory.ignored) == (1, 0)
+    directory.stop()
     await bus.close()
 
 
