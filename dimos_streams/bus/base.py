@@ -23,6 +23,8 @@ CAPACITY_BYTES = 16 * 1024 * 1024
 """The bytes that a subscription's queue holds at most, whatever its capacity in messages."""
 MAX_MESSAGE = 8 * 1024 * 1024
 """Larger messages are not published, and thrown away where they come in."""
+_OUTSIZE = 8
+"""Times the average of what is queued: a larger message for which there is no room is thrown away itself."""
 _SLICE = 64
 """Messages that one subscription handles before other work on the loop has its turn,"""
 SLICE_S = 0.001
@@ -56,7 +58,8 @@ class BusStatistics:
 
 
 class Subscription:
-    """One handler with its own bounded queue. When the queue is full, the oldest messages go."""
+    """One handler with its own bounded queue. When the queue is full, the oldest messages go; a new one that is much
+    larger than those goes itself."""
 
     def __init__(
         self, handler: Handler, capacity: int, capacity_bytes: int, forget: Callable[[Subscription], None]
@@ -86,11 +89,19 @@ class Subscription:
             self._dropped += 1
             _log.warning("dropped a message of %d bytes on %s", len(data), channel)
             return
+        if self._is_flood(len(data)):
+            self._dropped += 1
+            return
         self._queue.append((channel, data))
         self._queued_bytes += len(data)
         while len(self._queue) > self._capacity or self._queued_bytes > self._capacity_bytes:
             self._dropped += 1
             self._queued_bytes -= len(self._queue.popleft()[1])
+
+    def _is_flood(self, size: int) -> bool:
+        """Whether a message would push out many that are much smaller: a few large ones must not silence all else."""
+        excess = self._queued_bytes + size - self._capacity_bytes
+        return excess > 0 and size * len(self._queue) > _OUTSIZE * self._queued_bytes
 
     def handle(self, loop: asyncio.AbstractEventLoop) -> None:
         """Handle the first of what is queued at once, the rest soon; for buses that the loop itself calls."""

@@ -192,6 +192,25 @@ def test_what_waits_is_bounded_in_bytes_and_what_was_handled_does_not_count() ->
     with_bus("memq://", scenario)
 
 
+@pytest.mark.feature("A5")
+def test_a_few_large_messages_do_not_push_out_many_small_ones() -> None:
+    async def scenario(bus: Bus) -> None:
+        heard: list[bytes] = []
+        subscription = bus.subscribe(TOPIC, lambda _, data: heard.append(data), capacity_bytes=10_000)
+        for number in range(20):
+            bus.publish(TOPIC, b"%d" % number)
+            bus.publish(TOPIC, b"x" * 9_900)
+        await until(lambda: not subscription.waiting)
+        assert [data for data in heard if len(data) < 3] == [b"%d" % number for number in range(20)]
+        assert subscription.statistics().dropped == 19
+        for number in range(20):
+            bus.publish(TOPIC, b"%d" % (number % 10) * 4_000)
+        await until(lambda: not subscription.waiting)
+        assert [data[:1] for data in heard[-2:]] == [b"8", b"9"], "of equals the newest count"
+
+    with_bus("memq://", scenario)
+
+
 def test_a_machine_without_a_route_is_an_error_that_says_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     check_route("udpm://239.255.76.67:7667")
     monkeypatch.setattr(UdpmUrl, "route_problem", lambda self: "Network is unreachable")
