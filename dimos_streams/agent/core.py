@@ -38,6 +38,7 @@ from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.recovery_reader import Resumption, spent_of
+from dimos_streams.agent.standing_events import StandingEvents
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
@@ -76,7 +77,14 @@ class AgentCore:
         self.gateway = gateway
         self.robot = robot
         self.resumption = resumption
-        self.record = MissionRecord(record_dir, name, offset=self._settled_offset, kept=config.missions_kept)
+        self.standing = StandingEvents()
+        self.record = MissionRecord(
+            record_dir,
+            name,
+            offset=self._settled_offset,
+            kept=config.missions_kept,
+            standing=lambda: self.standing.events,
+        )
         self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
         self.stop_words = StopWords(config.stop_words)
         self.journal = UndoJournal()
@@ -200,10 +208,12 @@ class AgentCore:
         """Whatever is to outlive the process is written before anybody hears of it."""
         if self.resumption is not None:
             for event in self.resumption.events:
+                self.standing.apply(event)
                 self._apply(event)
                 self.books.free_motions.restore(event)
             self.conversation.take_dropped()  # the agent before has reported them
             self.resumption.events.clear()  # they may be many, and are of no more use
+        self.events.listen(self.standing.apply)
         self.events.listen(self.record.write)
         self.events.listen(self._on_event)
 

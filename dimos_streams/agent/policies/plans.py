@@ -14,10 +14,16 @@ from dimos_streams.agent.calls.canonical import canonical, shown
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.errors import SkillError, suggest
+from dimos_streams.operator.reporting import within
 
 SUBMIT_PLAN = "submit_plan"
 _MAX_PLANS = 100
 _MAX_STEPS = 100
+_MAX_GOAL = 10_000
+"""Characters of a goal."""
+_SHOWN_GOAL = 50
+_MAX_EVENT = 20_000
+"""Bytes of a plan's JSON in an event, which comes again with each change of the plan."""
 
 Check = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 """The arguments with what they leave out. Raises ``SkillError`` if there is no such skill, or they do not fit it."""
@@ -111,7 +117,12 @@ class PlanBook:
         return self._plans[id]
 
     def create(self, goal: str, steps: Sequence[Mapping[str, Any]] = ()) -> Plan:
-        """Begin a draft. Raises ``SkillError`` for a step that can't be."""
+        """Begin a draft. Raises ``SkillError`` for a step that can't be, or a goal that is too long."""
+        if len(goal) > _MAX_GOAL:
+            raise SkillError(
+                f"the goal has {len(goal)} characters, and {_MAX_GOAL} are the most: say in a sentence what the plan"
+                f" is for (it begins with {goal[:_SHOWN_GOAL]!r})"
+            )
         checked = self._checked(steps)
         plan = Plan(f"plan-{next(self._numbers)}", goal, checked)
         self._plans[plan.id] = plan
@@ -198,4 +209,4 @@ class PlanBook:
         return checked
 
     def _emit_plan(self, plan: Plan) -> None:
-        self._emit("plan", (), plan=plan.to_dict())
+        self._emit("plan", (), plan=within(plan.to_dict(), _MAX_EVENT))

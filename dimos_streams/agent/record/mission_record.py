@@ -3,7 +3,7 @@
 A line is an ``AgentEvent`` with the offset of the journal up to which everything is recorded. An event of several
 missions is in the file of each; the file ``general`` has those of none. Lines are written before what they say has
 consequences, and handed to the operating system one by one: what a killed process has done is there, but for the
-tail of its last line.
+tail of its last line. The general file is begun anew when it is long; it then begins with the events that still hold.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import hashlib
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -30,6 +30,10 @@ _GENERAL_BYTES = 4_000_000
 _OPEN_FILES = 32
 _HIDDEN = ".ended"
 """Ending of a file that lacks the line of the mission's end."""
+_OLD = ".old"
+"""Ending of the general file before the present one."""
+_NEXT = ".next"
+"""Ending of a general file that is not whole yet."""
 _logger = logging.getLogger(__name__)
 
 
@@ -65,20 +69,32 @@ class MissionRecord:
     """Writes the files of one agent. With no directory it keeps nothing.
 
     A disk that refuses is logged once per trouble and does not hinder the agent. The end of a mission that could not
-    be written is written as soon as something can be: nobody must go on with it later.
+    be written is written as soon as something can be: nobody must go on with it later. So is what stands.
     """
 
     def __init__(
-        self, directory: Path | None, agent: str, *, offset: Callable[[], int] = lambda: 0, kept: int = 1000
+        self,
+        directory: Path | None,
+        agent: str,
+        *,
+        offset: Callable[[], int] = lambda: 0,
+        kept: int = 1000,
+        standing: Callable[[], Iterable[AgentEvent]] = tuple,
     ) -> None:
-        """``offset`` is the offset of the journal up to which all is recorded; ``kept`` missions stay on disk."""
+        """``offset`` is the offset of the journal up to which all is recorded; ``kept`` missions stay on disk.
+
+        ``standing`` gives the events that hold however old they are: with them each general file begins.
+        """
         self._directory = directory
         self._agent = agent
         self._offset = offset
         self._kept = kept
+        self._standing = standing
         self._files: OrderedDict[str, IO[bytes]] = OrderedDict()
         self._owed: OrderedDict[str, bytes] = OrderedDict()
         """Lines of ends that could not be written, by mission."""
+        self._lost = False
+        """Whether general events could not be written: what stands is to be written once more."""
         self._broken = False
         self._unmade = False
         """Whether the directory is still to be made: there was no room for it."""
@@ -95,16 +111,18 @@ class MissionRecord:
             self._say_broken(error)
             return
         mine = sorted(self._directory.glob(f"{_slug(self._agent)}.*.jsonl"), key=lambda path: path.stat().st_mtime)
-        for path in mine[: -self._kept]:
+        missions = [path for path in mine if path != self._path(_GENERAL)]
+        for path in missions[: -self._kept]:
             path.unlink(missing_ok=True)
 
     def write(self, event: AgentEvent) -> None:
         """Append an event to the files that it belongs to."""
         if self._directory is None:
             return
-        line = b'{"offset":%d,"event":%s}\n' % (self._offset(), event.model_dump_json().encode())
+        line = self._line(event)
         for mission in event.missions or (_GENERAL,):
             written = self._append(mission, line)
+            self._lost = self._lost or (mission == _GENERAL and not written)
             if event.kind == EventKind.DONE:
                 self._close(mission)
                 if not written:
@@ -121,6 +139,9 @@ class MissionRecord:
         self._write_owed()
         for mission in tuple(self._files):
             self._close(mission)
+
+    def _line(self, event: AgentEvent) -> bytes:
+        return b'{"offset":%d,"event":%s}\n' % (self._offset(), event.model_dump_json().encode())
 
     def _append(self, mission: str, line: bytes) -> bool:
         """Whether a line could be written."""
@@ -145,6 +166,8 @@ class MissionRecord:
         self._broken = True
 
     def _write_owed(self) -> None:
+        if self._lost:
+            self._lost = not self._append(_GENERAL, self._head())
         while len(self._owed) > self._kept:
             self._owed.popitem(last=False)
         for mission, line in tuple(self._owed.items()):
@@ -162,6 +185,8 @@ class MissionRecord:
                 self._unmade = False
             if mission in self._owed and (hidden := path.with_suffix(_HIDDEN)).exists():
                 hidden.rename(path)
+            if mission == _GENERAL and not path.exists():
+                self._begin_general()
             file = path.open("ab")
             if file.tell() and not _ends_whole(self._path(mission)):
                 file.write(b"\n")
@@ -186,10 +211,23 @@ class MissionRecord:
         return self._directory / f"{_slug(self._agent)}.{_slug(mission)}.jsonl"
 
     def _turn_over(self) -> None:
-        """Begin the general file anew; one old one is kept."""
+        """Begin the general file anew; one old one is kept.
+
+        What stands is on the disk before the file that has it gives way, and a process that dies in between leaves
+        it in the old one.
+        """
         self._close(_GENERAL)
+        self._begin_general(turn_over=True)
+
+    def _head(self) -> bytes:
+        return b"".join(map(self._line, self._standing()))
+
+    def _begin_general(self, *, turn_over: bool = False) -> None:
         path = self._path(_GENERAL)
-        path.replace(path.with_suffix(".old"))
+        path.with_suffix(_NEXT).write_bytes(self._head())
+        if turn_over:
+            path.replace(path.with_suffix(_OLD))
+        path.with_suffix(_NEXT).replace(path)
 
     def _close(self, mission: str) -> None:
         file = self._files.pop(mission, None)
@@ -215,7 +253,7 @@ def read_missions(directory: Path, agent: str | None = None) -> list[RecordedMis
 def read_general(directory: Path, agent: str) -> list[RecordLine]:
     """The events of an agent apart from missions, as far as they are kept."""
     path = directory / f"{_slug(agent)}.{_GENERAL}.jsonl"
-    return [*read_lines(path.with_suffix(".old")), *read_lines(path)]
+    return [*read_lines(path.with_suffix(_OLD)), *read_lines(path)]
 
 
 def read_lines(path: Path) -> Iterator[RecordLine]:
