@@ -23,8 +23,9 @@ CAPACITY_BYTES = 16 * 1024 * 1024
 """The bytes that a subscription's queue holds at most, whatever its capacity in messages."""
 MAX_MESSAGE = 8 * 1024 * 1024
 """Larger messages are not published, and thrown away where they come in."""
-_OUTSIZE = 8
-"""Times the average of what is queued: a larger message for which there is no room is thrown away itself."""
+_OUTSIZE = 3
+"""Doublings of the usual size of what is queued (the geometric mean, in which one large message does not hide many
+small ones): a larger message for which there is no room is thrown away itself."""
 _SLICE = 64
 """Messages that one subscription handles before other work on the loop has its turn,"""
 SLICE_S = 0.001
@@ -70,6 +71,8 @@ class Subscription:
         self._capacity, self._capacity_bytes = capacity, capacity_bytes
         self._queue: deque[tuple[str, bytes]] = deque()
         self._queued_bytes = 0
+        self._queued_bits = 0
+        """The sum of the logarithms of their sizes."""
         self._forget = forget
         self._scheduled = False
         self._closed = False
@@ -94,14 +97,21 @@ class Subscription:
             return
         self._queue.append((channel, data))
         self._queued_bytes += len(data)
+        self._queued_bits += len(data).bit_length()
         while len(self._queue) > self._capacity or self._queued_bytes > self._capacity_bytes:
             self._dropped += 1
-            self._queued_bytes -= len(self._queue.popleft()[1])
+            self._take()
+
+    def _take(self) -> tuple[str, bytes]:
+        channel, data = self._queue.popleft()
+        self._queued_bytes -= len(data)
+        self._queued_bits -= len(data).bit_length()
+        return channel, data
 
     def _is_flood(self, size: int) -> bool:
         """Whether a message would push out many that are much smaller: a few large ones must not silence all else."""
-        excess = self._queued_bytes + size - self._capacity_bytes
-        return excess > 0 and size * len(self._queue) > _OUTSIZE * self._queued_bytes
+        is_full = self._queued_bytes + size > self._capacity_bytes
+        return is_full and (size.bit_length() - _OUTSIZE) * len(self._queue) > self._queued_bits
 
     def handle(self, loop: asyncio.AbstractEventLoop) -> None:
         """Handle the first of what is queued at once, the rest soon; for buses that the loop itself calls."""
@@ -114,8 +124,7 @@ class Subscription:
         for _ in range(_SLICE):
             if self._closed or not self._queue or clock.monotonic() > until:
                 break
-            channel, data = self._queue.popleft()
-            self._queued_bytes -= len(data)
+            channel, data = self._take()
             try:
                 self._handler(channel, data)
             except Exception as error:
@@ -141,7 +150,7 @@ class Subscription:
         if not self._closed:
             self._closed = True
             self._queue.clear()
-            self._queued_bytes = 0
+            self._queued_bytes = self._queued_bits = 0
             self._forget(self)
 
 
