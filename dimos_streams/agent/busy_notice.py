@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.loop.states import LoopState
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ def waits_behind(core: AgentCore, *, now: bool = False) -> str:
     found = " and ".join(part for part in behind if part)
     if not found:
         return ""
-    if core.control.paused:
+    if core.control.mode is Mode.PAUSED:
         return f"waiting behind {found}: `resume` lets it be heard, `abort` drops it"
     return f"waiting behind {found}" if now else f"waiting behind {found}; {_WITHOUT_WAITING}"
 
 
 def _pause(core: AgentCore) -> str:
-    return "the pause" if core.control.paused else ""
+    return "the pause" if core.control.mode is Mode.PAUSED else ""
 
 
 def _dialogue(core: AgentCore) -> str:

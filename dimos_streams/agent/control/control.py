@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dimos_streams import clock
@@ -34,6 +35,7 @@ class Control:
         self._emit = emit
         self._on_change = on_change
         self._mode = Mode.RUNNING
+        self._interrupted = False
         self._waiting: dict[asyncio.Future[None], WaitingCall] = {}
         """Set when the call may go, oldest first."""
         self._resumed: list[asyncio.Future[None]] = []
@@ -41,13 +43,13 @@ class Control:
 
     @property
     def mode(self) -> Mode:
-        """Now."""
+        """The mode as the operator has set it."""
         return self._mode
 
     @property
     def paused(self) -> bool:
-        """Whether nothing may begin."""
-        return self._mode is Mode.PAUSED
+        """Whether nothing may begin and the robot has to be still: not while the pause is ``interrupted``."""
+        return self._mode is Mode.PAUSED and not self._interrupted
 
     @property
     def waiting(self) -> tuple[WaitingCall, ...]:
@@ -61,6 +63,23 @@ class Control:
     def resume(self) -> bool:
         """Let everything go on, and end step mode; False if nothing was held."""
         return self._enter(Mode.RUNNING, EventKind.RESUME)
+
+    @contextlib.contextmanager
+    def interrupted(self, why: str) -> Iterator[None]:
+        """Let the robot go during a pause, for a command of the operator that moves it.
+
+        The mode stays what it is, here and in the record: what waits goes on waiting, and whoever comes after a
+        process that dies meanwhile is paused. Only calls that a call asks for begin: no call may be open then but
+        those of the command. Each change of the mode ends it, and so does another ``pause``.
+        """
+        self._interrupted = True
+        self._emit(EventKind.NOTE, (), text=f"The robot is not held in spite of the pause: {why}")
+        self._on_change()
+        try:
+            yield
+        finally:
+            if self._interrupted:
+                self.pause("as before calls were taken back")
 
     def step_mode(self) -> bool:
         """Let calls begin only by ``step``; False if that was so already."""
@@ -93,8 +112,8 @@ class Control:
         missions: tuple[str, ...] = (),
         parent: str = "",
     ) -> None:
-        """The same for what is no skill."""
-        if self._mode is Mode.RUNNING:
+        """The same for what is no skill. ``parent`` is the call that asks for it, empty for none."""
+        if self._mode is Mode.RUNNING or (self._interrupted and parent):
             return
         call = WaitingCall(skill=skill, arguments=dict(arguments), tool_call_id=tool_call_id, parent=parent)
         if self._mode is Mode.STEPPING:
@@ -106,9 +125,10 @@ class Control:
         finally:
             del self._waiting[future]
 
-    async def unpaused(self) -> None:
-        """Wait while paused. When it returns, nothing is, until the caller awaits something."""
-        while self.paused:
+    async def unpaused(self, parent: str = "") -> None:
+        """Wait while paused, with a ``parent`` for what that call asks for. When it returns, nothing is, until the
+        caller awaits something."""
+        while self._mode is Mode.PAUSED and not (self._interrupted and parent):
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._resumed.append(future)
             try:
@@ -128,12 +148,12 @@ class Control:
 
     def may_begin_turn(self) -> bool:
         """Whether the loop, if it is idle, may take what waits."""
-        return not self.paused and clock.monotonic() >= self._typing_until
+        return self._mode is not Mode.PAUSED and clock.monotonic() >= self._typing_until
 
     def _enter(self, mode: Mode, kind: EventKind, **data: Any) -> bool:
-        if mode is self._mode:
+        if mode is self._mode and not self._interrupted:
             return False
-        was, self._mode = self._mode, mode
+        was, self._mode, self._interrupted = self._mode, mode, False
         self._emit(kind, (), was=was.value, **data)
         if mode is Mode.STEPPING:
             for call in self._waiting.values():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.open_call import OpenCall, listed
@@ -95,18 +95,12 @@ class CommandRunner:
         finally:
             confirming.cancel()
 
-    @contextlib.contextmanager
-    def _pause_interrupted(self, entries: Sequence[UndoEntry]) -> Iterator[None]:
+    def _pause_interrupted(self, entries: Sequence[UndoEntry]) -> contextlib.AbstractContextManager[None]:
         """A robot that is held can't go back. Not where anything else would go on with it."""
         control = self._parts.permissions.control
-        interrupts = control.paused and self._needs_motion(entries) and not self._others(entries)
-        if interrupts:
-            control.resume()
-        try:
-            yield
-        finally:
-            if interrupts:
-                control.pause("as before calls were taken back")
+        if control.paused and self._needs_motion(entries) and not self._others(entries):
+            return control.interrupted("calls are taken back")
+        return contextlib.nullcontext()
 
     def _needs_motion(self, entries: Iterable[UndoEntry]) -> bool:
         """Whether one of them moved the robot, or what takes it back does."""

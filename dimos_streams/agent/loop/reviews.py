@@ -117,7 +117,7 @@ class Reviews:
         verdict = permitted.verdict
         permission = Permission(arguments=dict(verdict.arguments), on_duplicate=verdict.on_duplicate)
         while True:
-            await self._control.unpaused()
+            await self._control.unpaused(permitted.asked.parent)
             _check_wanted(permitted.asked, asking)
             permitted.held.clear()
             _look_again(verdict)

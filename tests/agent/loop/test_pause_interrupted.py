@@ -1,0 +1,120 @@
+"""A pause that is interrupted to take calls back: it is the operator's all the time, also if the agent dies then."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.agent.control.control import Control, Mode
+from dimos_streams.agent.record.agent_events import EventLog
+from dimos_streams.operator.messages.agent import AgentEvent
+from tests.agent.loop.rig import FunctionModel, Rig, asks, in_turn, says
+from tests.agent.loop.skills import LineWorld
+from tests.helpers import until
+
+Command = Callable[[Rig], Any]
+COMMANDS: dict[str, Command] = {
+    "undo": lambda rig: rig.core.loop.undo(2),
+    "rollback": lambda rig: rig.core.loop.abort(rollback=True),
+}
+
+
+async def paused_after_two_moves(rig: Rig, world: LineWorld, *, follows: bool) -> None:
+    """The mission goes on, so that there is something to abort, or it is over."""
+    mission = await rig.say("go")
+    await until(lambda: mission.over if not follows else [call.skill for call in rig.core.calls.open] == ["follow"])
+    assert world.log == ["move 1", "move 2"]
+    rig.core.control.pause("hands off")
+
+
+@pytest.mark.feature("B3", "B5", "B10")
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.virtual_time
+async def test_killed_at_any_event_of_it_the_pause_holds(tmp_path: Path, command: str) -> None:
+    world, record = LineWorld(), tmp_path / "record"
+    moves = ("move", {"by": 1}), ("move", {"by": 2})
+    follow: list[tuple[str, dict[str, Any]]] = [("follow", {})] if command == "rollback" else []
+    kills: list[Path] = []
+
+    def kill(event: AgentEvent) -> None:
+        kills.append(shutil.copytree(record, tmp_path / f"killed-{event.number}"))
+
+    async with world.with_model(FunctionModel(in_turn(asks(*moves, *follow), says("done"))), record) as rig:
+        await paused_after_two_moves(rig, world, follows=bool(follow))
+        end = rig.core.events.listen(kill)
+        held: list[bool] = []
+        rig.core.events.listen(lambda event: held.append(rig.core.holding) if event.kind == "undo" else None)
+        await COMMANDS[command](rig)
+        end()
+        assert not all(held), "the robot was let go"
+        assert rig.core.control.mode is Mode.PAUSED
+        assert rig.core.holding
+    assert world.log[-2:] == ["back 2", "back 1"]
+    assert len(kills) > 6
+    for folder in kills:
+        async with LineWorld().with_model(FunctionModel(in_turn(says("go on"))), folder) as second:
+            assert second.core.control.mode is Mode.PAUSED, folder.name
+            assert second.core.holding, folder.name
+
+
+@pytest.mark.feature("B3", "B5")
+@pytest.mark.virtual_time
+async def test_nothing_is_a_resume_that_the_operator_has_not_said(tmp_path: Path) -> None:
+    world = LineWorld()
+    async with world.with_model(FunctionModel(in_turn(asks(("move", {"by": 1})), says("done"))), tmp_path) as rig:
+        await rig.over(await rig.say("go"))
+        rig.core.control.pause()
+        waiting = await rig.say("go on")
+        undoing = asyncio.ensure_future(rig.core.loop.undo())
+        await until(lambda: world.log[-1] == "back 1")
+        assert (rig.core.control.mode, rig.core.holding) == (Mode.PAUSED, False)
+        await undoing
+        await asyncio.sleep(10)
+        assert rig.core.holding
+        assert "resume" not in rig.kinds()
+        assert not waiting.over, "what waits for the operator goes on waiting"
+
+
+@pytest.mark.feature("B3", "B5")
+@pytest.mark.parametrize(
+    ("said", "mode"), [("pause", Mode.PAUSED), ("resume", Mode.RUNNING), ("step", Mode.STEPPING)]
+)
+@pytest.mark.virtual_time
+async def test_what_the_operator_says_meanwhile_counts(said: str, mode: Mode) -> None:
+    world = LineWorld()
+    moves = ("move", {"by": 1}), ("move", {"by": 2})
+    async with world.rig(asks(*moves), says("done")) as rig:
+        await paused_after_two_moves(rig, world, follows=False)
+        undoing = asyncio.ensure_future(rig.core.loop.undo(2))
+        await until(lambda: world.log[-1] == "back 2")
+        control = rig.core.control
+        assert {"pause": control.pause, "resume": control.resume, "step": control.step_mode}[said]()
+        assert rig.core.holding is (said == "pause")
+        hows = [undone.how for undone in await undoing]
+        assert hows == ["undone", "failed" if said == "pause" else "undone"]
+        assert control.mode is mode
+        assert rig.core.holding is (said == "pause")
+
+
+@pytest.mark.feature("B3", "B5")
+@pytest.mark.virtual_time
+async def test_only_what_a_call_asks_for_begins_meanwhile() -> None:
+    control = Control(EventLog("agent").emit)
+    control.pause()
+    own, other = asyncio.create_task(control.permit_call("look", {})), asyncio.create_task(control.unpaused())
+    with control.interrupted("calls are taken back"):
+        late = asyncio.create_task(control.permit_call("look", {}))
+        async with asyncio.timeout(1):
+            await control.permit_call("look", {}, parent="c7")
+            await control.unpaused("c7")
+        assert not control.may_begin_turn()
+    child = asyncio.create_task(control.permit_call("look", {}, parent="c7"))
+    await asyncio.sleep(1)
+    assert not any(task.done() for task in (own, other, late, child))
+    control.resume()
+    await asyncio.gather(own, other, late, child)
