@@ -11,7 +11,7 @@ from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
-from tests.agent.loop.rig import FunctionModel, asks, says
+from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
 
 
@@ -80,6 +80,24 @@ async def test_one_call_per_step_and_the_operator_sees_which() -> None:
         assert world.log == ["move 1", "move 2"]
         assert rig.core.control.mode is Mode.STEPPING
         assert (await rig.over(mission)).reason == "completed"
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_waits_is_shown_when_step_mode_begins() -> None:
+    world = LineWorld()
+    model = FunctionModel(in_turn(asks(("move", {"by": 1})), says("there")), lambda: 0.2)
+    async with world.with_model(model) as rig:
+        mission = await rig.say("go")
+        await asyncio.sleep(0.1)
+        rig.core.control.pause()
+        await asyncio.sleep(1.0)
+        assert rig.data("step") == []
+        rig.core.control.step_mode()
+        shown = [(data["skill"], data["arguments"]) for data in rig.data("step") if data["phase"] == "waits"]
+        assert shown == [("move", {"by": 1})]
+        rig.core.control.resume()
+        await rig.over(mission)
+        assert world.log == ["move 1"]
 
 
 @pytest.mark.feature("B5")

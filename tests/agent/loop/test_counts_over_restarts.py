@@ -110,6 +110,21 @@ async def test_a_command_that_failed_has_failed_after_a_restart_too(
 
 
 @pytest.mark.feature("D4")
+@pytest.mark.virtual_time
+async def test_why_a_turn_stopped_is_known_after_a_restart(tmp_path: Path) -> None:
+    world = LineWorld()
+    cut: list[Any] = [TextDelta("I follow her and"), Usage(1, 1), Finish("tool_calls")]
+    async with world.with_model(FunctionModel(in_turn(asks(("follow", {})), cut)), tmp_path) as rig:
+        mission = await rig.say("go")
+        await until(lambda: bool(mission.why))
+        reported = (mission.reason, mission.why, mission.text)
+        await rig.leave()
+        async with world.with_model(FunctionModel(in_turn(says("she has left"))), tmp_path) as successor:
+            (mission,) = successor.core.loop.missions.values()
+            assert (mission.reason, mission.why, mission.text) == reported
+
+
+@pytest.mark.feature("D4")
 @pytest.mark.parametrize(
     ("outcome", "text", "failed_call"),
     [

@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import SkillError, StreamClosedError
-from dimos_streams.messages.codec import encode
-from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolStreamRequest
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.tool_stream.event import CALLS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import CALLS, REQUESTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.threads import ToolStream
 
@@ -204,6 +205,25 @@ async def test_a_call_that_comes_twice_runs_once() -> None:
         harness.bus.publish("/skill_calls#dimos_streams.SkillCall", recorded[0])
         await asyncio.sleep(2)
         assert [event.type for event in call.events] == ["open", "update", "update", "close"]
+
+
+@pytest.mark.virtual_time
+async def test_who_asks_for_skills_just_after_another_gets_them_soon() -> None:
+    async with ModuleHarness(Counter, name="counter") as harness:
+        described: list[float] = []
+
+        def note(channel: str, data: bytes) -> None:
+            if decode(ModuleStatus, data, channel=channel).skills_json:
+                described.append(clock.monotonic())
+
+        await asyncio.sleep(1.0)
+        harness.bus.subscribe(STATUS, note)
+        began = clock.monotonic()
+        for _ in range(3):
+            harness.bus.publish(REQUESTS, encode(ToolStreamRequest(kind="describe")))
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(1.0)
+        assert described == pytest.approx([began, began + 0.1], abs=0.01), "two of them together"
 
 
 @pytest.mark.virtual_time
