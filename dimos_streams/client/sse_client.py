@@ -93,7 +93,7 @@ class SseClient:
         self.error: Exception | None = None
         """Why the thread gave up; None while it runs and after ``stop``."""
         self.last_event_id = last_event_id
-        """The id of the newest event that was handed over; a new client resumes with it."""
+        """The newest id, of an event that was handed over or without an event; a new client resumes with it."""
         self._headers = dict(headers or {})
         self._timeout = (connect_timeout_s, 2.5 * ping_s)
         self._backoff = Backoff(rng, initial_s=first_wait_s, maximum_s=longest_wait_s)

@@ -27,7 +27,7 @@ _RECONNECT_S = (0.02, 0.3)
 class PartGateway:
     """A ``SkillGateway`` without a network: requests fail with ``SkillUnavailableError`` where the bridge is down or
     crashes before it answers; events come as the bytes of a server-sent event stream, through the parser that
-    live clients use, and resume by the newest event's id whenever the connection ends.
+    live clients use, and resume at the newest id whenever the connection ends.
     """
 
     def __init__(self, part: CrashablePart, *, random: random.Random, bridge: str = "bridge") -> None:
@@ -90,6 +90,7 @@ class PartGateway:
                     for event in parser.feed(chunk):
                         after = int(event.id)
                         yield JournalEntry(after, ToolEvent.from_dict(from_json(event.data)))
+                    after = int(parser.last_event_id)
             finally:
                 del self._connections[connection]
                 connection.end()

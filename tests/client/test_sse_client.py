@@ -68,6 +68,31 @@ def test_resumes_after_each_cut_without_loss_or_repetition() -> None:
         assert len(server.requests) > 5
 
 
+@pytest.mark.parametrize("on_a_loop", [False, True])
+def test_an_id_without_an_event_is_where_it_resumes(on_a_loop: bool) -> None:
+    def play(peer: Peer) -> None:
+        peer.send(HEAD)
+        asked = int(peer.headers.get("last-event-id", 5))
+        if asked == 9:
+            peer.chunk(numbered(10))
+            peer.hang_up_noticed()
+        # At the beginning of a stream and, later, with a ping; what is cut off before its blank line does not count.
+        peer.chunk(b"retry: 10\nid: %d\n\n: ping\nid: %d\n\n: ping\nid: 99\n" % (asked + 1, asked + 2))
+
+    async def first(client: SseClient) -> str:
+        async with contextlib.aclosing(client.events()) as events:
+            return (await anext(events)).data
+
+    with event_server(play) as server:
+        client = client_of(server)
+        if on_a_loop:
+            assert asyncio.run(asyncio.wait_for(first(client), 5)) == "10"
+        else:
+            with reading(client) as arrived:
+                assert data_of(arrived, 1) == ["10"]
+        assert [peer.headers.get("last-event-id") for peer in server.requests] == [None, "7", "9"]
+
+
 def test_headers_and_statistics() -> None:
     def play(peer: Peer) -> None:
         peer.send(HEAD)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable
 
 import anyio
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import EventSourceResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from dimos_streams import clock
@@ -15,8 +15,9 @@ from dimos_streams.bridge.journal.broadcast import Hub, HubReader
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.common.limited_log import LimitedLog
 
-_RETRY = ServerSentEvent(retry=500, sep="\n").encode()
-_PING = ServerSentEvent(comment="ping", sep="\n").encode()
+_START = b"retry: 500\nid: %d\n\n"
+_PING = b": ping\n\n"
+_PING_AT = b": ping\nid: %d\n\n"
 _CHECKS = 4
 """Looks at the time in the shortest of a stream's periods: how late a ping or a cut may come."""
 _GONE_S = 1.0
@@ -28,6 +29,9 @@ class EventStream(EventSourceResponse):
     """An ASGI response. Between events it sends a comment every ``ping_s`` seconds, so that both sides notice
     when the other is gone. A client that takes nothing for ``send_timeout_s`` is cut off and counted. Both
     may be a quarter late.
+
+    A client resumes at the newest id, and it has one before its first event: the stream begins with the offset from
+    which it is read, and a ping brings the one up to which others' events have passed. Such an id is no event.
 
     ``abort`` ends a client's connection without waiting for it.
     """
@@ -68,7 +72,8 @@ class EventStream(EventSourceResponse):
 
     async def _chunks(self) -> AsyncGenerator[bytes, None]:
         """A chunk for each page, a ping when there is none for a while, up to the reader's end."""
-        chunk = _RETRY
+        self._told = self._reader.offset
+        chunk = _START % self._told
         while not self._reader.closed:
             self._pace.begin()
             yield chunk
@@ -77,7 +82,13 @@ class EventStream(EventSourceResponse):
             del chunk
             yield b""
             self._pace.end()
-            chunk = b"".join(map(frame, await self._reader.page())) or _PING
+            chunk = self._chunk(await self._reader.page())
+
+    def _chunk(self, page: list[EncodedEntry]) -> bytes:
+        before, self._told = self._told, page[-1].offset if page else self._reader.offset
+        if page:
+            return b"".join(map(frame, page))
+        return _PING if self._told == before else _PING_AT % self._told
 
     async def _send_with_timeout(self, send: Send, message: Message) -> None:
         """Send it: the pace has one timer for all chunks, where the library has a cancel scope for each."""

@@ -165,7 +165,7 @@ def test_the_stream_on_the_wire() -> None:
         assert stream.head.startswith(b"HTTP/1.1 200 OK")
         assert b"content-type: text/event-stream; charset=utf-8" in stream.head
         assert b"cache-control: no-store" in stream.head
-        assert stream.block() == b"retry: 500"
+        assert stream.block() == b"retry: 500\nid: 0"
         first = stream.block().split(b"\n")
         assert first[:2] == [b"event: tool_stream", b"id: 1"]
         fields = json.loads(first[2].removeprefix(b"data: "))

@@ -1,0 +1,68 @@
+"""Readers that reconnect as ``EventSource`` does: with the newest id, whether or not an event had it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bridge.parts import event
+from tests.bridge.serving import Served, Stream, served
+
+
+def told(stream: Stream) -> int:
+    """The id of the next block, which is no event."""
+    while True:
+        lines = stream.block().split(b"\n")
+        assert not lines[0].startswith(b"event")
+        for line in lines:
+            if line.startswith(b"id: "):
+                return int(line[4:])
+
+
+def publish(bridge: Served, count: int) -> None:
+    """Events of a call that no reader has asked for."""
+
+    async def work() -> None:
+        hub = bridge.scene.bridge.hub
+        hub.publish(hub.journal.append([event(seq) for seq in range(1, count + 1)]))
+
+    bridge.run(work())
+
+
+@pytest.mark.parametrize("query", ["", "?caller=test", "?from=4"])
+def test_a_reader_that_had_no_event_yet_misses_none_while_it_is_away(query: str) -> None:
+    with served() as bridge:
+        publish(bridge, 3)
+        idle = bridge.stream(query)
+        offset = told(idle)
+        idle.close()
+        bridge.call("count", label="a", to=2)
+        events = bridge.stream(query, f"Last-Event-ID: {offset}\r\n").events(4)
+        assert [offset for offset, _ in events] == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("query", ["?caller=test&from=1", "?caller=test"])
+def test_a_reader_keeps_up_with_what_is_not_for_it(query: str) -> None:
+    with served(ping_s=0.1, journal_events=1000) as bridge:
+        reader = bridge.stream(query)
+        assert told(reader) == 0
+        publish(bridge, 1500)
+        while (offset := told(reader)) < 1500:
+            pass
+        reader.close()
+        publish(bridge, 5)
+        assert bridge.scene.bridge.hub.journal.first_offset > 100, "what it began behind is trimmed"
+        bridge.call("count", label="a", to=1)
+        again = bridge.stream(query, f"Last-Event-ID: {offset}\r\n").events(3)
+        assert [(offset, event["type"]) for offset, event in again] == [
+            (1506, "open"), (1507, "update"), (1508, "close")]  # fmt: skip
+
+
+def test_a_ping_has_an_id_only_if_that_is_new() -> None:
+    with served(ping_s=0.1) as bridge:
+        reader = bridge.stream("?caller=test")
+        assert [reader.block(), reader.block()] == [b"retry: 500\nid: 0", b": ping"]
+        publish(bridge, 2)
+        while (block := reader.block()) == b": ping":
+            pass
+        assert block == b": ping\nid: 2"
+        assert reader.block() == b": ping"
