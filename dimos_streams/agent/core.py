@@ -231,6 +231,8 @@ class AgentCore:
 
     def _on_event(self, event: AgentEvent) -> None:
         self._apply(event)
+        if not of_sub_agent(event):
+            self.books.plans.apply(event)
         if event.kind == EventKind.USAGE:
             self.spent += spent_of(event)
         self._on_change()

@@ -5,15 +5,18 @@ from __future__ import annotations
 import enum
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.canonical import canonical, shown
+from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.base import Emit
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError, suggest
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.reporting import within
 
 SUBMIT_PLAN = "submit_plan"
@@ -36,6 +39,8 @@ class PlanState(enum.StrEnum):
     SUBMITTED = "submitted"
     APPROVED = "approved"
     REJECTED = "rejected"
+    VOID = "void"
+    """It was approved, and the mission that it was approved for is over."""
 
 
 @dataclass(slots=True)
@@ -47,6 +52,8 @@ class PlanStep:
     used: bool = False
     until: float = float("inf")
     """The loop's time at which its plan's approval lapses."""
+    void: bool = False
+    """Whether the mission that its plan was approved for is over."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -56,7 +63,7 @@ class PlanStep:
     @property
     def lapsed(self) -> bool:
         """Whether the approval holds no more."""
-        return clock.monotonic() >= self.until
+        return self.void or clock.monotonic() >= self.until
 
     def to_dict(self) -> dict[str, Any]:
         """The step as JSON."""
@@ -72,7 +79,9 @@ class Plan:
     steps: list[PlanStep] = field(default_factory=list)
     state: PlanState = PlanState.DRAFT
     reason: str = ""
-    """The operator's reason for the decision."""
+    """The operator's reason for the decision, or why its approval is void."""
+    missions: frozenset[str] = frozenset()
+    """Ids of the missions that it was handed in for, without their parts, as long as they last."""
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON."""
@@ -92,7 +101,9 @@ class PlanBook:
 
     A plan is asked for like a call, with the steps as arguments, so whoever decides on approvals decides on plans,
     and may change the steps. An approval covers the plan's steps: calls of the same skill with the same arguments,
-    each once, in any order. The oldest plans are forgotten.
+    each once, in any order. It holds for the mission in which the plan was handed in, with its sub-missions: when
+    that is over, however it ended, or the operator aborts, it is void, and what is left of the plan has to be
+    approved anew. It does not outlive the process either. The oldest plans are forgotten.
     """
 
     def __init__(self, approvals: ApprovalBook, emit: Emit, check: Check, *, valid_s: float = 3600.0) -> None:
@@ -144,16 +155,17 @@ class PlanBook:
         return plan
 
     async def submit(self, id: str, missions: tuple[str, ...] = ()) -> Plan:
-        """Ask the operator, and wait for the decision. Raises ``SkillError`` for what is no draft, or is empty.
+        """Ask the operator, and wait for the decision. Of a plan whose approval is void, what is left is asked for.
 
-        If nobody decides it is a draft again.
+        If nobody decides it is a draft again. Raises ``SkillError`` for a plan in any other state, or without steps.
         """
         plan = self.get(id)
-        if plan.state is not PlanState.DRAFT:
+        if plan.state not in (PlanState.DRAFT, PlanState.VOID):
             raise SkillError(f"plan {id!r} is {plan.state.value}, not a draft")
+        plan.steps = [PlanStep(step.skill, step.arguments) for step in plan.steps if not step.used]
         if not plan.steps:
             raise SkillError(f"plan {id!r} has no steps")
-        plan.state = PlanState.SUBMITTED
+        plan.state, plan.missions = PlanState.SUBMITTED, _of(missions)
         self._emit_plan(plan)
         try:
             asked = {"plan": plan.id, "goal": plan.goal, "steps": [step.to_dict() for step in plan.steps]}
@@ -172,11 +184,21 @@ class PlanBook:
             self._emit_plan(plan)
         return plan
 
-    def claim_step(self, skill: str, arguments: Mapping[str, Any]) -> PlanStep | None:
-        """Use up the step of an approved plan that is this call; None if none is. ``used = False`` gives it back."""
-        key = skill, canonical(arguments)
+    def apply(self, event: AgentEvent) -> None:
+        """What an event of the agent's own says of missions: an abort ends all of them."""
+        if event.kind == EventKind.ABORT and event.data["phase"] == "start":
+            self._void("the operator has aborted", lambda plan: plan.missions)
+        elif event.kind in (EventKind.ENDED, EventKind.DONE):
+            self._void("the mission that it was approved for is over", lambda plan: frozenset(event.missions))
+
+    def claim_step(self, skill: str, arguments: Mapping[str, Any], missions: Iterable[str] = ()) -> PlanStep | None:
+        """Use up the step of a plan approved for one of these missions that is this call; None if none is.
+
+        ``used = False`` gives it back.
+        """
+        key, whose = (skill, canonical(arguments)), _of(missions)
         for plan in self._plans.values():
-            if plan.state is PlanState.APPROVED:
+            if plan.state is PlanState.APPROVED and plan.missions & whose:
                 for step in plan.steps:
                     if not step.used and not step.lapsed and step.key == key:
                         step.used = True
@@ -186,6 +208,16 @@ class PlanBook:
     def view(self) -> dict[str, Any] | None:
         """The newest plan as JSON, for operators; None before the first."""
         return next(reversed(self._plans.values())).to_dict() if self._plans else None
+
+    def _void(self, why: str, over: Callable[[Plan], frozenset[str]]) -> None:
+        """Take from each plan the missions that are over."""
+        for plan in self._plans.values():
+            before, plan.missions = plan.missions, plan.missions - over(plan)
+            if before and not plan.missions and plan.state is PlanState.APPROVED:
+                plan.state, plan.reason = PlanState.VOID, why
+                for step in plan.steps:
+                    step.void = True
+                self._emit_plan(plan)
 
     def _check_plan(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if not isinstance(arguments.get("steps"), list | tuple) or not arguments["steps"]:
@@ -210,3 +242,8 @@ class PlanBook:
 
     def _emit_plan(self, plan: Plan) -> None:
         self._emit("plan", (), plan=within(plan.to_dict(), _MAX_EVENT))
+
+
+def _of(missions: Iterable[str]) -> frozenset[str]:
+    """The missions that these are part of; what is no mission's is one of its own."""
+    return frozenset(roots(missions) or ("",))

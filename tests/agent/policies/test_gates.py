@@ -75,7 +75,7 @@ class GateBench:
     async def approved(self, *steps: tuple[str, dict[str, Any]]) -> None:
         """A plan that the operator has approved."""
         plan = self.plans.create("a goal", [{"skill": skill, "arguments": given} for skill, given in steps])
-        task = asyncio.create_task(self.plans.submit(plan.id))
+        task = asyncio.create_task(self.plans.submit(plan.id, ("m1",)))
         await asyncio.sleep(0)
         self.approvals.decide(self.approvals.pending()[0].id, "approve")
         await task

@@ -46,7 +46,7 @@ class PlanGate:
         skill, arguments = request.skill.name, request.arguments
         if not request.skill.motion:
             return Allow(arguments, request.on_duplicate)
-        step = self._plans.claim_step(skill, arguments)
+        step = self._plans.claim_step(skill, arguments, request.missions)
         if step is not None:
             return Allow(
                 arguments,
@@ -68,7 +68,7 @@ class PlanGate:
         )
 
     def _step_objection(self, step: PlanStep, skill: str, arguments: Mapping[str, Any]) -> Refuse | None:
-        """A plan stands for its own calls, wherever the robot is, and as long as its approval holds."""
+        """A plan stands for its own calls, wherever the robot is, as long as its approval holds."""
         if step.key != (skill, canonical(arguments)):
             return self._zone_objection(skill, arguments)
         if step.lapsed:

@@ -1,0 +1,150 @@
+"""An operator approves a plan for the mission that asks for it: what comes after that mission has no part in it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.errors import SkillError
+from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
+from tests.agent.loop.skills import LineWorld
+from tests.agent.policies.parts import Brain, decide, robot_stage
+from tests.agent.policies.test_looked_at_again import LAB, stand
+from tests.agent.stage import Stage
+from tests.helpers import until
+
+Calls = list[tuple[str, dict[str, Any]]]
+INTO_THE_LAB: tuple[str, dict[str, Any]] = ("go_to", {"x": 2, "y": 0})
+PLAN: Calls = [
+    ("create_plan", {"goal": "look", "steps": [{"skill": "go_to", "arguments": {"x": 2, "y": 0}}]}),
+    ("submit_plan", {"plan": "plan-1"}),
+]
+
+
+async def end(made: Stage, how: str) -> None:
+    """End the mission that follows somebody."""
+    if how == "withdrawn":
+        (mission,) = made.agent.core.loop.missions
+        await made.bridge.broker.cancel(mission, "no more of this")
+    elif how == "over":
+        for following in made.agent.core.calls.open:
+            await made.bridge.broker.cancel(following.call_id, "enough")
+    else:
+        call = await (made.say("stop") if how == "stop" else made.harness.call("abort", caller="operator"))
+        await call.closed()
+    await until(lambda: not made.agent.core.loop.missions)
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.parametrize("how", ["over", "abort", "stop", "withdrawn"])
+@pytest.mark.virtual_time
+async def test_an_approved_plan_is_void_when_its_mission_is_over_and_can_be_approved_anew(how: str) -> None:
+    again: Calls = [("submit_plan", {"plan": "plan-1"}), INTO_THE_LAB]
+    left = [""] if how == "over" else []
+    brain = Brain([("follow", {}), *PLAN], "I wait", *left, [INTO_THE_LAB], again, "ok")
+    async with robot_stage(brain, zones=[LAB], plan={"motions": None}) as (made, robot):
+        stand(made.agent)
+        await made.say("look into the lab")
+        await decide(made, "approve")
+        await made.until("assistant", "I wait")
+        await end(made, how)
+        plans = made.agent.core.books.plans
+        assert plans.get("plan-1").state == "void"
+        second = await made.say("hello, what time is it?")
+        await until(made.agent.core.books.approvals.pending)
+        assert "would enter the restricted zone 'lab'" in made.entries("tool")[-1].text
+        assert robot.log_ == []
+        assert (await decide(made, "approve"))["skill"] == "submit_plan"
+        await second.result()
+        assert robot.log_ == ["go_to 2 0"]
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.virtual_time
+async def test_a_plan_is_no_other_missions_that_goes_on_beside_its_own() -> None:
+    brain = Brain([("follow", {}), *PLAN], "I wait", [INTO_THE_LAB], "no", [INTO_THE_LAB], "there")
+    async with robot_stage(brain, zones=[LAB], plan={"motions": None}) as (made, robot):
+        stand(made.agent)
+        await made.say("look into the lab")
+        await decide(made, "approve")
+        await made.until("assistant", "I wait")
+        await (await made.say("hello")).result()
+        assert robot.log_ == []
+        robot.done.set()  # what its own mission waits for
+        await until(lambda: robot.log_ == ["go_to 2 0"])
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.virtual_time
+async def test_a_sub_agent_works_on_its_missions_plan_and_leaves_what_it_has_not_done() -> None:
+    more: dict[str, Any] = {"skill": "go_to", "arguments": {"x": 2, "y": 0.5}}
+    plan: Calls = [("create_plan", {"goal": "g", "steps": [PLAN[0][1]["steps"][0], more]}), PLAN[1]]
+    delegate: Calls = [("delegate", {"agent": "helper", "task": "go there"})]
+    brain = Brain(plan, delegate, [("go_to", more["arguments"])], "done", helper=[[INTO_THE_LAB], "there"])
+    agents = {"helper": {"description": "walks", "prompt": "helper"}}
+    async with robot_stage(brain, zones=[LAB], plan={"motions": 0}, agents=agents) as (made, robot):
+        stand(made.agent)
+        said = await made.say("go")
+        await decide(made, "approve")
+        await said.result()
+        assert robot.log_ == ["go_to 2 0", "go_to 2 0.5"]
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.virtual_time
+async def test_a_planned_call_that_waits_does_not_begin_when_the_operator_has_aborted_its_plan() -> None:
+    brain = Brain(PLAN, [INTO_THE_LAB], "no")
+    async with robot_stage(brain, zones=[LAB]) as (made, robot):
+        stand(made.agent)
+        await (await made.harness.call("step", caller="operator", mode="on")).result()
+        await made.say("go")
+        core = made.agent.core
+        for _ in PLAN:
+            await until(lambda: core.control.waiting)
+            core.control.step()
+            await asyncio.sleep(0.1)
+        await decide(made, "approve")
+        await until(lambda: core.control.waiting)
+        (step,) = core.books.plans.get("plan-1").steps
+        assert (step.used, step.lapsed) == (True, False)
+        core.loop.begin_abort()
+        assert step.lapsed
+        await until(lambda: not core.loop.missions)
+        assert robot.log_ == []
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.virtual_time
+async def test_an_approval_does_not_outlive_the_process(tmp_path: Path) -> None:
+    world = LineWorld()
+    step = {"skill": "move", "arguments": {"by": 3}}
+    first = FunctionModel(
+        in_turn(
+            asks(
+                ("follow", {}), ("create_plan", {"goal": "g", "steps": [step]}), ("submit_plan", {"plan": "plan-1"})
+            ),
+            says("I wait"),
+        )
+    )
+    async with world.with_model(first, tmp_path, plan={"motions": 0}) as rig:
+        mission = await rig.say("go")
+        approvals = rig.core.books.approvals
+        await until(approvals.pending)
+        approvals.decide(approvals.pending()[0].id, "approve")
+        await until(lambda: len(first.requests) == 2)
+        await asyncio.sleep(1)
+        await rig.leave()
+        second = FunctionModel(
+            in_turn(asks(("submit_plan", {"plan": "plan-1"})), asks(("move", {"by": 3})), says("then not"))
+        )
+        async with world.with_model(second, tmp_path, plan={"motions": 0}) as successor:
+            assert mission.id in successor.core.loop.missions, "the same mission goes on"
+            with pytest.raises(SkillError, match="no plan has the id 'plan-1'"):
+                successor.core.books.plans.get("plan-1")
+            world.released.set()
+            await until(lambda: not successor.core.loop.missions)
+            assert "needs an approved plan" in successor.data("result")[-1]["text"]
+            assert world.log == ["follow ended"]
