@@ -1,0 +1,80 @@
+"""How a skill begins other calls over the bus: whom it waits for, and what becomes of a call that it drops."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.errors import SkillError, UnknownSkillError
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
+from dimos_streams.tool_stream.client import BusSkillClient
+from dimos_streams.tool_stream.event import CALLS, CANCELS, STATUS
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+
+
+@asynccontextmanager
+async def client_on_a_bus() -> AsyncIterator[tuple[Bus, BusSkillClient]]:
+    bus = create_bus("memq://")
+    await bus.open()
+    directory = ModuleDirectory(bus)
+    directory.start()
+    yield bus, BusSkillClient(bus, directory, call_id="parent", caller="agent")
+    directory.stop()
+    await bus.close()
+
+
+@pytest.mark.virtual_time
+async def test_a_module_that_has_only_just_started_is_waited_for() -> None:
+    async with client_on_a_bus() as (bus, client):
+        checking = asyncio.create_task(client.check("go", {}))
+        await asyncio.sleep(0.5)
+        skills = json.dumps([{"name": "go", "description": "", "parameters": {}}])
+        bus.publish(STATUS, encode(ModuleStatus(module="m", instance="1", skills_version="1", skills_json=skills)))
+        await checking
+        began = clock.monotonic()
+        with pytest.raises(UnknownSkillError, match="'stay'"):
+            await client.check("stay", {})
+        assert clock.monotonic() - began == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_is_dropped_before_it_began_is_withdrawn_several_times() -> None:
+    async with client_on_a_bus() as (bus, client):
+        cancelled: list[tuple[float, str, str]] = []
+
+        def note(channel: str, data: bytes) -> None:
+            message = decode(SkillCancel, data, channel=channel)
+            cancelled.append((clock.monotonic() - dropped, message.call_id, message.reason))
+
+        bus.subscribe(CANCELS, note)
+        starting = asyncio.create_task(client.start("go", {}))
+        await asyncio.sleep(1.0)
+        starting.cancel()
+        dropped = clock.monotonic()
+        await asyncio.wait([starting])
+        await asyncio.sleep(2.0)
+        assert [after_s for after_s, _, _ in cancelled] == pytest.approx([0.0, 0.1, 0.3, 0.7], abs=0.01)
+        reason = "call 'parent', which asked for it, does not want it any more"
+        assert {each[1:] for each in cancelled} == {("parent.1", reason)}
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_nobody_takes_is_asked_for_again_and_given_up() -> None:
+    async with client_on_a_bus() as (bus, client):
+        asked: Counter[str] = Counter()
+        bus.subscribe(CALLS, lambda channel, data: asked.update([decode(SkillCall, data, channel=channel).call_id]))
+        began = clock.monotonic()
+        for number in (1, 2):
+            with pytest.raises(SkillError, match="nobody took the call of 'go' within 5 s; does a bridge run"):
+                await client.start("go", {})
+            assert clock.monotonic() - began == pytest.approx(5.0 * number, abs=0.5)
+        assert list(asked) == ["parent.1", "parent.2"]
+        assert min(asked.values()) >= 5
