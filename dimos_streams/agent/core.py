@@ -19,6 +19,7 @@ from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.images import Pictures
 from dimos_streams.agent.context.results import ResultStore
+from dimos_streams.agent.control.console_watch import ConsoleWatch
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.control.robot_hold import RobotHold
@@ -94,6 +95,7 @@ class AgentCore:
         self.books = GateBooks(
             config, self.events.emit, partial(check_step, self.offers), agent=name, input=self._input_of
         )
+        self.console = ConsoleWatch(self.books.approvals, self.control, self.events.emit, self._abort_unwatched)
         self.queue = MessageQueue(config.queue_capacity, self._wake)
         # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
         self.calls = CallManager(
@@ -280,6 +282,10 @@ class AgentCore:
         text = f"{listed(moving)} did not end when cancelled and may still run; {held}"
         self.events.emit(EventKind.NOTE, missions, text=f"{text}; the agent is paused until an operator resumes it")
         return held
+
+    def _abort_unwatched(self, why: str) -> None:
+        if self.loop.missions and self.loop.state is not LoopState.CLOSED:
+            self.loop.begin_abort(why)
 
     def _why_held(self) -> str:
         """Why the robot has to be still, empty if it does not."""

@@ -142,6 +142,8 @@ class Agent(OperatorSkills):
     async def run(self) -> None:
         """See ``Module``."""
         self.spawn(self.core.robot_hold.run(self.hold.publish), name="hold")
+        if self.core.resumption is not None:
+            self.spawn(self.core.console.go_on(self.core.resumption.wishes.watched), name="console")
         offset = await recover(self.core, self.random, self._wait_for_bridge)
         self.health = "ok"
         self.spawn(tidy_up(self.core), name="tidy-up")

@@ -29,7 +29,6 @@ class OperatorSkills(Module):
     """Base of the agent: all that is done to ``core`` from outside but ``say``."""
 
     core: AgentCore
-    _reports = 0
 
     @skill(audience="operator")
     async def report(self, call: Call) -> None:
@@ -42,7 +41,7 @@ class OperatorSkills(Module):
             backlog.append(event)
             changed.set()
 
-        with self._watching(changed), contextlib.ExitStack() as stack:
+        with core.console.watching(), contextlib.ExitStack() as stack:
             stack.callback(core.events.listen(hear))
             core.watchers.add(changed)
             stack.callback(core.watchers.discard, changed)
@@ -207,28 +206,3 @@ class OperatorSkills(Module):
         if core is None:
             raise SkillError(f"agent {self.name!r} is starting")
         return core
-
-    @contextlib.contextmanager
-    def _watching(self, changed: asyncio.Event) -> Any:
-        """While a report is open somebody watches; what follows from nobody watching any more is a setting."""
-        self._reports += 1
-        self._core().books.approvals.console(present=True)
-        try:
-            yield
-        finally:
-            self._reports -= 1
-            if not self._reports:
-                self._on_nobody_watches()
-
-    def _on_nobody_watches(self) -> None:
-        core = self._core()
-        core.books.approvals.console(present=False)
-        policy = core.config.approval.on_console_loss
-        if policy == "hold":
-            core.control.pause("no console is connected any more")
-        elif policy == "abort" and core.loop.missions:
-            self.spawn(self._abort_unwatched(), name="abort")
-
-    async def _abort_unwatched(self) -> None:
-        with contextlib.suppress(SkillError):  # it is stopping
-            await self._core().loop.abort("no console is connected any more")

@@ -80,6 +80,8 @@ class OperatorWishes:
     """Empty for that of the config."""
     skills: dict[str, bool] = field(default_factory=dict)
     """Those that were enabled or disabled."""
+    watched: bool | None = None
+    """Whether a console was there; None where the record says nothing of it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -212,6 +214,8 @@ def _wishes(events: Iterable[AgentEvent]) -> OperatorWishes:
             found.mode = Mode.STEPPING
         elif event.kind == EventKind.MODEL_SWITCH:
             found.model = event.data["model"]
+        elif event.kind == EventKind.CONSOLE:
+            found.watched = event.data["present"]
         elif event.kind == SKILL_SET:
             found.skills[event.data["skill"]] = event.data["enabled"]
     return found

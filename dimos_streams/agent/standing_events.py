@@ -33,7 +33,7 @@ def _setting(event: AgentEvent) -> tuple[str, ...] | None:
     kind, data = event.kind, event.data
     if kind in _MODES and (kind != EventKind.STEP or data["phase"] == "on"):
         return ("mode",)
-    if kind in (EventKind.MODEL_SWITCH, EventKind.FORGOTTEN):
+    if kind in (EventKind.MODEL_SWITCH, EventKind.FORGOTTEN, EventKind.CONSOLE):
         return (kind,)
     if kind == SKILL_SET:
         return kind, data["skill"]

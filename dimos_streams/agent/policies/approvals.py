@@ -14,7 +14,7 @@ from dimos_streams.agent.calls.canonical import canonical, shown
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.errors import SkillError, suggest
-from dimos_streams.operator.messages.agent import ApprovalView
+from dimos_streams.operator.messages.agent import ApprovalView, OnConsoleLoss
 
 State = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
 Check = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -95,6 +95,11 @@ class ApprovalBook:
         self._pending: dict[str, _Approval] = {}
         self._decided: OrderedDict[str, _Approval] = OrderedDict()
         self._watched = True
+
+    @property
+    def on_console_loss(self) -> OnConsoleLoss:
+        """The setting."""
+        return self._settings.on_console_loss
 
     async def ask(
         self,

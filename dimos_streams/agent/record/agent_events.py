@@ -46,6 +46,7 @@ class EventKind(enum.StrEnum):
     HOLD = "hold"
     RESUME = "resume"
     STEP = "step"
+    CONSOLE = "console"
     ABORT = "abort"
     UNDO = "undo"
     STOP = "stop"

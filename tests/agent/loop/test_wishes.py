@@ -33,12 +33,14 @@ def set_all(rig: Rig) -> None:
     rig.core.control.step_mode()
     rig.core.use_model("offline")
     rig.core.events.emit("note", (), text="learnt", model="offline", lesson=LESSON)
+    rig.core.events.emit("console", (), present=False)
+    rig.core.events.emit("console", (), present=True)
 
 
 def check_all(found: Resumption | None) -> None:
     assert found is not None
     wishes = found.wishes
-    assert (wishes.mode, wishes.model) == (Mode.STEPPING, "offline")
+    assert (wishes.mode, wishes.model, wishes.watched) == (Mode.STEPPING, "offline", True)
     assert wishes.skills == {"move": False, "look": True}
     assert found.lessons == {"offline": [LESSON]}
 

@@ -1,0 +1,76 @@
+"""Whether an operator's console watches the agent, and what follows when the last one goes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+
+from dimos_streams.agent.control.control import Control
+from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.gates.base import Emit
+from dimos_streams.agent.record.agent_events import EventKind
+
+RETURN_BOUND_S = 5.0
+"""So long a console that watched the process before has to come back."""
+_WHY = "no console is connected any more"
+
+
+class ConsoleWatch:
+    """Counts consoles. Where something follows from the loss of the last one, the record says whether one is there:
+    a console that goes while the agent's process is dead is lost, too."""
+
+    def __init__(self, approvals: ApprovalBook, control: Control, emit: Emit, abort: Callable[[str], object]) -> None:
+        """``abort`` is given the reason."""
+        self._approvals = approvals
+        self._control = control
+        self._emit = emit
+        self._abort = abort
+        self._policy = approvals.on_console_loss
+        self._consoles = 0
+        self._present: bool | None = None
+        """As the record has it, None for nothing."""
+        self._came = asyncio.Event()
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """A console is there."""
+        self._consoles += 1
+        self._came.set()
+        self._approvals.console(present=True)
+        self._note(present=True)
+        try:
+            yield
+        finally:
+            self._consoles -= 1
+            if not self._consoles:
+                self._lost()
+
+    async def go_on(self, present: bool | None) -> None:
+        """Go on as the record of the process before has it; None for a record that says nothing of consoles.
+
+        One that was there has ``RETURN_BOUND_S`` to come back; then it is lost.
+        """
+        self._present = present if self._present is None else self._present
+        if present is False and not self._consoles:
+            self._approvals.console(present=False)
+        if not present:
+            return
+        try:
+            async with asyncio.timeout(RETURN_BOUND_S):
+                await self._came.wait()
+        except TimeoutError:
+            self._lost()
+
+    def _lost(self) -> None:
+        self._approvals.console(present=False)
+        if self._policy == "hold":
+            self._control.pause(_WHY)
+        elif self._policy == "abort":
+            self._abort(_WHY)
+        self._note(present=False)  # last: who dies before it has this to do again
+
+    def _note(self, *, present: bool) -> None:
+        if self._policy != "continue" and present is not self._present:
+            self._present = present
+            self._emit(EventKind.CONSOLE, (), present=present)

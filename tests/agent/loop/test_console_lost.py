@@ -1,0 +1,155 @@
+"""The last console goes while the agent's process is dead: the policy is followed all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.agent.control.console_watch import RETURN_BOUND_S
+from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.module import Agent
+from dimos_streams.module import RunContext
+from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, in_turn, says
+from tests.agent.loop.skills import LineWorld
+from tests.agent.test_restarts import restart_world
+from tests.helpers import until
+
+
+class Killed:
+    """An agent that follows somebody, with consoles that come and go, and its successor."""
+
+    def __init__(self, folder: Path, policy: str) -> None:
+        self.world = LineWorld()
+        self.folder = folder
+        self.line = Line(self.world.bridge)
+        self.config = {"plan": {"motions": None}, "approval": {"on_console_loss": policy}}
+
+    def die(self) -> None:
+        """What is on the disk now stays, and nothing that the process does from now on has any effect."""
+        shutil.copytree(self.folder / "before", self.folder / "after")
+        self.line.cut()
+
+    def rig(self, folder: str, line: Line | None = None) -> Rig:
+        model = FunctionModel(in_turn(asks(("follow", {})), says("I follow")))
+        return Rig(self.world.bridge, model, self.config, record_dir=self.folder / folder, line=line)
+
+    @contextlib.asynccontextmanager
+    async def before(self) -> AsyncIterator[Rig]:
+        """The one that is to ``die``."""
+        rig = self.rig("before", self.line)
+        await rig.__aenter__()
+        await rig.say("go")
+        await until(lambda: [call.skill for call in rig.core.calls.open] == ["follow"])
+        yield rig
+        await rig.leave()
+
+    @contextlib.asynccontextmanager
+    async def after(self) -> AsyncIterator[Rig]:
+        """Its successor."""
+        async with self.rig("after") as rig:
+            assert rig.core.resumption is not None
+            going_on = asyncio.create_task(rig.core.console.go_on(rig.core.resumption.wishes.watched))
+            yield rig
+            going_on.cancel()
+            await asyncio.wait([going_on])
+
+
+def stands(rig: Rig) -> tuple[Mode, int, int]:
+    return rig.core.control.mode, len(rig.core.loop.missions), len(rig.core.calls.open)
+
+
+LOST = {"continue": (Mode.RUNNING, 1, 1), "hold": (Mode.PAUSED, 1, 1), "abort": (Mode.RUNNING, 0, 0)}
+NOT_LOST = (Mode.RUNNING, 1, 1)
+
+
+@pytest.mark.feature("B10", "C7")
+@pytest.mark.parametrize("policy", LOST)
+@pytest.mark.virtual_time
+async def test_a_console_that_does_not_come_back_is_lost(tmp_path: Path, policy: str) -> None:
+    killed = Killed(tmp_path, policy)
+    async with killed.before() as first:
+        with first.core.console.watching():
+            killed.die()
+    async with killed.after() as second:
+        await asyncio.sleep(RETURN_BOUND_S - 0.1)
+        assert stands(second) == NOT_LOST
+        await asyncio.sleep(5)
+        assert stands(second) == LOST[policy]
+
+
+@pytest.mark.feature("B10", "C7")
+@pytest.mark.parametrize("policy", LOST)
+@pytest.mark.virtual_time
+async def test_one_that_comes_back_in_time_is_not(tmp_path: Path, policy: str) -> None:
+    killed = Killed(tmp_path, policy)
+    async with killed.before() as first:
+        with first.core.console.watching():
+            killed.die()
+    async with killed.after() as second:
+        await asyncio.sleep(RETURN_BOUND_S - 0.1)
+        with second.core.console.watching():
+            await asyncio.sleep(60)
+            assert stands(second) == NOT_LOST
+        await asyncio.sleep(5)
+        assert stands(second) == LOST[policy]
+
+
+@pytest.mark.feature("B10", "C7")
+@pytest.mark.parametrize("watched_before", [False, True])
+@pytest.mark.virtual_time
+async def test_a_restart_is_no_loss_where_nobody_watched(tmp_path: Path, watched_before: bool) -> None:
+    """Nor where the operator has gone on after it: a policy is followed once for each loss."""
+    killed = Killed(tmp_path, "hold")
+    async with killed.before() as first:
+        if watched_before:
+            with first.core.console.watching():
+                pass
+            assert first.core.control.resume()
+        killed.die()
+    async with killed.after() as second:
+        await asyncio.sleep(60)
+        assert stands(second) == NOT_LOST
+
+
+@pytest.mark.feature("B10", "C7")
+@pytest.mark.virtual_time
+async def test_nobody_is_asked_after_a_restart_who_was_not_there_before(tmp_path: Path) -> None:
+    killed = Killed(tmp_path, "abort")
+    async with killed.before() as first:
+        with first.core.console.watching():
+            pass
+        killed.die()
+    async with killed.after() as second:
+        await asyncio.sleep(1)
+        async with asyncio.timeout(1):
+            decision = await second.core.books.approvals.ask("drop", {})
+        assert (decision.approved, decision.reason) == (False, "no operator's console is connected")
+
+
+@pytest.mark.feature("B10", "C7")
+@pytest.mark.virtual_time
+async def test_an_agent_that_is_begun_again_waits_for_its_console(tmp_path: Path) -> None:
+    def agent(folder: str) -> Agent:
+        context = RunContext(services=w.context.services, run_dir=tmp_path / folder)
+        return Agent({"approval": {"on_console_loss": "hold"}}, name="agent", context=context)
+
+    async with restart_world() as w:
+        await w.start(w.bridge())
+        await w.start(agent("before"))
+        while not any(skill.name == "report" for skill in await w.gateway.skills()):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        await w.gateway.call("report", {}, caller="monitor")
+        await until(lambda: list(tmp_path.glob("before/missions/agent.general.jsonl")))
+        shutil.copytree(tmp_path / "before", tmp_path / "after")
+        await w.end("agent")
+        second = agent("after")
+        await w.start(second)
+        await asyncio.sleep(RETURN_BOUND_S - 0.1)
+        assert not second.core.control.paused
+        await asyncio.sleep(1)
+        assert second.core.control.mode is Mode.PAUSED
