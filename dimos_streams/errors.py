@@ -84,6 +84,22 @@ class CallRejectedError(SkillError):
         super().__init__(message)
 
 
+class SkillRunError(SkillError):
+    """A skill that another one ran did not complete. The text is that of its close.
+
+    If the skill that ran it lets this pass, it fails with the same text; what there is of the child's result does
+    not become its own: that is in ``child_result``.
+    """
+
+    def __init__(self, message: str, *, skill: str, outcome: str, call_id: str, child_result: Any = None) -> None:
+        """``outcome`` is one of a call's: failed, rejected, cancelled, timed_out, lost."""
+        self.skill = skill
+        self.outcome = outcome
+        self.call_id = call_id
+        self.child_result = child_result
+        super().__init__(message)
+
+
 class SkillUnavailableError(SkillError):
     """The module that offers the skill does not answer at the moment."""
 

@@ -24,6 +24,8 @@ DuplicateScope = Literal["name", "arguments"]
 Audience = Literal["everyone", "operator", "bridge"]
 Approval = Literal["never", "ask"]
 OnLoss = Literal["stop", "continue"]
+OnUpdate = Callable[[str, Mapping[str, Any]], Awaitable[None] | None]
+"""Gets text and data of what a child says; a coroutine function is awaited."""
 
 BASE = "base"
 """The resource that everything holds which moves the robot's base."""
@@ -131,11 +133,35 @@ class SkillClient(Protocol):
         *,
         on_wait: Callable[[], Awaitable[None]] | None = None,
     ) -> str:
-        """Begin a call on behalf of this call's caller, to whom its events go; the new call's id.
+        """Begin a call on behalf of this call's caller, to whom its events go; the new call's id. It goes on when
+        this call ends; ``run`` is for a part of this call.
 
         If the caller is an agent, the call passes the agent's gates as one that its model makes, and may wait for
         long: ``on_wait`` is awaited once when it does. If this is cancelled, the call does not begin any more.
         Raises ``CallRejectedError`` if it is refused, and ``SkillError`` if nobody takes it within a bound.
+        """
+
+    async def run(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any] | None = None,
+        /,
+        *,
+        on_update: OnUpdate | None = None,
+        on_wait: Callable[[], Awaitable[None]] | None = None,
+        quiet: bool = True,
+        **named: Any,
+    ) -> Any:
+        """Run another skill as a part of this call, to its end; its result, as JSON has it.
+
+        The call of that skill, the *child*, belongs to this one: it ends when this one ends, however that comes
+        about, and when this is cancelled, which waits a moment for it. What this call holds the child may use.
+        ``on_update`` gets text and data of each of its updates and of its progress; unless it is ``quiet`` they are
+        this call's updates too. It passes the gates of an agent as what ``start`` begins does, for ``on_wait`` see
+        there.
+
+        Arguments whose names are this method's own are given in ``arguments``. Raises ``SkillRunError`` with the
+        child's outcome and text if it did not complete or was refused.
         """
 
     async def cancel(self, call_id: str, reason: str) -> None:
@@ -244,6 +270,20 @@ class SkillSpec:
     def is_async(self) -> bool:
         """Whether the function is a coroutine function; others run in a thread."""
         return inspect.iscoroutinefunction(self.function)
+
+
+def public_names(skill: str, asked_by: str = "") -> tuple[str, ...]:
+    """The public names that may be meant by a skill of the module ``asked_by`` (``"robots/a/patrol"``), in the order
+    in which they are looked for: in its namespace (``robots_a_go_to``), in those around it (``robots_go_to``), in
+    none (``go_to``).
+
+    One that begins with a slash is absolute: ``"/robots/b/go_to"`` is ``robots_b_go_to``, wherever it is said.
+    """
+    if skill.startswith("/"):
+        return (skill[1:].replace("/", "_"),)
+    parts = asked_by.split("/")[:-1]
+    around = ["_".join([*parts[:length], ""]) for length in range(len(parts), -1, -1)]
+    return tuple(f"{prefix}{skill}" for prefix in around)
 
 
 def skills_of(owner: type) -> dict[str, SkillSpec]:

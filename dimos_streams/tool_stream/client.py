@@ -1,4 +1,4 @@
-"""How a running skill checks, begins and cancels other skills over the bus."""
+"""How a running skill checks, runs, begins and cancels other skills over the bus."""
 
 from __future__ import annotations
 
@@ -10,22 +10,34 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
-from dimos_streams.errors import BusError, CallRejectedError, MessageError, SkillError, UnknownSkillError
-from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
+from dimos_streams.errors import (
+    BusError,
+    CallRejectedError,
+    SkillError,
+    SkillRunError,
+    UnknownSkillError,
+)
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
+from dimos_streams.skill import OnUpdate
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.audience import refusal
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, Outcome, json_text
+from dimos_streams.tool_stream.call_request import CallRequest
+from dimos_streams.tool_stream.children import ChildStream, ChildStreams
+from dimos_streams.tool_stream.event import CALLS, CANCELS, Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.family import child_id
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.sending.call_writer import CallWriter
 
-PENDING = "pending"
-"""The kind of a ``ToolStreamRequest`` by which the bridge says that a call waits for what it needs to begin."""
-_REPEAT_S = 0.25
-_PENDING_REPEAT_S = 1.0
-_TAKEN_WITHIN_S = 5.0
-"""For a first sign of the bridge, and for the next one while a call waits."""
 _INTRODUCTION_S = 1.0
+_LOOK_S = 0.25
+_SILENT_S = 1.0
+"""A child of which neither an event nor a heartbeat tells for so long is asked for again."""
+_GIVEN_UP_S = 90.0
+"""Of a child that nobody tells anything of for so long nothing is expected any more; a bridge that lives has given
+it up before that."""
+_ENDS_WITHIN_S = 1.0
+"""For a child whose end is waited for."""
 _WITHDRAWN_AGAIN_S = (0.1, 0.3, 0.7)
 """After a call was withdrawn, when to say so again: any datagram may get lost."""
 
@@ -33,25 +45,29 @@ _WITHDRAWN_AGAIN_S = (0.1, 0.3, 0.7)
 class BusSkillClient:
     """A ``SkillClient`` on behalf of one running call."""
 
-    def __init__(self, bus: Bus, directory: ModuleDirectory, *, call_id: str, caller: str) -> None:
+    def __init__(self, bus: Bus, directory: ModuleDirectory, streams: ChildStreams, own: CallWriter) -> None:
+        """``own`` is the running call's stream."""
         self._bus = bus
         self._directory = directory
-        self._call_id = call_id
-        self._caller = caller
+        self._streams = streams
+        self._own = own
+        self._call_id = own.call_id
         self._numbers = itertools.count(1)
+        self._children: dict[str, None] = {}
+        """Children that are not known to have closed."""
 
     async def check(self, skill: str, arguments: Mapping[str, Any]) -> None:
         """See ``SkillClient``. A module that has only just started is waited for a moment."""
         deadline = clock.monotonic() + _INTRODUCTION_S
         while True:
             try:
-                info = self._directory.find(skill)[1]
+                info = self._directory.find(skill, asked_by=self._own.module)[1]
                 break
             except UnknownSkillError:
                 if clock.monotonic() >= deadline:
                     raise
                 await asyncio.sleep(0.05)
-        why = refusal(skill, info.audience, caller=self._caller, parent=self._call_id)
+        why = refusal(skill, info.audience, caller=self._own.caller, parent=self._call_id)
         if why:
             raise CallRejectedError(why)
         check_arguments(info, arguments)
@@ -65,22 +81,115 @@ class BusSkillClient:
     ) -> str:
         """See ``SkillClient``. The broker resolves the skill, has the call reviewed and takes the leases."""
         call_id = f"{self._call_id}.{next(self._numbers)}"
-        message = SkillCall(
-            utime=clock.utime(),
-            call_id=call_id,
-            skill=skill,
-            caller=self._caller,
-            parent=self._call_id,
-            arguments_json=json_text(arguments),
-        )
         try:
-            await _Request(self._bus, message).begun(on_wait)
+            await CallRequest(self._bus, self._asked(call_id, skill, arguments)).begun(on_wait)
         except CallRejectedError:
             raise
         except BaseException:
             self._withdraw(call_id)
             raise
         return call_id
+
+    async def run(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any] | None = None,
+        /,
+        *,
+        on_update: OnUpdate | None = None,
+        on_wait: Callable[[], Awaitable[None]] | None = None,
+        quiet: bool = True,
+        **named: Any,
+    ) -> Any:
+        """See ``SkillClient``."""
+        call_id = child_id(self._call_id, next(self._numbers))
+        message = self._asked(call_id, skill, {**(arguments or {}), **named})
+        stream = self._streams.open(call_id)
+        self._children[call_id] = None
+        try:
+            try:
+                await CallRequest(self._bus, message).begun(on_wait)
+            except CallRejectedError as error:
+                del self._children[call_id]
+                raise SkillRunError(str(error), skill=skill, outcome=Outcome.REJECTED, call_id=call_id) from error
+            close = await self._followed(message, stream, on_update, quiet=quiet)
+            del self._children[call_id]
+        except BaseException:
+            await self._ended(call_id, stream)
+            raise
+        finally:
+            self._streams.forget(call_id)
+        if close.outcome is Outcome.COMPLETED:
+            return close.data.get("result")
+        outcome, result = str(close.outcome), close.data.get("result")
+        raise SkillRunError(close.text, skill=skill, outcome=outcome, call_id=call_id, child_result=result)
+
+    def end_children(self) -> None:
+        """The call ends: whatever it still runs has to end as well. The bridge sees to it, too."""
+        for call_id in self._children:
+            self._withdraw(call_id)
+        self._children.clear()
+
+    async def _followed(
+        self, message: SkillCall, stream: ChildStream, on_update: OnUpdate | None, *, quiet: bool
+    ) -> ToolEvent:
+        """Pass on what a child says, until it has closed; the close. Raises ``SkillRunError`` if nothing is heard of
+        it."""
+        asked_at = clock.monotonic()
+        while True:
+            await stream.changed(_LOOK_S)
+            events, dropped = stream.read()
+            if dropped:
+                await self._pass_on(
+                    f"{dropped} updates are lost: they were read too slowly", {}, on_update, quiet=quiet
+                )
+            for event in events:
+                if event.type == "close":
+                    return event
+                if event.type != "open":
+                    progress = event.type == "progress"
+                    await self._pass_on(event.text, event.data, on_update, quiet=quiet, progress=progress)
+            now = clock.monotonic()
+            if now - stream.heard_at > _GIVEN_UP_S:
+                text = f"nothing was heard of call {message.call_id!r} of {message.skill!r} for {_GIVEN_UP_S:g} s"
+                raise SkillRunError(text, skill=message.skill, outcome=Outcome.LOST, call_id=message.call_id)
+            if now - max(stream.heard_at, asked_at) > _SILENT_S:
+                asked_at = now  # the bridge says how it ended, or has its module repeat itself
+                self._bus.publish(CALLS, encode(message))
+
+    async def _pass_on(
+        self, text: str, data: Mapping[str, Any], on_update: OnUpdate | None, *, quiet: bool, progress: bool = False
+    ) -> None:
+        if on_update is not None:
+            waiting = on_update(text, data)
+            if waiting is not None:
+                await waiting
+        if not quiet and progress:
+            self._own.progress(text, data)
+        elif not quiet:
+            await self._own.update(text, data)
+
+    async def _ended(self, call_id: str, stream: ChildStream) -> None:
+        """End a child that nobody wants any more, and give it a moment: what it holds should be free after it."""
+        if call_id not in self._children:
+            return
+        del self._children[call_id]
+        self._withdraw(call_id)
+        deadline = clock.monotonic() + _ENDS_WITHIN_S
+        while stream.close is None and clock.monotonic() < deadline:
+            await stream.changed(deadline - clock.monotonic())
+            stream.read()
+
+    def _asked(self, call_id: str, skill: str, arguments: Mapping[str, Any]) -> SkillCall:
+        """The request for a call on behalf of this one's caller."""
+        return SkillCall(
+            utime=clock.utime(),
+            call_id=call_id,
+            skill=skill,
+            caller=self._own.caller,
+            parent=self._call_id,
+            arguments_json=json_text(arguments),
+        )
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillClient``."""
@@ -119,64 +228,23 @@ class NoSkillClient:
         """See ``SkillClient``; always raises ``SkillError``."""
         raise self._refusal("begin", skill)
 
+    async def run(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any] | None = None,
+        /,
+        *,
+        on_update: OnUpdate | None = None,
+        on_wait: Callable[[], Awaitable[None]] | None = None,
+        quiet: bool = True,
+        **named: Any,
+    ) -> Any:
+        """See ``SkillClient``; always raises ``SkillError``."""
+        raise self._refusal("run", skill)
+
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillClient``; always raises ``SkillError``."""
         raise self._refusal("end call", call_id)
 
     def _refusal(self, what: str, which: str) -> SkillError:
         return SkillError(f"skill {self._skill!r} can't {what} {which!r}: it is declared read_only")
-
-
-class _Request:
-    """A call that is asked for again and again, until the bridge has said what becomes of it."""
-
-    def __init__(self, bus: Bus, message: SkillCall) -> None:
-        self._bus = bus
-        self._message = message
-        self._decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._pending = False
-        """Whether the bridge has said since the last look that the call waits."""
-
-    async def begun(self, on_wait: Callable[[], Awaitable[None]] | None) -> None:
-        """Wait until the call has begun. Raises ``CallRejectedError``, or ``SkillError`` if nobody takes it."""
-        subscriptions = [self._bus.subscribe(EVENTS, self._on_event), self._bus.subscribe(REQUESTS, self._on_sign)]
-        try:
-            deadline, pause_s = clock.monotonic() + _TAKEN_WITHIN_S, _REPEAT_S
-            while clock.monotonic() < deadline:
-                self._bus.publish(CALLS, encode(self._message))
-                await asyncio.wait([self._decided], timeout=pause_s)
-                if self._decided.done():
-                    return self._decided.result()
-                if self._pending:
-                    self._pending = False
-                    deadline, pause_s = clock.monotonic() + _TAKEN_WITHIN_S, _PENDING_REPEAT_S
-                    if on_wait is not None:
-                        report, on_wait = on_wait, None
-                        await report()
-        finally:
-            for subscription in subscriptions:
-                subscription.close()
-        skill = self._message.skill
-        raise SkillError(f"nobody took the call of {skill!r} within {_TAKEN_WITHIN_S:g} s; does a bridge run?")
-
-    def _on_event(self, channel: str, data: bytes) -> None:
-        """Decide by the first events of the call: it runs, or it was rejected."""
-        try:
-            event = unpack_event(data, channel)
-        except MessageError:  # the receiver of the bridge counts and reports it
-            return
-        if event.call_id != self._message.call_id or self._decided.done():
-            return
-        if event.outcome is Outcome.REJECTED:
-            self._decided.set_exception(CallRejectedError(event.text))
-            self._decided.exception()  # perhaps nobody waits any more
-        elif event.type != "open" or not event.data.get("refused"):
-            self._decided.set_result(None)
-
-    def _on_sign(self, channel: str, data: bytes) -> None:
-        try:
-            request = decode(ToolStreamRequest, data, channel=channel)
-        except MessageError:  # as above
-            return
-        if request.kind == PENDING and request.call_id == self._message.call_id:
-            self._pending = True

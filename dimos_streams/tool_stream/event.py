@@ -32,6 +32,12 @@ STATUS = channel_name("/module_status", ModuleStatus)
 NACK = "repair"
 """The kind of a ``ToolStreamRequest`` for events to be sent again, as it is called on the wire."""
 
+CHILD = "~"
+"""Stands in the id of a call that belongs to another one, between that one's id and a number (``family.py``)."""
+PARENT = "parent"
+"""The name under which the host of a parent acknowledges what it has of a child: a child has one, and its other
+receivers don't wait for that."""
+
 MAX_PAYLOAD = 48_000
 """Bytes of text and data in one event: with its other fields it stays below what an untuned machine delivers."""
 MAX_EVENT = 60_000

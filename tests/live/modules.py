@@ -41,3 +41,20 @@ class Mover(Module):
     @skill(resources={"base"})
     async def move(self) -> None:
         """Do nothing."""
+
+
+class Errands(Module):
+    """Runs skills of others."""
+
+    @skill
+    async def errand(self, call: Call, x: float, y: float) -> dict[str, Any]:
+        """Have the robot driven somewhere, by a skill that another one runs."""
+        await call.update("on the way")
+        report: dict[str, Any] = await call.skills.run("drive_there", x=x, y=y)
+        return report
+
+    @skill(resources={"base"}, motion=True)
+    async def drive_there(self, call: Call, x: float, y: float) -> dict[str, Any]:
+        """Have the robot driven somewhere, and hold it meanwhile."""
+        report: dict[str, Any] = await call.skills.run("go_to", x=x, y=y)
+        return report

@@ -17,6 +17,7 @@ from dimos_streams.agent.missions.mission import Mission, all_ended
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.family import head_of_family, parent_of
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
 _LOOK_S = 0.02
@@ -30,7 +31,8 @@ class CallManager:
 
     The first update or the close answers a call that is waited for; everything else goes to ``deliver`` as an update,
     once. A call of this caller that it did not begin itself (a continuation, or from before a restart) is adopted:
-    all its events are updates. What a call begins that was asked to end, or whose missions were ended, is ended.
+    all its events are updates. Children of a call, which its skill runs as parts of it, are none of this. What a
+    call begins that was asked to end, or whose missions were ended, is ended.
     """
 
     def __init__(
@@ -146,7 +148,9 @@ class CallManager:
         return next((view for view in views if view.call_id == call_id), None)
 
     async def find(self, call_id: str, within_s: float) -> OpenCall | None:
-        """An open call of this caller, also one that it hears of only in so long."""
+        """An open call of this caller, also one that it hears of only in so long; of a child, the call that it
+        belongs to."""
+        call_id = head_of_family(call_id)
         deadline = clock.monotonic() + within_s
         while (call := self._open.get(call_id)) is None and self._memory.closed(call_id) is None:
             if clock.monotonic() >= deadline:
@@ -169,7 +173,13 @@ class CallManager:
         call.deliver = to
 
     async def observe(self, event: ToolEvent, offset: int = 0) -> None:
-        """Deal with the next event of this caller's calls; waits where ``deliver`` does."""
+        """Deal with the next event of this caller's calls; waits where ``deliver`` does.
+
+        What a skill runs as a part of its call is that skill's: it hears of it, and says of it what this caller
+        should know.
+        """
+        if parent_of(event.call_id):
+            return
         if event.type == "gap":
             await self._after_gap(event, offset)
             return
@@ -249,7 +259,8 @@ class CallManager:
         given = event.data.get("arguments") if event.type == "open" else {}
         call = OpenCall(event.call_id, event.skill, self._missions_of(parent), parent)
         call.arguments = given if isinstance(given, Mapping) else {}
-        known = self._open.get(parent) or self._memory.closed(parent)
+        asking = head_of_family(parent)
+        known = self._open.get(asking) or self._memory.closed(asking)
         call.deliver = known.deliver if known else None
         reason = known.withdrawn if known else "" if parent else self._doubt(call)
         self._track(call)
@@ -268,7 +279,8 @@ class CallManager:
         return doubtful.withdrawn
 
     def _missions_of(self, parent: str) -> tuple[Mission, ...]:
-        known = self._open.get(parent) or self._memory.closed(parent)
+        asking = head_of_family(parent)
+        known = self._open.get(asking) or self._memory.closed(asking)
         return known.missions if known else ()
 
     def _track(self, call: OpenCall) -> OpenCall:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.open_call import OpenCall, made_close
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
 INTRODUCTION_S = 3.0
@@ -26,9 +27,10 @@ class Reconciliation:
         self._observe = observe
 
     async def unknown(self, known: Callable[[str], bool]) -> list[CallView]:
-        """Open calls of the caller that are not known. Raises ``SkillError``."""
+        """Open calls of the caller that are not known, and belong to no other call. Raises ``SkillError``."""
         views = await self._gateway.calls(open_only=True)
-        return [view for view in views if view.caller == self._caller and not known(view.call_id)]
+        own = [view for view in views if view.caller == self._caller and not parent_of(view.call_id)]
+        return [view for view in own if not known(view.call_id)]
 
     async def close_lost(self, open_calls: Callable[[], Iterable[OpenCall]], *, unknown_too: bool) -> bool:
         """Close calls that the broker says have closed; whether there are some that it does not know.

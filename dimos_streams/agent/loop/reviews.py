@@ -19,6 +19,7 @@ from dimos_streams.agent.record.agent_events import EventKind, EventLog
 from dimos_streams.errors import SkillError, UnknownSkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.skill import Call
+from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.review import BEGUN, Permission
 
@@ -93,8 +94,13 @@ class Reviews:
         _check_wanted(asked, asking)
         parts = self._parts_of(asking.missions)
         skill = await _offered(parts, asked.skill)
+        first = parts.view.offers.all.get(asking.skill)
         request = CallRequest(
-            skill=skill, arguments=asked.arguments, missions=ids(asking.missions), parent=asked.parent
+            skill=skill,
+            arguments=asked.arguments,
+            missions=ids(asking.missions),
+            parent=asked.parent,
+            part_of_motion=bool(parent_of(asked.call_id)) and first is not None and first.motion,
         )
         verdict = await parts.permissions.reviewer.review(request)
         if isinstance(verdict, Refuse):
@@ -105,9 +111,13 @@ class Reviews:
         try:
             await self._hold(permitted, asking)
         finally:
-            if self._permitted.get(asked.call_id) is permitted and call.cancel_reason != BEGUN:
-                del self._permitted[asked.call_id]
-                verdict.give_back()
+            if self._permitted.get(asked.call_id) is permitted:
+                if call.cancel_reason != BEGUN:
+                    del self._permitted[asked.call_id]
+                    verdict.give_back()
+                elif parent_of(asked.call_id):  # its events are not for this agent
+                    del self._permitted[asked.call_id]
+                    self._notify(permitted, asked.call_id, asking)
 
     async def _hold(self, permitted: _Permitted, asking: OpenCall) -> None:
         """Permit it whenever the agent is not paused, as long as nothing in the world speaks against it.
@@ -165,9 +175,14 @@ class Reviews:
             senses=skill.concurrent,
         )
         self._calls.endings.limit(call, parts.budget.settings.call_timeout_s)
-        if verdict.note:
-            text = f"{skill.name} (call {call.call_id}, begun by call {call.parent}): {verdict.note}"
-            parts.queue.put_nowait(Notice(text, call.missions))
+        self._notify(permitted, call.call_id, call)
+
+    def _notify(self, permitted: _Permitted, call_id: str, of: OpenCall) -> None:
+        """Say what the gates have to say of a call that has begun, to the missions of ``of``."""
+        if permitted.verdict.note:
+            which = f"{permitted.skill.name} (call {call_id}, begun by call {permitted.asked.parent})"
+            text = f"{which}: {permitted.verdict.note}"
+            permitted.parts.queue.put_nowait(Notice(text, of.missions))
 
 
 def _look_again(verdict: Allow) -> None:

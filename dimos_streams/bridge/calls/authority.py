@@ -9,10 +9,13 @@ agent's gates besides (``reviews.py``).
 
 from __future__ import annotations
 
-from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState
-from dimos_streams.errors import CallRejectedError
+import contextlib
+
+from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, chain
+from dimos_streams.errors import CallRejectedError, UnknownSkillError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.audience import BRIDGE, refusal
+from dimos_streams.tool_stream.family import MAX_DEPTH, ancestors_of
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.review import review_skill
@@ -47,6 +50,15 @@ class Authority:
             call.caller = asking.caller
             call.by_agent = asking.by_agent or self._is_agent(asking.caller)
         self._check_asking(call, asking)
+        self._check_family(call)
+
+    def name(self, call: CallState) -> None:
+        """Enter the public name of the skill that a skill asks for, which is looked for in its module's namespace
+        first."""
+        asking = self._calls.get(call.parent)
+        with contextlib.suppress(UnknownSkillError):  # which is said where the call is checked
+            asked_by = asking.module if asking is not None else ""
+            call.skill = self._directory.find(call.skill, asked_by=asked_by)[1].name
 
     def admit(self, call: CallState) -> None:
         """Look at a call that somebody begins for himself. Raises ``CallRejectedError``."""
@@ -101,6 +113,17 @@ class Authority:
         if asking.cancel is not None:
             why = f": {asking.cancel_reason}" if asking.cancel_reason else ""
             raise CallRejectedError(f"call {call.parent!r}, which asks for {call.skill!r}, was asked to end{why}")
+
+    def _check_family(self, call: CallState) -> None:
+        """Whether all that a child belongs to goes on, and is not too much."""
+        ancestors = ancestors_of(call.call_id)
+        for call_id in ancestors[1:]:
+            self._check_asking(call, self._calls.get(call_id))
+        if len(ancestors) > MAX_DEPTH:
+            led_here = chain(self._calls, call)
+            raise CallRejectedError(
+                f"skills may run each other {MAX_DEPTH} deep, and {call.skill!r} would be one more: {led_here}"
+            )
 
     def _is_agent(self, caller: str) -> bool:
         module = self._directory.module(caller)

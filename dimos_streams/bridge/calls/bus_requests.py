@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import UNKNOWN, Authority
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.closing import close_for_module, close_of
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.calls.watchdog import Watchdog, close_for_module
+from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.skill import OnDuplicate
-from dimos_streams.tool_stream.client import PENDING
+from dimos_streams.tool_stream.call_request import PENDING
 from dimos_streams.tool_stream.event import (
     CALLS,
     CANCELS,
@@ -33,6 +34,7 @@ from dimos_streams.tool_stream.event import (
     json_text,
     on_loss_of,
 )
+from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.wire import pack_event
 
 _MAX_PENDING = 100
@@ -104,12 +106,17 @@ class SkillRequests:
             names = (message.skill, message.caller, message.parent)
             if not (is_call_id(message.call_id) and all(map(is_name, names))):
                 raise MessageError(channel, SkillCall.msg_name, "a name is too long, not printable, or no id")
+            if parent_of(message.call_id) not in ("", message.parent):
+                why = f"the id of call {message.call_id!r} is of no child of {message.parent!r}, which asks for it"
+                raise MessageError(channel, SkillCall.msg_name, why)
             on_loss = on_loss_of(message, channel)
         except MessageError as error:
             self.malformed += 1
             _log.warning("skipped: %s", error)
             return
         known = self._ledger.calls.get(message.call_id)
+        if known is None and self._ledger.calls.get(message.parent) is not None:
+            known = self._ledger.recall(message.call_id)
         if known is not None:
             self._answer_again(known)
         elif message.call_id in self._pending:
@@ -144,14 +151,15 @@ class SkillRequests:
         """Who asks a second time has not heard the first answer."""
         if call.state != CLOSED:
             self._watchdog.request(call)
-        elif call.last is not None:
-            self._bus.publish(EVENTS, pack_event(call.last))
+        else:
+            self._bus.publish(EVENTS, pack_event(close_of(call)))
 
     async def _begin(self, pending: _Pending) -> None:
         call = pending.call
         try:
             await self._until_known(call)
             self._authority.trace(call)
+            self._authority.name(call)
             await self._admit(call, None, 0.0)
         except DimosStreamsError as error:
             self._refuse(call, error)

@@ -14,6 +14,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.skill import OnLoss
 from dimos_streams.tool_stream.event import ToolEvent, json_text
+from dimos_streams.tool_stream.family import ancestors_of
 from dimos_streams.tool_stream.gateway import CallView
 
 _SEEN = tuple(CallView.model_fields)
@@ -203,3 +204,9 @@ class Calls:
     def _forget(self) -> None:
         while len(self._closed) > self._keep_closed or self._closed_bytes > KEEP_CLOSED_BYTES:
             self._closed_bytes -= self._closed.popitem(last=False)[1].size
+
+
+def chain(calls: Calls, call: CallState) -> str:
+    """The skills that have led to a call, as people read them: ``tidy_up → go_to``."""
+    above = (calls.get(call_id) for call_id in reversed(ancestors_of(call.call_id)))
+    return " → ".join([*(each.skill if each is not None else "?" for each in above), call.skill])

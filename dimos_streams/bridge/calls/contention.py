@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.call_state import CallState, chain
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import OnDuplicate, SkillInfo
+from dimos_streams.tool_stream.family import ancestors_of
 
 
 class Contention:
@@ -36,7 +37,7 @@ class Contention:
             if duplicates and policy != "allow":
                 await self._replace(duplicates, call, policy, protected=info.protected)
                 continue
-            conflicts = self._ledger.leases.conflicts(call.resources)
+            conflicts = self._ledger.leases.conflicts(call.call_id, call.resources)
             if not conflicts:
                 return
             resource, holder = next(iter(conflicts.items()))
@@ -48,6 +49,8 @@ class Contention:
     ) -> None:
         duplicate = duplicates[0]
         running = f"{call.skill!r} runs already as call {duplicate.call_id!r} of {duplicate.caller!r}"
+        if policy == "replace" and not protected:
+            self._check_family(duplicates, call)
         if policy == "reject":
             raise CallRejectedError(running, holder=duplicate.call_id)
         if policy == "confirm":
@@ -67,6 +70,17 @@ class Contention:
                     f"call {old.call_id!r} was to be replaced but did not end within {self._timeouts.replace_s:g} s"
                 )
                 raise CallRejectedError(text, holder=old.call_id)
+
+    def _check_family(self, duplicates: list[CallState], call: CallState) -> None:
+        """What would end a call that it belongs to would wait for its own end. Raises ``CallRejectedError``."""
+        ancestors = ancestors_of(call.call_id)
+        for duplicate in duplicates:
+            if duplicate.call_id in ancestors:
+                text = (
+                    f"{call.skill!r} takes the place of a call of it that runs, and that is call"
+                    f" {duplicate.call_id!r}, to which this one would belong: {chain(self._ledger.calls, call)}"
+                )
+                raise CallRejectedError(text, holder=duplicate.call_id)
 
     async def _ended(self, call_id: str, within_s: float) -> bool:
         call = self._ledger.calls.get(call_id)

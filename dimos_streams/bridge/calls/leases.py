@@ -4,30 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dimos_streams.tool_stream.family import ancestors_of
+
 
 class Leases:
-    """Exclusive holds on named resources. A call gets all that it uses or nothing, and gives all back at once."""
+    """Exclusive holds on named resources. A call gets all that it uses or nothing, and gives all back at once.
+
+    What a call holds passes to a child that uses it, for as long as that runs. Who has passed what on to whom
+    follows from the ids of the calls, in whatever order they become known.
+    """
 
     def __init__(self) -> None:
-        self._holders: dict[str, str] = {}
+        self._holders: dict[str, list[str]] = {}
+        """By resource: who holds it is the last, to whom it was passed on by those before."""
 
-    def conflicts(self, resources: Iterable[str]) -> dict[str, str]:
-        """Those of the resources that are taken, with the ids of the calls that hold them."""
-        return {resource: self._holders[resource] for resource in resources if resource in self._holders}
+    def conflicts(self, call_id: str, resources: Iterable[str]) -> dict[str, str]:
+        """Those of the resources that a call can't have, with the ids of the calls that hold them: all but it and
+        those that it belongs to."""
+        family = (call_id, *ancestors_of(call_id))
+        held = self.holders()
+        return {resource: held[resource] for resource in resources if held.get(resource, call_id) not in family}
 
     def grant(self, call_id: str, resources: Iterable[str]) -> None:
         """Give the resources to a call; those that another one holds stay with it."""
         for resource in resources:
-            self._holders.setdefault(resource, call_id)
+            chain = self._holders.setdefault(resource, [])
+            if call_id not in chain and all(_are_kin(call_id, other) for other in chain):
+                chain.append(call_id)
+                chain.sort(key=lambda each: len(ancestors_of(each)))
 
     def lacking(self, call_id: str, resources: Iterable[str]) -> dict[str, str]:
-        """Those of the resources that another call holds, with its id; so a call that knew no broker may begin."""
-        return {resource: holder for resource, holder in self.conflicts(resources).items() if holder != call_id}
+        """Those of the resources that a call has never got, with who holds them: a call that knew no broker may run
+        without them. What it has passed on to a child it does not lack."""
+        held = self.holders()
+        return {name: held[name] for name in resources if name in held and call_id not in self._holders[name]}
 
     def release(self, call_id: str) -> None:
-        """Take back whatever a call holds."""
-        self._holders = {resource: holder for resource, holder in self._holders.items() if holder != call_id}
+        """Take back whatever a call holds. Who has passed it on to that one holds it again."""
+        left = {name: [each for each in chain if each != call_id] for name, chain in self._holders.items()}
+        self._holders = {name: chain for name, chain in left.items() if chain}
 
     def holders(self) -> dict[str, str]:
         """All held resources with the ids of their calls."""
-        return dict(self._holders)
+        return {resource: chain[-1] for resource, chain in self._holders.items()}
+
+
+def _are_kin(one: str, other: str) -> bool:
+    """Whether one of two calls belongs to the other."""
+    return one in ancestors_of(other) or other in ancestors_of(one)

@@ -10,21 +10,21 @@ import contextlib
 import logging
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CLOSED, OPEN, REQUESTED, CallState, Repeat
+from dimos_streams.bridge.calls.closing import close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bus import Bus
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, EventType, Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.event import CALLS, CANCELS, Outcome, json_text
+from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
-from dimos_streams.tool_stream.wire import pack_event
 
 _logger = logging.getLogger(__name__)
 
@@ -32,6 +32,9 @@ _TICK_S = 0.1
 _MAX_REASON = 4000
 _MAX_LOST = 1000
 """Lost calls that are reported at a time; of more, those that were reported for longest are not any more."""
+_PARENTS_TRIES = 3
+"""A call is asked to end so often, within 0.5 s, before its children are asked besides: it should end them itself,
+in its order."""
 _FOREIGN_OUTCOMES = 10.0
 """Words a second on how calls ended that were begun without the bridge: whoever forges calls, or heartbeats that name
 them, must not make a flood of these."""
@@ -178,9 +181,30 @@ class Watchdog:
             if lost:
                 self.lose(call, lost)
             else:
+                self._end_with_parent(call, now)
                 self._settle_leases(call)
                 self._repeat(call, now)
         self._repeat_losses(now)
+
+    def _end_with_parent(self, call: CallState, now: float) -> None:
+        """End a child whose parent has ended, or has been asked to and does not end its children itself."""
+        parent_id = parent_of(call.call_id)
+        if not parent_id or call.cancel is not None:
+            return
+        parent = self._ledger.calls.get(parent_id) or self._ledger.recall(parent_id)
+        if parent is None:
+            if now >= self._trust_from:
+                self.cancel(call, f"call {parent_id!r}, to which this one belongs, is not known")
+        elif parent.state == CLOSED:
+            self.cancel(
+                call,
+                f"call {parent_id!r} of {parent.skill!r}, to which this one belongs, has ended: {parent.outcome}",
+            )
+        elif parent.cancel is not None and parent.cancel.sent > _PARENTS_TRIES:
+            why = parent.cancel_reason or ""
+            self.cancel(
+                call, f"call {parent_id!r} of {parent.skill!r}, to which this one belongs, was asked to end: {why}"
+            )
 
     def _settle_leases(self, call: CallState) -> None:
         """End a call that runs without its leases: they were given away while its broker's journal was lost."""
@@ -233,6 +257,8 @@ class Watchdog:
             _logger.warning("call %s of %r is lost: %s", call.call_id, call.skill, why)
             close_for_module(self._bus, self._ledger, call, Outcome.LOST, why)
             self._report_loss(call)
+            for other in self._ledger.calls.open:
+                self._end_with_parent(other, clock.monotonic())
 
     def _report_loss(self, call: CallState) -> None:
         call.cancel = Repeat(clock.monotonic())
@@ -263,31 +289,3 @@ class Watchdog:
     def _send_cancel(self, call_id: str, reason: str, outcome: Outcome | None = None) -> None:
         message = SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason, outcome=outcome or "")
         self._bus.publish(CANCELS, encode(message))
-
-
-def close_for_module(bus: Bus, ledger: Ledger, call: CallState, outcome: Outcome, text: str, **data: Any) -> None:
-    """Close a call in its module's stead, with an ``open`` before if it had none; the bus hears it too."""
-    events = []
-    if call.last_seq == 0:
-        asked = {"arguments": dict(call.arguments), "parent": call.parent, "resources": list(call.resources)}
-        events.append(_event(call, 1, "open", call.skill, {**asked, "refused": True}))
-    close = {"outcome": str(outcome), **{name: value for name, value in data.items() if value}}
-    events.append(_event(call, call.last_seq + len(events) + 1, "close", text, close))
-    ledger.enter(events)
-    for event in events:
-        bus.publish(EVENTS, pack_event(event))
-
-
-def _event(call: CallState, seq: int, type: EventType, text: str, data: dict[str, Any]) -> ToolEvent:
-    return ToolEvent(
-        utime=clock.utime(),
-        call_id=call.call_id,
-        seq=seq,
-        type=type,
-        module=call.module,
-        skill=call.skill,
-        caller=call.caller,
-        text=text,
-        data=data,
-        instance=call.instance,
-    )

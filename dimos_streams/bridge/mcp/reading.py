@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from dimos_streams import clock
 from dimos_streams.bridge.journal.broadcast import Hub, HubReader
 from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
+from dimos_streams.tool_stream.family import parent_of
 
 MAX_EVENTS = 50
 MAX_BYTES = 48 * 1024
@@ -22,6 +23,8 @@ class Page:
     """Some events, and where to read on. A cursor is an offset in the journal."""
 
     cursor: int
+    children: bool = True
+    """Whether it has what calls say that belong to others; the skills that run them say what is worth it."""
     entries: list[EncodedEntry] = field(default_factory=list)
     more: bool = False
     """Whether there was no room for all."""
@@ -29,7 +32,7 @@ class Page:
 
     def add(self, entry: EncodedEntry) -> bool:
         """Take an event; False if there is no room for it."""
-        if entry.type in _TOLD:
+        if entry.type in _TOLD and (self.children or not parent_of(entry.call_id)):
             self._bytes += len(entry.body)
             if self.entries and (len(self.entries) == MAX_EVENTS or self._bytes > MAX_BYTES):
                 self.more = True
@@ -48,10 +51,11 @@ async def read_page(
     caller: str | None = None,
     over: Callable[[], bool] = lambda: False,
 ) -> Page:
-    """The updates and closes behind a cursor, of a call or of a caller's calls; None begins with the oldest that is
-    kept. Where there are none it waits for some, at most so long, unless it is ``over``: none can come any more."""
+    """The updates and closes behind a cursor, of a call or of the calls that a caller has made; None begins with the
+    oldest that is kept. Where there are none it waits for some, at most so long, unless it is ``over``: none can
+    come any more."""
     start = hub.first_offset - 1 if after is None else after
-    page = Page(start)
+    page = Page(start, children=caller is None)
     deadline = clock.monotonic() + wait_s
     with contextlib.closing(hub.reader(after=start, call_id=call_id, caller=caller)) as reader:
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from dimos_streams.cli.terminal.reporter import create_reporter
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.reporting import SAY
+from dimos_streams.tool_stream.family import ancestors_of
 
 if TYPE_CHECKING:
     from dimos_streams.client.http_gateway import HttpGateway
@@ -93,10 +94,23 @@ async def find_call(gateway: SkillGateway, start: str) -> CallView:
     raise UserError(f"several calls have ids that begin with {start!r}: {', '.join(v.call_id for v in candidates)}")
 
 
+def in_families(views: Iterable[CallView]) -> list[CallView]:
+    """The calls, each followed by those that belong to it; otherwise in their order."""
+    found = list(views)
+    places = {view.call_id: place for place, view in enumerate(found)}
+
+    def place(view: CallView) -> list[int]:
+        line = (*reversed(ancestors_of(view.call_id)), view.call_id)
+        return [places[call_id] for call_id in line if call_id in places]
+
+    return sorted(found, key=place)
+
+
 def call_row(view: CallView) -> tuple[str, str, str, str, str]:
     """A call as cells of a table."""
     state = str(view.outcome) if view.state == "closed" and view.outcome else view.state
-    return view.call_id, view.skill, state, view.caller, shortened(" ".join(view.text.split()), _LAST_WORD)
+    skill = "  " * len(ancestors_of(view.call_id)) + view.skill
+    return view.call_id, skill, state, view.caller, shortened(" ".join(view.text.split()), _LAST_WORD)
 
 
 async def _end(gateway: SkillGateway, watch: EventWatch, call_id: str, reason: str) -> None:

@@ -19,6 +19,7 @@ from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.module import Module
 from dimos_streams.skill import OnLoss, SkillClient, SkillSpec
 from dimos_streams.tool_stream.audience import refusal
+from dimos_streams.tool_stream.children import ChildStreams
 from dimos_streams.tool_stream.client import BusSkillClient, NoSkillClient
 from dimos_streams.tool_stream.event import (
     CALLS,
@@ -61,6 +62,7 @@ class SkillHost:
         self.publisher = ToolStreamPublisher(bus, on_describe=lambda: self._heart.describe())
         self.directory = ModuleDirectory(bus)
         self._bus = bus
+        self._children = ChildStreams(bus, self.directory)
         self._modules: dict[str, HostedModule] = {}
         self._heart = Heart(bus, self.publisher, self.directory, self._modules)
         self._seen: OrderedDict[str, Outcome | None] = OrderedDict()
@@ -109,6 +111,7 @@ class SkillHost:
         for subscription in self._subscriptions:
             subscription.close()
         self._subscriptions = []
+        self._children.stop()
         self.publisher.stop()
         self.directory.stop()
 
@@ -165,18 +168,17 @@ class SkillHost:
                 _log.warning("more calls than can be rejected; call %r of %r ignored", message.call_id, message.skill)
             return
         writer = self._open(hosted, message, spec, arguments, on_loss)
-        client: SkillClient = BusSkillClient(
-            self._bus, self.directory, call_id=message.call_id, caller=message.caller
-        )
-        if spec.policy.read_only:
-            client = NoSkillClient(message.skill)
+        client = None if spec.policy.read_only else BusSkillClient(self._bus, self.directory, self._children, writer)
+        skills: SkillClient = client or NoSkillClient(message.skill)
         moves = spec.policy.moves
-        running = RunningCall(writer, arguments, message.parent, client, moves=moves, on_loss=on_loss)
+        running = RunningCall(writer, arguments, message.parent, skills, moves=moves, on_loss=on_loss)
         task = asyncio.get_running_loop().create_task(
             run_call(hosted.module, spec, running, checked), name=f"{message.skill}:{message.call_id}"
         )
         hosted.calls[message.call_id] = (running, task)
         task.add_done_callback(lambda _: self._forget(hosted, running))
+        if client is not None:
+            task.add_done_callback(lambda _: client.end_children())
 
     def _checked(
         self, hosted: HostedModule, message: SkillCall, arguments: Mapping[str, Any], size: int

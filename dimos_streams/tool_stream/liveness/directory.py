@@ -16,7 +16,7 @@ from dimos_streams.errors import MessageError, UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.module import MAX_STATE
-from dimos_streams.skill import SkillInfo
+from dimos_streams.skill import SkillInfo, public_names
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name, json_object
 from dimos_streams.tool_stream.liveness.heartbeat import Head, head_of
@@ -110,11 +110,19 @@ class ModuleDirectory:
         """All skills with their modules, in the order of modules' names, then of definition."""
         return [(module, info) for module in self.modules() for info in module.skills]
 
-    def find(self, skill: str) -> tuple[ModuleView, SkillInfo]:
-        """The skill of that name. A module that is alive comes first, and of several the one known for longest: who
-        comes later with the same skill does not get its calls. Raises ``UnknownSkillError``."""
-        found = [(name, info) for name, entry in self._entries.items() for info in entry.skills if info.name == skill]
-        if not found:
+    def find(self, skill: str, *, asked_by: str = "") -> tuple[ModuleView, SkillInfo]:
+        """The skill of that name, as a skill of the module ``asked_by`` means it, see ``public_names``.
+
+        A module that is alive comes first, and of several the one known for longest: who comes later with the same
+        skill does not get its calls. Raises ``UnknownSkillError``.
+        """
+        for public in public_names(skill, asked_by):
+            found = [
+                (name, info) for name, entry in self._entries.items() for info in entry.skills if info.name == public
+            ]
+            if found:
+                break
+        else:
             raise UnknownSkillError(skill, (info.name for _, info in self.skills()))
         now = clock.monotonic()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
@@ -59,9 +59,14 @@ class ToolStreamReceiver:
         *,
         resume: Callable[[str], ResumePoint] | None = None,
         name: str = "receiver",
+        wanted: Callable[[str], bool] | None = None,
     ) -> None:
+        """``resume`` says where it stands in calls that it does not remember. ``wanted`` chooses calls by their ids,
+        None is for all of them; what it has begun to receive it receives to the end.
+        """
         self._bus = bus
         self._deliver = deliver
+        self._wanted = wanted
         self._resume = resume or (lambda call_id: ResumePoint())
         self._inflows = Inflows()
         self._requests = Requests(bus, name)
@@ -109,7 +114,7 @@ class ToolStreamReceiver:
             if not bound and (stream is None or stream.instance != status.instance):
                 continue
             if stream is None:
-                if not (self._inflows.room_for_claims and 1 <= last_seq <= MAX_SEQ):
+                if not (self._wants(call_id) and self._inflows.room_for_claims and 1 <= last_seq <= MAX_SEQ):
                     continue  # the next heartbeat names it again
                 stream = self._resumed(call_id)
                 self._inflows.claim(call_id, stream)
@@ -171,8 +176,13 @@ class ToolStreamReceiver:
             self._flushing = True
             self._loop.call_soon(self._flush)
 
+    def _wants(self, call_id: str) -> bool:
+        return self._wanted is None or self._wanted(call_id) or self._inflows.get(call_id) is not None
+
     def _receive(self, channel: str, data: bytes) -> None:
         call_id = call_id_of(data)
+        if not self._wants(call_id):
+            return
         stream = self._stream(call_id) if call_id and is_call_id(call_id) else None
         if stream is not None and not self._admission.may_read(stream, data):
             return
@@ -188,6 +198,9 @@ class ToolStreamReceiver:
             return
         if stream.instance:
             stream.heard_at = clock.monotonic()
+        if self._wanted is not None and event.type == "close" and not stream.closed:
+            # Whoever has closed a call in its module's stead may have heard less of it than this receiver has.
+            event = replace(event, seq=max(event.seq, stream.delivered + 1))
         if stream.closed or event.seq <= stream.delivered or event.seq in stream.pending:
             self._duplicates += 1
             self._inflows.heard(event.call_id, stream)

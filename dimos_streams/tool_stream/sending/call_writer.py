@@ -10,13 +10,16 @@ from typing import Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.errors import StreamClosedError
-from dimos_streams.tool_stream.event import EventType, Outcome, json_text
+from dimos_streams.tool_stream.event import PARENT, EventType, Outcome, json_text
+from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S, Receivers
 from dimos_streams.tool_stream.wire import EventPacker
 
 RECEIVER_ANSWERS_S = 0.3
 """A call that has filled its window waits once for so long, for a receiver that was not heard of lately."""
+PARENT_GONE_S = 5.0
+"""A parent's host that acknowledged nothing for so long, though each heartbeat names the call, waits no more."""
 _TURN = 32
 """Events of one call after which the rest of the loop has its turn."""
 _NACK_SLICE = 64
@@ -66,6 +69,7 @@ class CallWriter:
         """Whether an update has been sent."""
         self.acknowledged_at = float("-inf")
         """When any receiver that wants more of it acknowledged something, on the loop's clock."""
+        self._parent_heard_at = clock.monotonic() if parent_of(call_id) else float("-inf")
         self._packer = EventPacker(call_id, module, skill, caller, publisher.instance)
         self._publisher = publisher
         self._acked: dict[str, int] = {}
@@ -130,9 +134,12 @@ class CallWriter:
     def acknowledge(self, receiver: str, to_seq: int) -> None:
         """A receiver has all events up to ``to_seq``; for the publisher.
 
-        One that has more than there are has closed the call in its module's stead: it does not answer for it.
+        One that has more than there are has closed the call in its module's stead: it does not answer for it. Nor
+        does the host of its parent, which may be as cut off as this one.
         """
-        if self.closed or to_seq <= self.last_seq:
+        if receiver == PARENT:
+            self._parent_heard_at = clock.monotonic()
+        elif self.closed or to_seq <= self.last_seq:
             self.acknowledged_at = clock.monotonic()
         self._acked[receiver] = max(self._acked.get(receiver, 0), min(to_seq, self.last_seq))
         self.forget()
@@ -145,7 +152,8 @@ class CallWriter:
         """Let go of events that every receiver has; for the publisher."""
         known = self._publisher.receivers.known()
         if known:
-            self._acked = {name: self._acked.get(name, 0) for name in known}
+            waiting = [*known, PARENT] if self._parent_waits(PARENT_GONE_S) else known
+            self._acked = {name: self._acked.get(name, 0) for name in waiting}
             self._safe = min(self._acked.values())
         self._history.forget(self._safe)
 
@@ -164,8 +172,15 @@ class CallWriter:
     def _full(self) -> bool:
         if self.unacknowledged < self._publisher.limits.window:
             return False
-        alive = [self._acked.get(name, 0) for name in self._publisher.receivers.alive()]
+        names = self._publisher.receivers.alive()
+        alive = [self._acked.get(name, 0) for name in names]
+        if names and self._parent_waits(RECEIVER_GONE_S):
+            alive.append(self._acked.get(PARENT, 0))
         return self.last_seq - min(alive, default=self._safe) >= self._publisher.limits.window
+
+    def _parent_waits(self, within_s: float) -> bool:
+        """Whether the host of its parent counts as there, which has had so long to be heard."""
+        return clock.monotonic() - self._parent_heard_at <= within_s
 
     async def _wait_for_space(self) -> None:
         while self._full() and not self.closed:

@@ -16,7 +16,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
-from dimos_streams.tool_stream.event import EVENTS, NACK, REQUEST_BYTES, REQUESTS
+from dimos_streams.tool_stream.event import EVENTS, NACK, PARENT, REQUEST_BYTES, REQUESTS
 from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S, Receivers
 from dimos_streams.tool_stream.signature import parse_signature
@@ -131,7 +131,8 @@ class ToolStreamPublisher:
         if writer is None or not self._is_meant(instance):
             return
         if request.kind == "ack":
-            self.receivers.heard(receiver)
+            if receiver != PARENT:  # that one receives a single call, and none of the others waits for it
+                self.receivers.heard(receiver)
             writer.acknowledge(receiver, request.to_seq)
             if writer.closed:
                 self._let_go()

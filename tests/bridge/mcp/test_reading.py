@@ -136,6 +136,20 @@ async def test_pages_are_bounded_and_whole_together() -> None:
     journal.close()
 
 
+@pytest.mark.feature("K1")
+@pytest.mark.virtual_time
+async def test_what_a_child_says_is_read_by_its_id_and_not_by_who_called_its_parent() -> None:
+    journal = Journal()
+    journal.open()
+    hub = Hub(journal)
+    hub.publish(journal.append([event(1, "update", call_id="c1~1"), event(1, "update", call_id="c1")]))
+    page = await read_page(hub, after=0, wait_s=0, caller="agent")
+    assert [entry.call_id for entry in page.entries] == ["c1"]
+    page = await read_page(hub, after=0, wait_s=0, call_id="c1~1")
+    assert [entry.call_id for entry in page.entries] == ["c1~1"]
+    journal.close()
+
+
 @pytest.mark.virtual_time
 async def test_a_beginning_that_is_not_kept_is_a_gap() -> None:
     journal = Journal()

@@ -15,9 +15,12 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import SkillError, UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
+from dimos_streams.tool_stream.children import ChildStreams
 from dimos_streams.tool_stream.client import BusSkillClient
 from dimos_streams.tool_stream.event import CALLS, CANCELS, STATUS
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.sending.call_writer import CallWriter
+from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
 
 @asynccontextmanager
@@ -26,7 +29,10 @@ async def client_on_a_bus() -> AsyncIterator[tuple[Bus, BusSkillClient]]:
     await bus.open()
     directory = ModuleDirectory(bus)
     directory.start()
-    yield bus, BusSkillClient(bus, directory, call_id="parent", caller="agent")
+    own = CallWriter(ToolStreamPublisher(bus), "parent", "asking", "ask", "agent")
+    streams = ChildStreams(bus, directory)
+    yield bus, BusSkillClient(bus, directory, streams, own)
+    streams.stop()
     directory.stop()
     await bus.close()
 

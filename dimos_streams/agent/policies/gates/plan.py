@@ -46,6 +46,10 @@ class PlanGate:
         skill, arguments = request.skill.name, request.arguments
         if not request.skill.motion:
             return Allow(arguments, request.on_duplicate)
+        if request.part_of_motion:
+            objection = self._zone_objection(skill, arguments)
+            allowed = Allow(arguments, request.on_duplicate, again=lambda now: self._zone_objection(skill, now))
+            return objection or allowed
         step = self._plans.claim_step(skill, arguments, request.missions)
         if step is not None:
             return Allow(

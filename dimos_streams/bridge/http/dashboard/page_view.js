@@ -67,14 +67,22 @@ function callsView({ run, live, chosen }, isChosen) {
   const leases = Object.entries(run.state.leases).filter(([, holder]) => !chosen || skills.has(holder));
   return panel("Calls",
     calls.length === 0 && empty("No call is open."),
-    calls.length > 0 && h("ul", { class: "calls" }, calls.map((call) => callView(call, live))),
+    calls.length > 0 && h("ul", { class: "calls" }, inFamilies(calls).map((call) => callView(call, live))),
     leases.length > 0 && [h("h3", {}, "Leases"), h("ul", { class: "rows" }, leases.map(([resource, holder]) =>
       h("li", { "data-key": resource }, h("code", {}, resource), ` is held by ${skills.get(holder) ?? "call"} `,
         h("span", { class: "quiet" }, holder))))]);
 }
 
+/** Calls, each followed by those that belong to it: their ids begin with its id and a tilde. */
+function inFamilies(calls) {
+  const places = new Map(calls.map((call, place) => [call.call_id, String(place).padStart(6, "0")]));
+  const lineOf = (id) => id.split("~").map((_, end, parts) => places.get(parts.slice(0, end + 1).join("~")) ?? "").join(" ");
+  return calls.toSorted((one, other) => (lineOf(one.call_id) < lineOf(other.call_id) ? -1 : 1));
+}
+
 function callView(call, live) {
-  return h("li", { "data-key": call.call_id },
+  const depth = call.call_id.split("~").length - 1;
+  return h("li", { "data-key": call.call_id, class: depth > 0 && `child deep${Math.min(depth, 4)}` },
     h("div", { class: "line" },
       written(call, 160),
       call.state !== "open" && h("span", { class: "badge" }, call.state),

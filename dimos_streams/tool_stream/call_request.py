@@ -1,0 +1,76 @@
+"""How a running skill asks the bridge for a call, until that has said what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus
+from dimos_streams.errors import CallRejectedError, MessageError, SkillError
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamRequest
+from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, Outcome
+from dimos_streams.tool_stream.wire import unpack_event
+
+PENDING = "pending"
+"""The kind of a ``ToolStreamRequest`` by which the bridge says that a call waits for what it needs to begin."""
+_REPEAT_S = 0.25
+_PENDING_REPEAT_S = 1.0
+_TAKEN_WITHIN_S = 5.0
+"""For a first sign of the bridge, and for the next one while a call waits."""
+
+
+class CallRequest:
+    """A call that is asked for again and again, until the bridge has said what becomes of it."""
+
+    def __init__(self, bus: Bus, message: SkillCall) -> None:
+        self._bus = bus
+        self._message = message
+        self._decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pending = False
+        """Whether the bridge has said since the last look that the call waits."""
+
+    async def begun(self, on_wait: Callable[[], Awaitable[None]] | None) -> None:
+        """Wait until the call has begun. Raises ``CallRejectedError``, or ``SkillError`` if nobody takes it."""
+        subscriptions = [self._bus.subscribe(EVENTS, self._on_event), self._bus.subscribe(REQUESTS, self._on_sign)]
+        try:
+            deadline, pause_s = clock.monotonic() + _TAKEN_WITHIN_S, _REPEAT_S
+            while clock.monotonic() < deadline:
+                self._bus.publish(CALLS, encode(self._message))
+                await asyncio.wait([self._decided], timeout=pause_s)
+                if self._decided.done():
+                    return self._decided.result()
+                if self._pending:
+                    self._pending = False
+                    deadline, pause_s = clock.monotonic() + _TAKEN_WITHIN_S, _PENDING_REPEAT_S
+                    if on_wait is not None:
+                        report, on_wait = on_wait, None
+                        await report()
+        finally:
+            for subscription in subscriptions:
+                subscription.close()
+        skill = self._message.skill
+        raise SkillError(f"nobody took the call of {skill!r} within {_TAKEN_WITHIN_S:g} s; does a bridge run?")
+
+    def _on_event(self, channel: str, data: bytes) -> None:
+        """Decide by the first events of the call: it runs, or it was rejected."""
+        try:
+            event = unpack_event(data, channel)
+        except MessageError:  # the receiver of the bridge counts and reports it
+            return
+        if event.call_id != self._message.call_id or self._decided.done():
+            return
+        if event.outcome is Outcome.REJECTED:
+            self._decided.set_exception(CallRejectedError(event.text))
+            self._decided.exception()  # perhaps nobody waits any more
+        elif event.type != "open" or not event.data.get("refused"):
+            self._decided.set_result(None)
+
+    def _on_sign(self, channel: str, data: bytes) -> None:
+        try:
+            request = decode(ToolStreamRequest, data, channel=channel)
+        except MessageError:  # as above
+            return
+        if request.kind == PENDING and request.call_id == self._message.call_id:
+            self._pending = True

@@ -1,0 +1,105 @@
+"""The streams of the calls that skills of one host run as parts of their own: each event once, in order, none
+lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.tool_stream.event import PARENT, ToolEvent
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
+
+_MAX_WAITING = 1024
+"""Events of one child that wait for who runs it; of more, the oldest go, and that is said."""
+
+
+class ChildStream:
+    """What a child says, to be read by who runs it."""
+
+    def __init__(self) -> None:
+        self.heard_at = clock.monotonic()
+        """When its module said something of it last, by an event or a heartbeat, on the loop's clock."""
+        self.close: ToolEvent | None = None
+        """Its last event, once that has come."""
+        self._events: deque[ToolEvent] = deque()
+        self._dropped = 0
+        self._changed = asyncio.Event()
+
+    def put(self, event: ToolEvent) -> None:
+        """Take its next event. A progress that nobody has read gives way to the next one."""
+        self.heard_at = clock.monotonic()
+        if event.type == "close":
+            self.close = event
+        if event.type == "progress" and self._events and self._events[-1].type == "progress":
+            self._events.pop()
+        if len(self._events) >= _MAX_WAITING:
+            self._events.popleft()
+            self._dropped += 1
+        self._events.append(event)
+        self._changed.set()
+
+    def read(self) -> tuple[list[ToolEvent], int]:
+        """All events that wait, and how many before them had no room; then none wait."""
+        events, dropped = list(self._events), self._dropped
+        self._events.clear()
+        self._dropped = 0
+        self._changed.clear()
+        return events, dropped
+
+    async def changed(self, within_s: float) -> None:
+        """Wait for an event that has not been read, but not longer."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+
+class ChildStreams:
+    """Receives the streams of the children that somebody in this process waits for. Use from the bus's loop only."""
+
+    def __init__(self, bus: Bus, directory: ModuleDirectory) -> None:
+        self._bus = bus
+        self._directory = directory
+        self._streams: dict[str, ChildStream] = {}
+        self._receiver: ToolStreamReceiver | None = None
+
+    def open(self, call_id: str) -> ChildStream:
+        """Begin to receive a call, before it is asked for."""
+        if self._receiver is None:
+            self._receiver = ToolStreamReceiver(
+                self._bus, self._deliver, name=PARENT, wanted=self._streams.__contains__
+            )
+            self._receiver.start()
+            self._end_listening = self._directory.listen(self._on_status)
+        stream = self._streams[call_id] = ChildStream()
+        return stream
+
+    def forget(self, call_id: str) -> None:
+        """Nobody waits for a call any more. The rest of it is received and thrown away."""
+        self._streams.pop(call_id, None)
+
+    def stop(self) -> None:
+        """Receive no more. Twice is fine."""
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            self._end_listening()
+            receiver.stop()
+
+    def _deliver(self, events: list[ToolEvent]) -> None:
+        for event in events:
+            stream = self._streams.get(event.call_id)
+            if stream is not None:
+                stream.put(event)
+
+    def _on_status(self, status: ModuleStatus) -> None:
+        if self._receiver is not None:
+            bound = self._directory.is_bound(status.module, status.instance)
+            self._receiver.on_status(status, bound=bound)
+        for call_id in status.call_ids:
+            if call_id in self._streams:
+                self._streams[call_id].heard_at = clock.monotonic()

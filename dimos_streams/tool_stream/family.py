@@ -1,0 +1,40 @@
+"""Calls that belong to another call: the skill of that one runs them as its own, and they end with it.
+
+The id of such a *child* is its parent's with ``CHILD`` and a number behind it, so that everybody who hears of
+nothing but the child knows whose it is. A *continuation*, which ``SkillClient.start`` begins, is a call of its own:
+its id has a dot there.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dimos_streams.tool_stream.event import CHILD
+
+MAX_DEPTH = 8
+"""So many calls may run each other, one below the other, under the one that nobody runs."""
+_CHILD = re.compile(rf"(.+){re.escape(CHILD)}[0-9]+")
+
+
+def child_id(parent: str, number: int) -> str:
+    """The id of the child of that number, which counts from 1."""
+    return f"{parent}{CHILD}{number}"
+
+
+def parent_of(call_id: str) -> str:
+    """The call that a call belongs to; empty for one that belongs to none."""
+    found = _CHILD.fullmatch(call_id)
+    return found[1] if found else ""
+
+
+def ancestors_of(call_id: str) -> tuple[str, ...]:
+    """The calls that a call belongs to, its parent first; the last belongs to none."""
+    found: list[str] = []
+    while call_id := parent_of(call_id):
+        found.append(call_id)
+    return tuple(found)
+
+
+def head_of_family(call_id: str) -> str:
+    """The call that belongs to none and has begun all that led to this one; the call itself if it belongs to none."""
+    return (call_id, *ancestors_of(call_id))[-1]

@@ -1,0 +1,117 @@
+"""Skills that run others on the agent's behalf: the gates look at those too, and the conversation has only what was
+called."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dimos_streams.module import Module
+from dimos_streams.skill import BASE, Call, skill
+from dimos_streams.tool_stream.event import Outcome
+from tests.agent.policies.lookout_world import lookout_world
+from tests.agent.policies.parts import Brain
+from tests.agent.stage import NoConfig
+
+pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K1")]
+
+
+class Errands(Module):
+    """Runs other skills, and another one of its own that does."""
+
+    config: NoConfig
+
+    @skill
+    async def errand(self, call: Call, skill: str, arguments: dict[str, Any], quiet: bool = True) -> str:
+        """Run something."""
+        result = await call.skills.run(skill, arguments, quiet=quiet)
+        return f"errand done: {result}"
+
+    @skill
+    async def later(self, call: Call, skill: str, arguments: dict[str, Any], quiet: bool = True) -> str:
+        """Run something in a moment."""
+        await call.update("in a moment")
+        await asyncio.sleep(1)
+        return f"later: {await call.skills.run(skill, arguments, quiet=quiet)}"
+
+    @skill(resources={BASE}, motion=True)
+    async def tour(self, call: Call, stops: int) -> str:
+        """Drive from stop to stop."""
+        for _ in range(stops):
+            await call.skills.run("walk", distance_m=1)
+        return f"saw {stops} stops"
+
+    @skill
+    async def chatter(self, call: Call) -> str:
+        """Say something in between."""
+        for text in ("hm", "well"):
+            await call.update(text)
+            await asyncio.sleep(0.2)
+        return "talked"
+
+
+Calls = list[tuple[str, dict[str, Any]]]
+
+
+def errand(skill: str, arguments: dict[str, Any], quiet: bool = True, *, by: str = "errand") -> Calls:
+    return [(by, {"skill": skill, "arguments": arguments, "quiet": quiet})]
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+async def test_the_conversation_has_nothing_of_a_child_but_what_its_parent_passes_on(quiet: bool) -> None:
+    inner = {"skill": "chatter", "arguments": {}, "quiet": quiet}
+    async with lookout_world(Brain(errand("errand", inner, quiet, by="later")), Errands(name="errands")) as w:
+        await w.closed(await w.say())
+        children = [view for view in await w.bridge.broker.calls() if "~" in view.call_id and view.caller == "agent"]
+        assert sorted(view.skill for view in children) == ["chatter", "errand"]
+        assert [view.text for view in children if view.outcome is not Outcome.COMPLETED] == []
+        texts = [entry.text for entry in w.agent.conversation.entries]
+        assert sum("later: errand done: talked" in text for text in texts) == 1
+        assert [word for word in ("hm", "well") if any(word in text.split() for text in texts)] == (
+            [] if quiet else ["hm", "well"]
+        )
+        opened = [event.data["skill"] for event in w.events if event.kind == "call_open"]
+        assert opened == ["later"]
+        ids = {view.call_id for view in children}
+        assert not any(event.data.get("call_id") in ids for event in w.events)
+
+
+async def test_what_a_disabled_skill_does_is_not_done_by_way_of_another_one() -> None:
+    async with lookout_world(
+        Brain(errand("walk", {"distance_m": 1})), Errands(name="errands"), disabled_skills=["walk"]
+    ) as w:
+        await w.closed(await w.say())
+        (view,) = await w.views("errand")
+        assert view.outcome is Outcome.FAILED
+        assert "disabled 'walk'" in view.text
+        (child,) = await w.views("walk")
+        assert (child.outcome, child.call_id) == (Outcome.REJECTED, f"{view.call_id}~1")
+        assert w.robot.log_ == []
+
+
+async def test_a_child_waits_while_the_agent_is_paused() -> None:
+    brain = Brain(errand("walk", {"distance_m": 1}, by="later"))
+    async with lookout_world(brain, Errands(name="errands")) as w:
+        said = await w.say()
+        await w.looking("later")
+        await w.operator("pause")
+        await asyncio.sleep(3)
+        assert w.robot.log_ == []
+        await w.operator("resume")
+        await w.closed(said)
+        assert w.robot.log_ == ["walk 1"]
+
+
+async def test_a_motion_that_was_permitted_may_have_parts() -> None:
+    brain = Brain([("tour", {"stops": 4})])
+    async with lookout_world(brain, Errands(name="errands"), plan={"motions": 1}) as w:
+        await w.closed(await w.say())
+        (view,) = await w.views("tour")
+        assert (view.outcome, view.text) == (Outcome.COMPLETED, "saw 4 stops")
+        assert w.robot.log_ == ["walk 1"] * 4
+    brain = Brain([*errand("walk", {"distance_m": 1}), *errand("walk", {"distance_m": 2})])
+    async with lookout_world(brain, Errands(name="errands"), plan={"motions": 1}) as w:
+        await w.closed(await w.say())
+        assert w.robot.log_ == ["walk 1"], "these are the errand's in name only"

@@ -1,0 +1,71 @@
+"""Who holds what in families of calls, and how calls are shown in families."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from dimos_streams.bridge.calls.leases import Leases
+from dimos_streams.cli.bridge_client.skill_calls import call_row, in_families
+from dimos_streams.skill import public_names
+from dimos_streams.tool_stream.event import is_call_id
+from dimos_streams.tool_stream.family import ancestors_of, child_id, head_of_family, parent_of
+from dimos_streams.tool_stream.gateway import CallView
+
+pytestmark = pytest.mark.feature("K1")
+FAMILY = ("a", "a~1", "a~1~2")
+
+
+def test_an_id_says_whose_child_a_call_is() -> None:
+    assert child_id("a", 3) == "a~3"
+    assert [parent_of(call_id) for call_id in ("a", "a~1", "a~1~2", "a.1", "a~1.2", "a~", "a~b", "~1")] == (
+        ["", "a", "a~1", "", "", "", "", ""]
+    )
+    assert ancestors_of("a~1~2") == ("a~1", "a")
+    assert [head_of_family(call_id) for call_id in ("a~1~2", "a~1.2", "a")] == ["a", "a~1.2", "a"]
+    assert all(map(is_call_id, FAMILY))
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(FAMILY)])
+def test_leases_pass_down_and_back_in_whatever_order_calls_become_known(order: tuple[str, ...]) -> None:
+    leases = Leases()
+    for call_id in order:
+        leases.grant(call_id, ["base"])
+    assert leases.holders() == {"base": "a~1~2"}
+    assert leases.conflicts("a~1~2~1", ["base", "arm"]) == {}
+    assert leases.conflicts("a~2", ["base"]) == {"base": "a~1~2"}
+    assert leases.conflicts("b", ["base"]) == {"base": "a~1~2"}
+    assert all(leases.lacking(call_id, ["base"]) == {} for call_id in FAMILY)
+    leases.grant("b", ["base"])
+    assert leases.lacking("b", ["base"]) == {"base": "a~1~2"}
+    for ended, holder in (("a~1~2", "a~1"), ("a", "a~1")):
+        leases.release(ended)
+        assert leases.holders() == {"base": holder}
+    leases.release("a~1")
+    assert leases.holders() == {}
+
+
+def test_names_are_looked_for_from_the_inside_to_the_outside() -> None:
+    assert public_names("go", "x/a/patrol") == ("x_a_go", "x_go", "go")
+    assert public_names("go", "patrol") == public_names("go") == ("go",)
+    assert public_names("/b/go", "x/a/patrol") == ("b_go",)
+    assert public_names("/go", "x/a/patrol") == ("go",)
+
+
+def test_calls_are_listed_below_their_parents() -> None:
+    ids = ["a", "b", "b~1", "a~1", "c~4", "b~1~1", "a~2", "a.1"]
+    views = [
+        CallView(call_id=id, skill="s", module="m", caller="me", parent="", arguments={}, state="open") for id in ids
+    ]
+    rows = [call_row(view) for view in in_families(views)]
+    assert [(row[0], row[1]) for row in rows] == [
+        ("a", "s"),
+        ("a~1", "  s"),
+        ("a~2", "  s"),
+        ("b", "s"),
+        ("b~1", "  s"),
+        ("b~1~1", "    s"),
+        ("c~4", "  s"),
+        ("a.1", "s"),
+    ]
