@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import threading
 from typing import Any
@@ -20,9 +21,11 @@ from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.tool_stream.event import CALLS, REQUESTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.hosting import host
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.threads import ToolStream
+from dimos_streams.tool_stream.wire import unpack_event
 
 
 class CounterConfig(ModuleConfig):
@@ -199,8 +202,13 @@ async def test_a_call_that_comes_twice_runs_once() -> None:
         recorded: list[bytes] = []
         harness.bus.subscribe("/skill_calls#dimos_streams.SkillCall", lambda _, data: recorded.append(data))
         call = await harness.call("count", name="once", to=2)
+        await asyncio.sleep(0.01)
+        sent: list[ToolEvent] = []
+        harness.bus.subscribe(EVENTS, lambda channel, data: sent.append(unpack_event(data, channel)))
         for _ in range(3):
             harness.bus.publish("/skill_calls#dimos_streams.SkillCall", recorded[0])
+        await asyncio.sleep(0.01)
+        assert [(event.type, event.seq) for event in sent] == [("open", 1)] * 3, "who calls again has missed it"
         await call.closed()
         harness.bus.publish("/skill_calls#dimos_streams.SkillCall", recorded[0])
         await asyncio.sleep(2)
@@ -376,3 +384,45 @@ async def test_a_failed_call_has_what_there_is_of_a_result(load: Any, reported: 
     async with ModuleHarness(truck) as harness:
         closed = await (await harness.call("unload")).closed()
         assert (closed.outcome, closed.text, closed.data.get("result")) == ("failed", "the ramp is up", reported)
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    parcels: int
+
+
+class SpokenLoad(Load):
+    def __str__(self) -> str:
+        return f"{self.parcels} parcels"
+
+
+class Carrier(Module):
+    """It says what it carries, in different ways."""
+
+    @skill
+    async def carry(self, call: Call, how: str) -> Any:
+        """Carry."""
+        if how == "on":
+            await asyncio.Event().wait()
+        return {"plain": Load(2), "spoken": SpokenLoad(2), "table": {"parcels": 2}}[how]
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("how", "text"), [("plain", '{"parcels":2}'), ("spoken", "2 parcels"), ("table", '{"parcels":2}')]
+)
+async def test_a_result_is_said_in_its_own_words_if_it_has_any(how: str, text: str) -> None:
+    async with ModuleHarness(Carrier) as harness:
+        closed = await (await harness.call("carry", how=how)).closed()
+        assert (closed.text, closed.data["result"]) == (text, {"parcels": 2})
+
+
+@pytest.mark.virtual_time
+async def test_a_module_runs_so_many_calls_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_MAX_OPEN", 2)
+    async with ModuleHarness(Carrier, name="carrier") as harness:
+        for _ in range(2):
+            await harness.call("carry", how="on")
+        await asyncio.sleep(0.1)
+        closed = await (await harness.call("carry", how="plain")).closed()
+        assert (closed.outcome, closed.text) == (Outcome.REJECTED, "module 'carrier' runs 2 calls already")
