@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+_NO_FIELDS = ("model_type", "model_attributes_type", "dataclass_type")
+"""Faults whose text names one of our classes, which says nothing to whoever sent the value."""
+
 
 def what_is_wrong(detail: Mapping[str, Any]) -> str:
     """The text of one of pydantic's errors: where a check of ours has refused a value, that text alone."""
     text = str(detail["msg"])
     if detail["type"] in ("value_error", "assertion_error"):
         return text.partition(", ")[2]
+    if detail["type"] in _NO_FIELDS:
+        return "Input should be a valid dictionary"
     return text
 
 

@@ -163,7 +163,7 @@ def call_of(opened: ToolEvent) -> bytes:
         skill=opened.skill,
         caller=opened.caller,
         parent=str(opened.data.get("parent") or ""),
-        arguments_json=json_text(opened.data.get("arguments") or {}),
+        arguments_json=json_text(opened.data.get("arguments", {})),
     )
     return encode(message)
 

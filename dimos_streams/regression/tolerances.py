@@ -64,7 +64,8 @@ def load_tolerances(path: Path) -> Tolerances:
     from ruamel.yaml.error import YAMLError
 
     try:
-        return Tolerances.model_validate(YAML(typ="safe", pure=True).load(path) or {})
+        given = YAML(typ="safe", pure=True).load(path)
+        return Tolerances.model_validate({} if given is None else given)
     except OSError as error:
         raise UserError(f"tolerances {str(path)!r}: {error.strerror}") from error
     except (YAMLError, UnicodeError) as error:

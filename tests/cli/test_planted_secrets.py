@@ -161,7 +161,7 @@ def pages(machine: Machine) -> Iterator[str]:
     for path in ("healthz", "metrics", "openapi.json", "skills", "modules", "calls", "monitor/schema", "", "nothing"):
         response = requests.get(f"{bridge}/{path}?token={quote(TOKEN)}", headers=headers, timeout=10)
         yield f"{response.headers} {response.text}"
-    parameters = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    parameters = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters}
     response = requests.post(f"{bridge}/mcp", json=ask, headers=headers, timeout=10)
     yield f"{response.headers} {response.text}"

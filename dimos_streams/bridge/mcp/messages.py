@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = (
     -32700,
@@ -21,12 +22,23 @@ Id = Annotated[str, Field(max_length=MAX_ID)] | int
 class Incoming(BaseModel):
     """A request (it has an id and a method), a notification (no id) or a response (no method) of a client."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
     jsonrpc: Literal["2.0"]
     id: Id | None = None
     method: Annotated[str, Field(max_length=200)] | None = None
     params: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_a_message(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            raise ValueError("a message is one JSON object; the versions that are spoken here have no batches")
+        if "id" in value and not _is_id(value["id"]):
+            raise ValueError(f"the id of a request is a whole number or a text of up to {MAX_ID} characters")
+        if value.get("method") is None and not value.keys() & {"result", "error"}:
+            raise ValueError("the method is missing")
+        return value
 
     @property
     def progress_token(self) -> str | int | None:
@@ -34,6 +46,30 @@ class Incoming(BaseModel):
         meta = self.params.get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
         return token if isinstance(token, str | int) else None
+
+
+def _is_id(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= MAX_ID
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class ClientInfo(BaseModel):
+    """What a client says of itself, as far as it is used."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    name: str
+
+
+class Greeting(BaseModel):
+    """The parameters of ``initialize``."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, alias_generator=to_camel)
+
+    protocol_version: str
+    capabilities: dict[str, Any]
+    client_info: ClientInfo
 
 
 class RpcError(Exception):

@@ -7,8 +7,9 @@ from typing import Any
 
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.mcp.reading import Page
+from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import json_text
-from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
+from dimos_streams.tool_stream.gateway import CallView
 
 _SHOWN_ARGUMENTS = 200
 _LISTED_BYTES = 1000
@@ -92,7 +93,7 @@ def updates(page: Page, call: CallView | None) -> dict[str, Any]:
     return content("\n".join(lines), events=events, cursor=page.cursor, more=page.more, **state)
 
 
-def skill_tool(skill: OfferedSkill) -> dict[str, Any]:
+def skill_tool(skill: SkillInfo) -> dict[str, Any]:
     """A skill as a tool. What is not said of a tool counts as dangerous, so only what its author states is denied:
     clients run what is read-only without asking anybody."""
     may_begin_others = "then" in skill.parameters.get("properties", {})

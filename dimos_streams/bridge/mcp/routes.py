@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.types import Send
 
-from dimos_streams.bridge.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Incoming, error
+from dimos_streams.bridge.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Incoming, RpcError, error
 from dimos_streams.bridge.mcp.server import VERSIONS, McpServer, Messages
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
 from dimos_streams.common.invalid import first_problem
@@ -31,7 +31,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
         try:
             message = Incoming.model_validate(parse_json(await request.body()))
         except ValidationError as problem:
-            return _refusal(400, INVALID_REQUEST, f"not a JSON-RPC message: {first_problem(problem, 'it')}")
+            return _refusal(400, INVALID_REQUEST, f"not a JSON-RPC message: {first_problem(problem, 'the message')}")
         except ValueError as problem:
             return _refusal(400, PARSE_ERROR, f"not JSON: {problem}")
         if message.method == "initialize" and message.id is not None:
@@ -39,6 +39,8 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
                 session, response = await server.initialize(message)
             except SessionsBusyError as problem:
                 return _refusal(503, INTERNAL_ERROR, str(problem), message.id, {"Retry-After": "5"})
+            except RpcError as problem:
+                return _json(error(message.id, problem.code, str(problem)))
             return _json(response, headers={_SESSION: session.id})
         found = _session(server, request, message.id)
         if isinstance(found, Response):
@@ -74,7 +76,8 @@ def _session(server: McpServer, request: Request, id: str | int | None) -> Sessi
     """The session of a request, or the response that refuses it."""
     version = request.headers.get(_VERSION, VERSIONS[0])
     if version not in VERSIONS:
-        return _refusal(400, INVALID_REQUEST, f"protocol {version[:50]!r} is not spoken here (valid: {VERSIONS})", id)
+        valid = ", ".join(VERSIONS)
+        return _refusal(400, INVALID_REQUEST, f"protocol {version[:50]!r} is not spoken here (valid: {valid})", id)
     given = request.headers.get(_SESSION)
     if given is None:
         return _refusal(400, INVALID_REQUEST, f"{_SESSION} is missing; begin with `initialize`", id)

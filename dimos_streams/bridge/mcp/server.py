@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
+from pydantic import ValidationError
+
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
 from dimos_streams.bridge.http.problems import log_internal_error
@@ -15,6 +17,7 @@ from dimos_streams.bridge.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
+    Greeting,
     Incoming,
     RpcError,
     error,
@@ -23,13 +26,15 @@ from dimos_streams.bridge.mcp.messages import (
 )
 from dimos_streams.bridge.mcp.results import call_result, content
 from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_STREAMS, Request, Session, Sessions
-from dimos_streams.bridge.mcp.tools import OWN_TOOLS, McpTools
+from dimos_streams.bridge.mcp.tools import OWN_TOOLS, McpTools, listed
+from dimos_streams.common.invalid import all_problems, in_a_line
 from dimos_streams.errors import SkillError
 
 Messages = AsyncGenerator[dict[str, Any] | None, None]
 
-VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
-"""The versions of the protocol, newest first."""
+VERSIONS = ("2025-11-25", "2025-06-18")
+"""The versions of the protocol, newest first. 2025-03-26 is none of them: it wants batches of messages to be
+received, which the next version abolished."""
 ANSWER_WITHIN_S = 20.0
 """A call that has not answered by then is reported as one that goes on."""
 _LOOK_S = 0.5
@@ -53,12 +58,15 @@ class McpServer:
         self._tools = McpTools(broker, hub)
 
     async def initialize(self, request: Incoming) -> tuple[Session, dict[str, Any]]:
-        """Open a session; it and the response. Raises ``SessionsBusyError``."""
-        client = request.params.get("clientInfo")
-        name = client.get("name") if isinstance(client, dict) else None
-        session = self.sessions.open(name if isinstance(name, str) else "client")
-        session.tools = await self._tools.names()
-        asked = request.params.get("protocolVersion")
+        """Open a session; it and the response. Raises ``SessionsBusyError``, and ``RpcError`` for bad parameters."""
+        try:
+            greeting = Greeting.model_validate(request.params)
+        except ValidationError as problem:
+            text = f"initialize can't take these parameters: {in_a_line(all_problems(problem, 'params'))}"
+            raise RpcError(INVALID_PARAMS, text) from problem
+        session = self.sessions.open(greeting.client_info.name)
+        session.skills = self._tools.skills()
+        asked = greeting.protocol_version
         value = {
             "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
             "capabilities": {"tools": {"listChanged": True}},
@@ -150,9 +158,9 @@ class McpServer:
             return  # others that came in the same moment were first
         with session.stream(), self._stream():
             while session in self.sessions and not self._hub.closed:
-                names = await self._tools.names()
-                if names != session.tools:
-                    session.tools, since = names, clock.monotonic()
+                skills = self._tools.skills()
+                if skills != session.skills:
+                    session.skills, since = skills, clock.monotonic()
                     yield notification("notifications/tools/list_changed")
                 elif clock.monotonic() - since > _PING_S:
                     since = clock.monotonic()
@@ -191,8 +199,8 @@ class McpServer:
         if request.method == "ping":
             return {}
         if request.method == "tools/list":
-            session.tools = await self._tools.names()
-            return {"tools": await self._tools.listed()}
+            session.skills = self._tools.skills()
+            return {"tools": listed(session.skills)}
         if request.method == "tools/call":
             name, arguments = _call_parameters(request)
             return await self._tools.use_own(session, name, arguments)
@@ -204,7 +212,9 @@ def _calls_a_skill(request: Incoming) -> bool:
 
 
 def _call_parameters(request: Incoming) -> tuple[str, dict[str, Any]]:
-    name, arguments = request.params.get("name"), request.params.get("arguments") or {}
+    name, arguments = request.params.get("name"), request.params.get("arguments")
+    if arguments is None:  # some clients say null where they mean none
+        arguments = {}
     if not isinstance(name, str) or not isinstance(arguments, dict):
         raise RpcError(INVALID_PARAMS, "tools/call needs a name (text) and arguments (an object)")
     return name, arguments

@@ -12,6 +12,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.mcp.messages import INVALID_REQUEST, MAX_ID, Id, RpcError
 from dimos_streams.errors import DimosStreamsError
+from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import MAX_NAME
 
 MAX_SESSIONS = 256
@@ -52,8 +53,8 @@ class Session:
     id: str
     caller: str
     """The caller of its calls: the same in each session of a client that calls itself so."""
-    tools: tuple[str, ...] = ()
-    """The skills that the client knows of."""
+    skills: tuple[SkillInfo, ...] = ()
+    """The skills as the client knows them."""
     streams: int = 0
     """Open ``GET`` streams."""
     _asked: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -16,7 +16,8 @@ from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, 
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.common.invalid import all_problems, in_a_line
 from dimos_streams.errors import SkillError, suggest
-from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
+from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.gateway import CallView
 
 MAX_WAIT_S = 50.0
 """Clients give up on a request after a minute."""
@@ -82,25 +83,15 @@ class McpTools:
         self._broker = broker
         self._hub = hub
 
-    async def listed(self) -> list[dict[str, Any]]:
-        """All tools: the skills that are meant for everyone, then ours."""
-        return [skill_tool(skill) for skill in await self._skills()] + [
-            {
-                "name": name,
-                "description": " ".join((model.__doc__ or "").split()),
-                "inputSchema": _own_schema(model),
-                "annotations": ENDS if model is CancelCall else READS,
-            }
-            for name, model in OWN_TOOLS.items()
-        ]
-
-    async def names(self) -> tuple[str, ...]:
-        """The names of the skills; when they change, the list has changed."""
-        return tuple(skill.name for skill in await self._skills())
+    def skills(self) -> tuple[SkillInfo, ...]:
+        """The skills that are meant for everyone, as their modules describe them; when any of it changes, the list of
+        tools has changed."""
+        offered = [info for _, info in self._broker.directory.skills()]
+        return tuple(info for info in offered if info.audience == "everyone" and info.name not in OWN_TOOLS)
 
     async def begin(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:
         """Begin a call of a skill; its id. Raises ``RpcError`` for an unknown tool, and ``SkillError``."""
-        known = await self.names()
+        known = [info.name for info in self.skills()]
         if name not in known:
             near = suggest(name, [*known, *OWN_TOOLS])
             raise RpcError(INVALID_PARAMS, f"no tool is called {name!r}{near}")
@@ -180,9 +171,18 @@ class McpTools:
 
         return is_shown
 
-    async def _skills(self) -> list[OfferedSkill]:
-        offered = await self._broker.skills()
-        return [skill for skill in offered if skill.audience == "everyone" and skill.name not in OWN_TOOLS]
+
+def listed(skills: Iterable[SkillInfo]) -> list[dict[str, Any]]:
+    """All tools: the skills, then ours."""
+    return [skill_tool(skill) for skill in skills] + [
+        {
+            "name": name,
+            "description": " ".join((model.__doc__ or "").split()),
+            "inputSchema": _own_schema(model),
+            "annotations": ENDS if model is CancelCall else READS,
+        }
+        for name, model in OWN_TOOLS.items()
+    ]
 
 
 def _own_schema(model: type[BaseModel]) -> dict[str, Any]:

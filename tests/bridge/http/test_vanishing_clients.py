@@ -12,6 +12,7 @@ import pytest
 from dimos_streams.bridge.monitor import routes
 from dimos_streams.bridge.monitor.view import message
 from tests.bridge.http.test_http import until
+from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.parts import event
 from tests.bridge.serving import Served, served
 
@@ -96,8 +97,7 @@ def test_event_streams(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_mcp_clients(caplog: pytest.LogCaptureFixture) -> None:
     with served() as bridge:
-        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
-        session = bridge.post("/mcp", hello).headers["Mcp-Session-Id"]
+        session = bridge.post("/mcp", INITIALIZE).headers["Mcp-Session-Id"]
         asked = {"name": "patrol", "arguments": {}, "_meta": {"progressToken": 1}}
         call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}
         kinds = ("Content-Type: application/json", f"Mcp-Session-Id: {session}")

@@ -15,8 +15,8 @@ from mcp_types import CallToolResult, TextContent
 from dimos_streams.bridge.mcp import server
 from dimos_streams.bridge.mcp.results import skill_tool
 from dimos_streams.bridge.monitor.commands import CALLER
-from dimos_streams.module import RunContext, Services
-from dimos_streams.skill import skills_of
+from dimos_streams.module import Module, RunContext, Services
+from dimos_streams.skill import skill, skills_of
 from dimos_streams.skills.drive import Drive
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.look_out_for import LookOut
@@ -178,6 +178,58 @@ def test_a_client_hears_when_the_tools_change() -> None:
     asyncio.run(scenario())
 
 
+class Waver(Module):
+    """Waves."""
+
+    @skill
+    async def wave(self) -> None:
+        """Wave."""
+
+
+class SlowWaver(Module):
+    """The same robot after an update."""
+
+    @skill
+    async def wave(self) -> None:
+        """Wave slowly."""
+
+
+class PreciseWaver(Module):
+    """And after another one."""
+
+    @skill
+    async def wave(self, times: int = 2) -> None:
+        """Wave slowly."""
+
+
+@pytest.mark.feature("F8")
+def test_a_client_hears_when_a_tool_changes_its_description_or_its_schema() -> None:
+    async def scenario() -> None:
+        heard: list[str] = []
+
+        async def handle(message: Any) -> None:
+            heard.append(type(message).__name__)
+
+        async with connected(message_handler=handle) as (made, client):
+
+            async def shown() -> tuple[str | None, list[str]]:
+                await until(lambda: "ToolListChangedNotification" in heard)
+                heard.clear()
+                tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+                return tools["wave"].description, list(tools["wave"].input_schema["properties"])
+
+            first = await made.add(Waver(name="waver"))
+            assert await shown() == ("Wave.", [])
+            await first.host.stop()
+            second = await made.add(SlowWaver(name="waver"))
+            assert await shown() == ("Wave slowly.", [])
+            await second.host.stop()
+            await made.add(PreciseWaver(name="waver"))
+            assert await shown() == ("Wave slowly.", ["times"])
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.feature("F8")
 def test_only_what_its_author_vouches_for_is_read_only() -> None:
     async def scenario() -> None:
@@ -213,7 +265,7 @@ def test_what_comes_off_the_bus_is_not_believed_against_what_else_it_says() -> N
     assert not hinted(read_only=True, parameters={"properties": {"then": {"type": "string"}}})
 
 
-INITIALIZE = {
+INITIALIZE: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
@@ -264,8 +316,7 @@ def test_the_streams_of_clients_that_listen_are_bounded_and_end_with_their_sessi
     with served() as bridge, contextlib.ExitStack() as stack:
 
         def begin() -> dict[str, str]:
-            hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
-            return {"Mcp-Session-Id": bridge.post("/mcp", hello).headers["Mcp-Session-Id"]}
+            return {"Mcp-Session-Id": bridge.post("/mcp", INITIALIZE).headers["Mcp-Session-Id"]}
 
         def listen(session: dict[str, str]) -> requests.Response:
             return stack.enter_context(bridge.get("/mcp", headers=session, stream=True))

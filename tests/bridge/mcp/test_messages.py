@@ -1,0 +1,86 @@
+"""Messages that are none, or that do not say what they must: each is refused in words, and begins nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.bridge.mcp.test_mcp import INITIALIZE
+from tests.bridge.serving import Served, served
+
+
+def hello(bridge: Served) -> dict[str, str]:
+    """The headers of a new session."""
+    return {"Mcp-Session-Id": bridge.post("/mcp", INITIALIZE).headers["mcp-session-id"]}
+
+
+@pytest.mark.parametrize("tool", ["patrol", "list_calls"])
+def test_arguments_that_are_no_object_begin_nothing(tool: str) -> None:
+    with served() as bridge:
+        session = hello(bridge)
+        for arguments in ([], 0, "", False, [1], "x", 1):
+            for meta in ({}, {"_meta": {"progressToken": 1}}):
+                params = {"name": tool, "arguments": arguments, **meta}
+                asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+                assert '"code":-32602' in bridge.post("/mcp", asked, headers=session).text
+        assert bridge.get("/calls").json() == []
+        none = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "fail", "arguments": None}}
+        answer = bridge.post("/mcp", none, headers=session).json()["result"]
+        assert answer["content"][0]["text"] == "failed: the floor is wet", "null is what some clients say for none"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({"jsonrpc": "2.0", "id": None, "method": "ping"}, "the id of a request is a whole number or a text"),
+        ({"jsonrpc": "2.0", "id": True, "method": "ping"}, "the id of a request is a whole number or a text"),
+        ({"jsonrpc": "2.0", "id": 1.5, "method": "ping"}, "the id of a request is a whole number or a text"),
+        ({"jsonrpc": "2.0", "id": 1}, "the method is missing"),
+        ({"jsonrpc": "2.0"}, "the method is missing"),
+        ({"jsonrpc": "2.0", "method": 7}, "method: Input should be a valid string"),
+        ({"jsonrpc": "1.0", "id": 1, "method": "ping"}, "jsonrpc: Input should be '2.0'"),
+        ([{"jsonrpc": "2.0", "id": 1, "method": "ping"}], "a message is one JSON object"),
+        ([], "have no batches"),
+        ("ping", "a message is one JSON object"),
+    ],
+)
+def test_what_is_no_message_is_refused_in_words(body: Any, why: str) -> None:
+    with served() as bridge:
+        refused = bridge.post("/mcp", body, headers=hello(bridge))
+        problem = refused.json()
+        assert (refused.status_code, problem["id"], problem["error"]["code"]) == (400, None, -32600)
+        assert why in problem["error"]["message"]
+        assert "Incoming" not in refused.text
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"protocolVersion": None, "capabilities": None, "clientInfo": None}, []),
+        ({"capabilities": []}, ["capabilities"]),
+        ({"clientInfo": "x"}, ["clientInfo"]),
+        ({"clientInfo": {}}, ["clientInfo.name"]),
+        ({"protocolVersion": 1}, ["protocolVersion"]),
+        (None, ["protocolVersion: Field required", "capabilities: Field required", "clientInfo: Field required"]),
+    ],
+)
+def test_a_session_begins_only_with_what_a_client_must_say(change: dict[str, Any] | None, named: list[str]) -> None:
+    with served() as bridge:
+        params = {} if change is None else {**INITIALIZE["params"], **change}
+        refused = bridge.post("/mcp", {**INITIALIZE, "params": params})
+        problem = refused.json()["error"]
+        assert (problem["code"], "mcp-session-id" in refused.headers) == (-32602, False)
+        for name in named or params:
+            assert name in problem["message"]
+        assert "ClientInfo" not in problem["message"]
+
+
+def test_a_version_that_wants_batches_is_not_agreed_on() -> None:
+    with served() as bridge:
+        params = {**INITIALIZE["params"], "protocolVersion": "2025-03-26"}
+        begun = bridge.post("/mcp", {**INITIALIZE, "params": params})
+        assert begun.json()["result"]["protocolVersion"] == "2025-11-25"
+        headers = {"Mcp-Session-Id": begun.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-03-26"}
+        refused = bridge.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers=headers)
+        assert "(valid: 2025-11-25, 2025-06-18)" in refused.json()["error"]["message"]
