@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, TypeVar, overload
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
+from dimos_streams.common.docstrings import described
 from dimos_streams.common.invalid import problems_with_values
 from dimos_streams.common.plain_schema import plain_schema
 from dimos_streams.errors import SkillArgumentError
@@ -306,14 +307,12 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
 
 @functools.cache
 def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> SkillSpec:
-    import docstring_parser
-
     hints = typing.get_type_hints(function, include_extras=True)
-    parsed = docstring_parser.parse(inspect.getdoc(function) or "")
-    described = {p.arg_name: p.description for p in parsed.params if p.description}
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    text, descriptions = described(inspect.getdoc(function) or "", [parameter.name for parameter in parameters])
     fields: dict[str, Any] = {}
     call_parameter = None
-    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+    for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise TypeError(f"{owner.__name__}.{function.__name__}: a skill can't have {parameter}")
         hint = hints.get(parameter.name)
@@ -324,9 +323,8 @@ def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> Ski
             continue
         default = ... if parameter.default is parameter.empty else parameter.default
         field = FieldInfo.from_annotated_attribute(hint, default)
-        field.description = field.description or described.get(parameter.name)
+        field.description = field.description or descriptions.get(parameter.name)
         fields[parameter.name] = (hint, field)
     name = policy.name or function.__name__
     model = create_model(name, __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **fields)
-    text = "\n\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
     return SkillSpec(name, function, policy, model, text, call_parameter)

@@ -8,9 +8,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from dimos_streams.skill import skills_of
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docker").glob("*.md"))]
@@ -70,6 +73,15 @@ def test_readme_has_both_commands_for_ci() -> None:
     commands = {block.name: block.text for block in blocks(ROOT / "README.md") if block.role == "command"}
     assert set(commands) == {"demo", "tests"}
     assert all(text.strip().count("\n") == 0 for text in commands.values())
+
+
+def test_the_parameter_of_the_readmes_skill_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model knows nothing else of a skill, and authors begin with what they have read."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "dancer.py").write_text(next(b.text for b in blocks(ROOT / "README.md") if b.name == "dancer.py"))
+    (dance,) = skills_of(import_module("dancer").Dancer).values()
+    assert dance.description == "Wiggle on the spot."
+    assert dance.info().parameters["properties"]["turns"]["description"] == "How often to change direction."
 
 
 @pytest.mark.parametrize("document", LINKING, ids=lambda path: path.relative_to(ROOT).as_posix())
