@@ -87,6 +87,9 @@ async def test_a_trimmed_range_is_a_gap(made: MakeHub) -> None:
     assert page[0].event.data == {"from_offset": 11, "to_offset": first - 1}
     assert hub.statistics().gaps == 1
     assert (await reader.page())[0].offset == first
+    assert (page[0].event.caller, page[0].event.call_id) == ("", "")
+    (filtered, *_) = await hub.reader(after=10, caller="agent", call_id="c1").page()
+    assert (filtered.type, filtered.event.caller, filtered.event.call_id) == ("gap", "agent", "c1")
 
 
 @pytest.mark.virtual_time

@@ -212,6 +212,19 @@ async def test_nothing_is_sent_while_nothing_changes() -> None:
         await console.close()
 
 
+@pytest.mark.virtual_time
+async def test_nobody_watches_a_monitor_that_has_stopped() -> None:
+    async with agents("agent") as (scene, _):
+        monitor = scene.bridge.monitor
+        watching = monitor.watch()
+        await monitor.stop()
+        await monitor.stop()
+        assert watching.closed
+        late = monitor.watch()
+        assert await asyncio.wait_for(late.next(), 1.0) is None
+        assert [task.get_name() for task in asyncio.all_tasks() if "monitor" in task.get_name()] == []
+
+
 @pytest.mark.feature("C7")
 @pytest.mark.virtual_time
 async def test_an_agent_knows_whether_somebody_watches() -> None:
