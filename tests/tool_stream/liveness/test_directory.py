@@ -77,6 +77,8 @@ async def test_of_several_with_one_skill_the_living_and_the_eldest_has_it() -> N
         with pytest.raises(UnknownSkillError, match=r"'goo'.*did you mean 'go'"):
             find("goo")
         assert world.directory.module("c") is None
+        await asyncio.gather(world.beat("e", skills="both"), world.beat("d", skills="both"))
+        assert find("both")[0].name == "d", "known for equally long"
 
 
 @pytest.mark.virtual_time
