@@ -318,6 +318,25 @@ async def test_progress_that_can_not_be_sent_is_refused_at_once_also_while_it_is
 
 
 @pytest.mark.virtual_time
+async def test_an_instance_that_does_not_speak_for_its_module_is_heard_on_its_own_calls() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        ends.publisher.instance = "own"
+        writer = ends.begin("call")
+        await asyncio.sleep(0.1)
+        ends.sender_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == EVENTS)
+        await writer.update("lost at first", {})
+        ends.sender_bus.faults = Faults()
+        for instance in ("other", "own"):
+            status = ModuleStatus(module="m", instance=instance, call_ids=["unknown", "call"], last_seqs=[5, 2])
+            ends.receiver.on_status(status, bound=False)
+            await asyncio.sleep(0.1)
+            assert ends.receiver.statistics().nacks == (1 if instance == "own" else 0)
+        assert [event.seq for event in ends.delivered["call"]] == [1, 2]
+        await asyncio.sleep(5.0)
+        assert ends.delivered["unknown"] == []
+
+
+@pytest.mark.virtual_time
 async def test_a_publisher_that_is_stopped_hears_nothing_more() -> None:
     bus = create_bus("memq://")
     await bus.open()
