@@ -124,6 +124,8 @@ def test_calls_are_kept_with_their_newest_seq(tmp_path: Path, opened: OpenJourna
     rows = again.calls(closed=3)
     assert [row.call_id for row in rows] == ["long", "short17", "short18", "short19"]
     assert rows[0].last_seq == 2, "its events were trimmed, how far it got was not forgotten"
+    again.append([event(3, call_id="long")])
+    assert [row.last_seq for row in again.calls(closed=1)] == [3, 2], "of an open one that of its newest event"
     assert again.call("short19") == CallRow("short19", 2, True, "{}")
     assert again.call("short0") is None
     again.close()
