@@ -143,10 +143,13 @@ class AgentCore:
         """Whether the robot has to be still."""
         return bool(self._why_held())
 
-    def begin(self, id: str, input: str, *, on_over: Callable[[], None] = lambda: None) -> Mission:
-        """A new mission; it lasts until nothing of it is left to do."""
+    def begin(
+        self, id: str, input: str, *, on_over: Callable[[], None] = lambda: None, is_done: bool = False
+    ) -> Mission:
+        """A new mission; it lasts until nothing of it is left to do. Where it ``is_done`` already, there is nothing
+        that a successor would have to do."""
         mission = self._missions.open(id, input, on_over)
-        self.events.emit(EventKind.MISSION_START, (id,), id=id, text=input)
+        self.events.emit(EventKind.MISSION_START, (id,), id=id, text=input, **({"is_done": True} if is_done else {}))
         return mission
 
     def resume(self, id: str, input: str) -> Mission:
@@ -213,6 +216,7 @@ class AgentCore:
                 self.standing.apply(event)
                 self._apply(event)
                 self.books.free_motions.restore(event)
+            self.journal.restarted()
             self.conversation.take_dropped()  # the agent before has reported them
             self.resumption.events.clear()  # they may be many, and are of no more use
         self.events.listen(self.standing.apply)

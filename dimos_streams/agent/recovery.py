@@ -15,10 +15,11 @@ from dimos_streams.agent.loop.intake import close
 from dimos_streams.agent.missions.message_queue import Notice, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.recovery_reader import RecordedCall, Resumption
+from dimos_streams.agent.recovery_reader import RecordedCall, Resumption, UnfinishedAbort
+from dimos_streams.agent.stop_order import end_others
 from dimos_streams.agent.subagents.sub_mission import SUB
 from dimos_streams.client.backoff import Backoff
-from dimos_streams.errors import SkillError, SkillUnavailableError
+from dimos_streams.errors import SkillError, SkillUnavailableError, UserError
 
 
 async def recover(core: AgentCore, rng: random.Random, waiting: Callable[[str], None]) -> int:
@@ -45,13 +46,20 @@ async def recover(core: AgentCore, rng: random.Random, waiting: Callable[[str], 
         return offset
     _keep_counts(core, core.resumption, missions)
     _go_on(core, core.resumption, missions)
+    if core.resumption.abort is not None:
+        _go_on_aborting(core, core.resumption.abort)
     # A journal that begins anew has offsets that mean something else.
     return min(core.resumption.offset, offset)
 
 
 async def tidy_up(core: AgentCore) -> None:
-    """Close calls of the record that the bridge does not know any more, once it could hear of those that live."""
-    if core.resumption is None or not core.resumption.calls:
+    """End what a stop was about to end, and close calls of the record that the bridge does not know any more, once it
+    could hear of those that live."""
+    if core.resumption is None:
+        return
+    if core.resumption.abort is not None and core.resumption.abort.others:
+        await end_others(core, core.resumption.abort.reason)
+    if not core.resumption.calls:
         return
     await asyncio.sleep(INTRODUCTION_S)
     try:
@@ -72,7 +80,15 @@ def _keep_wishes(core: AgentCore) -> None:
     for skill, enabled in wishes.skills.items():
         core.books.enabled.set(skill, enabled)
     if wishes.model and wishes.model != core.model_name:
-        core.use_model(wishes.model)
+        _keep_model(core, wishes.model)
+
+
+def _keep_model(core: AgentCore, model: str) -> None:
+    """One that can't be asked any more is not replaced by one that the operator did not choose: nothing begins."""
+    try:
+        core.use_model(model)
+    except UserError as error:
+        core.control.pause(f"the model that was chosen, {model!r}, can't be asked any more: {error}")
 
 
 def _missions(core: AgentCore) -> dict[str, Mission]:
@@ -155,6 +171,14 @@ def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]
     going_on = any(each.in_turn and not each.ended for each in resumption.missions)
     if core.conversation.awaits_answer and not going_on:
         close(core.loop.parts, (), "the agent was restarted")
+
+
+def _go_on_aborting(core: AgentCore, abort: UnfinishedAbort) -> None:
+    """The order to end everything holds. That to take back does not: no robot moves because its agent has died."""
+    if abort.rollback:
+        text = "The agent was restarted while it aborted: what was to be taken back and was not is left as it is"
+        core.events.emit(EventKind.NOTE, (), text=text)
+    core.loop.begin_abort(abort.reason)
 
 
 def let_go(mission: Mission) -> None:

@@ -71,6 +71,16 @@ class UnfinishedMission:
     """The newest answers that asked for calls since the operator's last input, those of sub-missions too."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfinishedAbort:
+    """An abort that was under way."""
+
+    reason: str
+    rollback: bool
+    others: bool
+    """Whether others' calls were to be ended as well."""
+
+
 @dataclass(slots=True, kw_only=True)
 class OperatorWishes:
     """The operator's settings, which hold for the new process too."""
@@ -102,6 +112,8 @@ class Resumption:
     wishes: OperatorWishes
     lessons: dict[str, list[str]]
     """The lessons learnt from each model's server."""
+    abort: UnfinishedAbort | None
+    """None if none was under way."""
 
     @property
     def last_number(self) -> int:
@@ -118,6 +130,7 @@ def read_resumption(directory: Path, agent: str) -> Resumption | None:
     events = [line.event for line in lines]
     open_calls, closed = _calls(events)
     open_missions = [_unfinished(mission) for mission in missions if mission.done is None]
+    _end_aborted(open_missions, events)
     return Resumption(
         events=events,
         offset=lines[-1].offset,
@@ -127,6 +140,7 @@ def read_resumption(directory: Path, agent: str) -> Resumption | None:
         unanswered=_unanswered(events),
         wishes=_wishes(events),
         lessons=_lessons(events),
+        abort=_abort(events),
     )
 
 
@@ -157,6 +171,7 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
             found.ended = event.data["reason"]
         elif event.kind == EventKind.MISSION_START:
             found.input = event.data["text"]
+            found.ended = "completed" if event.data.get("is_done") else ""
         elif event.kind in (EventKind.INPUT, EventKind.UPDATE, EventKind.ITERATION_START):
             if event.kind == EventKind.UPDATE:
                 found.failed_call = found.failed_call or _failed_call(event, mission.id)
@@ -173,6 +188,26 @@ def _unfinished(mission: RecordedMission) -> UnfinishedMission:
             settle(found, event.data["reason"], event.data["note"] or event.data.get("why", ""), heard=heard)
             heard = False
     return found
+
+
+def _end_aborted(missions: Iterable[UnfinishedMission], events: Iterable[AgentEvent]) -> None:
+    """An abort ends its missions with its first event, whatever of it reached their own files."""
+    aborted = {id for event in events if _begins_abort(event) for id in event.missions}
+    for mission in missions:
+        if mission.id in aborted:
+            mission.ended = mission.ended or "aborted"
+
+
+def _begins_abort(event: AgentEvent) -> bool:
+    return event.kind == EventKind.ABORT and event.data["phase"] == "start"
+
+
+def _abort(events: Iterable[AgentEvent]) -> UnfinishedAbort | None:
+    newest = next((event for event in reversed([*events]) if event.kind == EventKind.ABORT), None)
+    if newest is None or not _begins_abort(newest):
+        return None
+    data = newest.data
+    return UnfinishedAbort(reason=data["reason"], rollback=data["rollback"], others=data["others"])
 
 
 def _failed_call(event: AgentEvent, mission: str) -> str:

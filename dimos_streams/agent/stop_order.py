@@ -30,14 +30,12 @@ async def stop_all(core: AgentCore, id: str, input: str) -> str:
     has said that it held the robot, as for an abort.
     """
     reason = f"the operator said {input[:_SHOWN]!r}"
-    abort = core.loop.begin_abort(reason)
+    abort = core.loop.begin_abort(reason, others=True)
     abort.on_end.append(lambda report: _record(core, id, input, _text(report, [])))
     core.stops += 1
     core.robot_hold.changed()
     try:
-        (ended, left), report = await asyncio.gather(_end_others(core, reason), asyncio.shield(abort.done))
-        if left:
-            core.control.pause("calls of others may still run")
+        (ended, left), report = await asyncio.gather(end_others(core, reason), asyncio.shield(abort.done))
     finally:
         core.stops -= 1
         core.robot_hold.changed()
@@ -50,9 +48,16 @@ async def stop_all(core: AgentCore, id: str, input: str) -> str:
     return text
 
 
-async def _end_others(core: AgentCore, reason: str) -> tuple[list[CallView], list[CallView]]:
-    """End what other callers have begun: the calls that ended, and those that had not within the bound. Where the
-    bridge can't be asked, there are none, and a line in the log."""
+async def end_others(core: AgentCore, reason: str) -> tuple[list[CallView], list[CallView]]:
+    """End what other callers have begun: the calls that ended, and those that had not within the bound, for which the
+    agent is paused. Where the bridge can't be asked, there are none, and a line in the log."""
+    ended, left = await _end_calls(core, reason)
+    if left:
+        core.control.pause("calls of others may still run")
+    return ended, left
+
+
+async def _end_calls(core: AgentCore, reason: str) -> tuple[list[CallView], list[CallView]]:
     deadline = clock.monotonic() + core.loop.parts.budget.settings.abort_bound_s
     ended: dict[str, CallView] = {}
     await core.offers.refresh(at_once=True)
@@ -74,7 +79,7 @@ async def _end_others(core: AgentCore, reason: str) -> tuple[list[CallView], lis
 
 def _record(core: AgentCore, id: str, input: str, text: str) -> None:
     """As a mission that is over: a stop is not to be taken up again by a successor."""
-    mission = core.begin(id, input)
+    mission = core.begin(id, input, is_done=True)
     mission.hold()
     core.events.emit(EventKind.INPUT, (id,), text=input)
     core.events.emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])

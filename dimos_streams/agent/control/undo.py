@@ -36,6 +36,10 @@ class UndoEntry:
     reversible: bool = True
     missions: tuple[str, ...] = ()
     result: Any = None
+    begun: bool = False
+    """Whether it was begun to take it back."""
+    unclear: bool = False
+    """Whether that was in a process that died, so that nobody knows how far it came."""
 
 
 class Undone(BaseModel):
@@ -81,8 +85,16 @@ class UndoJournal:
             )
         elif event.kind == EventKind.UNDO and data.get("phase") == "end":
             self._remove(data["call_id"])
+        elif event.kind == EventKind.UNDO:
+            for entry in self._entries:
+                entry.begun = entry.begun or entry.call_id == data["call_id"]
         elif event.kind in (EventKind.UPDATE, EventKind.RESULT):
             self._note_result(tool_event_of(event))
+
+    def restarted(self) -> None:
+        """All so far was done by a process that died."""
+        for entry in self._entries:
+            entry.unclear = entry.begun
 
     def newest(self, count: int | None, missions: Iterable[str] | None = None) -> list[UndoEntry]:
         """The newest ``count``, or all; of some missions only, where they are given. Newest first."""
@@ -162,6 +174,8 @@ class Undoing:
     ) -> tuple[Literal["undone", "failed", "impossible"], str]:
         if entry.call_id in self._running:
             return "failed", "it still runs"
+        if entry.unclear:
+            return "failed", "the agent was restarted while it was taken back; it is not known how far that came"
         if not entry.reversible:
             return "impossible", "what it did can't be taken back"
         if not entry.undo:

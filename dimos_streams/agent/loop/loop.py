@@ -130,8 +130,9 @@ class AgentLoop:
         """``begin_abort`` and wait for its end. Raises ``SkillError`` if the loop is closed."""
         return await asyncio.shield(self.begin_abort(reason, rollback=rollback).done)
 
-    def begin_abort(self, reason: str = "", *, rollback: bool = False) -> AbortCommand:
-        """End all missions and their calls, now; with ``rollback`` take back what can be, newest first.
+    def begin_abort(self, reason: str = "", *, rollback: bool = False, others: bool = False) -> AbortCommand:
+        """End all missions and their calls, now; with ``rollback`` take back what can be, newest first. ``others`` is
+        whether whoever asks ends others' calls as well: for who has to go on with it.
 
         The model's stream is cut and no call begins any more when this is called, before anything is waited for.
         An abort while one is under way joins it; while calls are taken back, it ends that. Raises ``SkillError`` if
@@ -144,7 +145,12 @@ class AgentLoop:
             self._commands.appendleft(abort)
             self._abort = abort
             self.parts.events.emit(
-                EventKind.ABORT, ids(abort.missions), phase="start", reason=reason, rollback=rollback
+                EventKind.ABORT,
+                ids(abort.missions),
+                phase="start",
+                reason=reason,
+                rollback=rollback,
+                others=others,
             )
         abort.rollback = abort.rollback or rollback
         abort.missions = tuple(dict.fromkeys((*abort.missions, *self.missions.values())))
