@@ -128,7 +128,7 @@ class AgentCore:
         self.model_name = config.model
         self._listen()
         self.loop = AgentLoop(loop_parts(self), self.journal, name=name, on_state=self._on_state)
-        self.reviews = Reviews(self.calls, self.control, self.events, self._parts_of)
+        self.reviews = Reviews(self.calls, self.events, self._parts_of)
         self.watchers: set[asyncio.Event] = set()
         """Set when something that operators see may have changed."""
         self.spent = Usage()

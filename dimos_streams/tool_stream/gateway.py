@@ -11,6 +11,11 @@ from pydantic import BaseModel, ConfigDict
 from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
+ENDS_ITS_OWN = (
+    ", and what a model asks for takes the place of calls of its own agent only: an operator can end that one"
+)
+"""The end of a refusal of a call that was to take the place of somebody else's."""
+
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:

@@ -49,7 +49,7 @@ class CallManager:
         ``on_given_up`` hears of calls before they are given up, and says what it has done about that.
         """
         self._gateway = gateway
-        self._caller = caller
+        self.caller = caller
         self._deliver = deliver
         self._memory = CallMemory()
         self._reconciliation = Reconciliation(gateway, caller, self._memory, self.observe)
@@ -103,7 +103,7 @@ class CallManager:
         call = OpenCall("", skill, missions, arguments=dict(arguments), deliver=deliver, silent=silent)
         try:
             call.call_id = await self._gateway.call(
-                skill, arguments, caller=self._caller, on_duplicate=on_duplicate, idempotency_key=key
+                skill, arguments, caller=self.caller, on_duplicate=on_duplicate, idempotency_key=key
             )
         except asyncio.CancelledError:
             call.withdraw("it was begun too late")
@@ -136,8 +136,8 @@ class CallManager:
         """The offset of the oldest answer that is not in the record yet."""
         return min(self._answers.values()) if self._answers else None
 
-    async def cancel_any(self, call_id: str, reason: str) -> None:
-        """Ask a call to end, whoever has begun it. Raises ``SkillError`` if it can't be asked."""
+    async def cancel_by_id(self, call_id: str, reason: str) -> None:
+        """Ask a call to end, also one of which no event has come yet. Raises ``SkillError`` if it can't be asked."""
         if (call := self._open.get(call_id)) is not None:
             call.withdraw(reason)
         await self._gateway.cancel(call_id, reason)

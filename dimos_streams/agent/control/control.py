@@ -36,7 +36,9 @@ class Control:
         self._on_change = on_change
         self._mode = Mode.RUNNING
         self._interrupted = False
-        self._waiting: dict[asyncio.Future[None], WaitingCall] = {}
+        self._changes = 0
+        """The number of changes of the mode so far."""
+        self._waiting: dict[asyncio.Future[None], CallPermit] = {}
         """Set when the call may go, oldest first."""
         self._resumed: list[asyncio.Future[None]] = []
         self._typing_until = 0.0
@@ -54,7 +56,7 @@ class Control:
     @property
     def waiting(self) -> tuple[WaitingCall, ...]:
         """Calls that wait for the operator, oldest first."""
-        return tuple(self._waiting.values())
+        return tuple(permit.call for permit in self._waiting.values())
 
     def pause(self, reason: str = "") -> bool:
         """Begin nothing from now on; False if that was so already."""
@@ -88,47 +90,56 @@ class Control:
     def step(self) -> WaitingCall | None:
         """Let the oldest waiting call go, and no other; enters step mode. None if there was none.
 
-        A step is for a call that the operator has seen: it is not kept for one that comes later.
+        A step is for a call that the operator has seen: it is not kept for one that comes later, nor for longer than
+        the mode lasts.
         """
         self.step_mode()
-        for future, call in self._waiting.items():
+        for future, permit in self._waiting.items():
             if not future.done():
+                permit.step(self._changes)
                 future.set_result(None)
+                call = permit.call
                 self._emit(EventKind.STEP, (), phase="go", skill=call.skill, tool_call_id=call.tool_call_id)
                 return call
         return None
 
-    async def permit(self, request: CallRequest) -> None:
-        """Wait until a call may begin."""
-        await self.permit_call(
+    def permit(self, request: CallRequest) -> CallPermit:
+        """The leave for a call to begin, to be waited for."""
+        return self.permit_call(
             request.skill.name, request.arguments, request.tool_call_id, request.missions, request.parent
         )
 
-    async def permit_call(
+    def permit_call(
         self,
         skill: str,
         arguments: Mapping[str, Any],
         tool_call_id: str = "",
         missions: tuple[str, ...] = (),
         parent: str = "",
-    ) -> None:
+    ) -> CallPermit:
         """The same for what is no skill. ``parent`` is the call that asks for it, empty for none."""
-        if self._mode is Mode.RUNNING or (self._interrupted and parent):
-            return
         call = WaitingCall(skill=skill, arguments=dict(arguments), tool_call_id=tool_call_id, parent=parent)
+        return CallPermit(self, call, missions)
+
+    def permits(self, call: WaitingCall, stepped_at: int | None) -> bool:
+        """Whether a call may begin that a step has let go after so many changes of the mode; None for no step."""
+        stepped = self._mode is Mode.STEPPING and stepped_at == self._changes
+        return self._mode is Mode.RUNNING or stepped or (self._interrupted and bool(call.parent))
+
+    async def wait_for(self, permit: CallPermit) -> None:
+        """Let a call wait until the mode changes, or a step is for it."""
         if self._mode is Mode.STEPPING:
-            self._show(call, missions)
+            self._show(permit.call, permit.missions)
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[future] = call
+        self._waiting[future] = permit
         try:
             await future
         finally:
             del self._waiting[future]
 
-    async def unpaused(self, parent: str = "") -> None:
-        """Wait while paused, with a ``parent`` for what that call asks for. When it returns, nothing is, until the
-        caller awaits something."""
-        while self._mode is Mode.PAUSED and not (self._interrupted and parent):
+    async def unpaused(self) -> None:
+        """Wait while paused. When it returns, nothing is, until the caller awaits something."""
+        while self._mode is Mode.PAUSED:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._resumed.append(future)
             try:
@@ -154,10 +165,11 @@ class Control:
         if mode is self._mode and not self._interrupted:
             return False
         was, self._mode, self._interrupted = self._mode, mode, False
+        self._changes += 1
         self._emit(kind, (), was=was.value, **data)
         if mode is Mode.STEPPING:
-            for call in self._waiting.values():
-                self._show(call, ())
+            for permit in self._waiting.values():
+                self._show(permit.call, ())
         if mode is Mode.RUNNING:
             _let_go(self._waiting)
         if mode is not Mode.PAUSED:
@@ -175,6 +187,33 @@ class Control:
             tool_call_id=call.tool_call_id,
             parent=call.parent,
         )
+
+
+class CallPermit:
+    """The operator's leave for one call to begin; see ``Permit``.
+
+    It holds while the agent runs; in step mode it holds once a step was for this call, until the mode changes.
+    """
+
+    def __init__(self, control: Control, call: WaitingCall, missions: tuple[str, ...]) -> None:
+        self.call = call
+        self.missions = missions
+        self._control = control
+        self._stepped_at: int | None = None
+
+    @property
+    def holds(self) -> bool:
+        """See ``Permit``."""
+        return self._control.permits(self.call, self._stepped_at)
+
+    def step(self, changes: int) -> None:
+        """The operator has let it go, after so many changes of the mode."""
+        self._stepped_at = changes
+
+    async def wait(self) -> None:
+        """See ``Permit``."""
+        while not self.holds:
+            await self._control.wait_for(self)
 
 
 def _let_go(futures: Iterable[asyncio.Future[None]]) -> None:

@@ -10,7 +10,7 @@ from dimos_streams import clock
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import OnDuplicate
-from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
+from dimos_streams.tool_stream.gateway import ENDS_ITS_OWN, CallView, OfferedSkill
 
 REPLACE_S: Final = 10.0
 """For a call to end whose place another one takes."""
@@ -22,7 +22,8 @@ class Replacement:
 
     The bridge would do that, too, but would begin the call right when the old one has ended: with nobody looking at
     where that has left the robot, or whether the operator has paused meanwhile. So the call is asked for with
-    ``reject``; what the bridge names as the duplicate in its way is ended, and the call is asked for again.
+    ``reject``; what the bridge names as the duplicate in its way is ended, and the call is asked for again. Only
+    calls of the agent's own are: what an operator or a program has begun is theirs to end.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Replacement:
             return
         if not self._is_duplicate(holder):
             raise rejected
-        await self._calls.cancel_any(holder.call_id, f"replaced by another call of {self._skill.name!r}")
+        if holder.caller != self._calls.caller:
+            raise CallRejectedError(f"{rejected}{ENDS_ITS_OWN}", holder=holder.call_id)
+        await self._calls.cancel_by_id(holder.call_id, f"replaced by another call of {self._skill.name!r}")
         deadline = clock.monotonic() + REPLACE_S
         while await self._calls.open_view(holder.call_id) is not None:
             if clock.monotonic() >= deadline:

@@ -10,7 +10,6 @@ from typing import Any
 
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.message_queue import Notice
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
@@ -30,6 +29,10 @@ _WITHDRAWN_S = 1.0
 _LONGEST = 2000
 _KNOWN_WITHIN_S = 3.0
 """The bridge may hear of a call before this agent does."""
+_TAKEN_BACK = {
+    str(EventKind.PAUSE): "the agent is paused",
+    str(EventKind.STEP): "the operator steps through the agent's calls",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +55,20 @@ class _Permitted:
     verdict: Allow
     review: Call
     held: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the operator pauses the agent."""
+    """Set when the operator pauses the agent, or begins to step through its calls."""
 
 
 class Reviews:
-    """Judges calls and holds each permission until the bridge has used it; a pause takes it back for so long."""
+    """Judges calls and holds each permission until the bridge has used it; pause and step mode take it back."""
 
     def __init__(
         self,
         calls: CallManager,
-        control: Control,
         events: EventLog,
         parts_of: Callable[[tuple[Mission, ...]], LoopParts],
     ) -> None:
         """``parts_of`` are those of the loop whose missions they are."""
         self._calls = calls
-        self._control = control
         self._parts_of = parts_of
         self._permitted: dict[str, _Permitted] = {}
         calls.on_adopt = self._on_begun
@@ -120,41 +121,41 @@ class Reviews:
                     self._notify(permitted, asked.call_id, asking)
 
     async def _hold(self, permitted: _Permitted, asking: OpenCall) -> None:
-        """Permit it whenever the agent is not paused, as long as nothing in the world speaks against it.
+        """Permit it whenever the operator lets it begin, as long as nothing in the world speaks against it.
 
         The bridge may have to wait before it can begin the call.
         """
         verdict = permitted.verdict
         permission = Permission(arguments=dict(verdict.arguments), on_duplicate=verdict.on_duplicate)
         while True:
-            await self._control.unpaused(permitted.asked.parent)
+            refusal = await verdict.last_look()
             _check_wanted(permitted.asked, asking)
+            if refusal is not None:
+                raise SkillError(refusal.text)
             permitted.held.clear()
-            _look_again(verdict)
             await permitted.review.update("may begin", **permission.data())
             await self._keep(permitted)
 
     async def _keep(self, permitted: _Permitted) -> None:
-        """Keep a permission until a pause, or until something in the world speaks against it."""
+        """Keep a permission until the operator takes it back, or until something in the world speaks against it."""
         while not permitted.held.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
                     await permitted.held.wait()
-            try:
-                _look_again(permitted.verdict)
-            except SkillError as error:
+            refusal = permitted.verdict.again(permitted.verdict.arguments)
+            if refusal is not None:
                 # If the bridge has begun the call already, it is the call that has changed the world.
-                permitted.review.progress(f"held: {error}"[:_LONGEST])
+                permitted.review.progress(f"held: {refusal.text}"[:_LONGEST])
                 await asyncio.sleep(_WITHDRAWN_S)
-                raise
+                raise SkillError(refusal.text)
 
     def _on_event(self, event: AgentEvent) -> None:
-        """At a pause, at once: nothing may begin from then on."""
-        if event.kind == EventKind.PAUSE:
-            for permitted in self._permitted.values():
-                if permitted.review.cancel_reason is None:
-                    permitted.review.progress("held: the agent is paused")
-                    permitted.held.set()
+        """At a pause or a change to step mode, at once: what has not begun may not begin from then on."""
+        why = _TAKEN_BACK.get(event.kind)
+        for permitted in tuple(self._permitted.values()) if why else ():
+            if permitted.review.cancel_reason is None and not permitted.verdict.permit.holds:
+                permitted.review.progress(f"held: {why}")
+                permitted.held.set()
 
     def _on_begun(self, call: OpenCall) -> None:
         """A call that was permitted has begun: from here on it is one of the agent's, as if the model had made it."""
@@ -183,13 +184,6 @@ class Reviews:
             which = f"{permitted.skill.name} (call {call_id}, begun by call {permitted.asked.parent})"
             text = f"{which}: {permitted.verdict.note}"
             permitted.parts.queue.put_nowait(Notice(text, of.missions))
-
-
-def _look_again(verdict: Allow) -> None:
-    """Raises ``SkillError`` if the call must not begin any more."""
-    refusal = verdict.again(verdict.arguments)
-    if refusal is not None:
-        raise SkillError(refusal.text)
 
 
 def _check_wanted(asked: AskedCall, asking: OpenCall) -> None:

@@ -137,10 +137,8 @@ class Execution:
 
     async def _run_tool(self, assembled: AssembledCall) -> CallResult:
         name, call = assembled.call.name, assembled.call
-        await self._parts.permissions.control.permit_call(
-            name, assembled.arguments, call.id, ids(self._turn.missions)
-        )
-        await self._parts.permissions.control.unpaused()
+        missions = ids(self._turn.missions)
+        await self._parts.permissions.control.permit_call(name, assembled.arguments, call.id, missions).wait()
         if self._turn.stale:
             return CallResult(STALE, is_error=True, charged=False)
         self._run_event(assembled.call.id, name, assembled.arguments)
@@ -201,11 +199,10 @@ class Execution:
         replacement = Replacement(parts.calls, skill, allowed.arguments, allowed.on_duplicate)
         asked = False
         while True:
-            # It may have been paused while somebody thought about an approval.
-            await parts.permissions.control.unpaused()
+            refusal = await allowed.last_look()
             if self._turn.interruption:
                 raise asyncio.CancelledError
-            refusal = Refuse(STALE, charged=False) if self._turn.stale else allowed.again(allowed.arguments)
+            refusal = Refuse(STALE, charged=False) if self._turn.stale else refusal
             if refusal is not None:
                 return refusal
             if not asked:

@@ -102,6 +102,10 @@ class Authority:
             raise CallRejectedError(f"agent {call.caller!r}, for whom {call.skill!r} was to begin, is gone: {why}")
         return module, skill
 
+    def may_replace(self, call: CallState, running: CallState) -> bool:
+        """Whether a call may end a duplicate to take its place. A call of a model ends only those of its caller."""
+        return running.caller == call.caller or not (call.by_agent or call.caller.startswith(MCP))
+
     def _check_asking(self, call: CallState, asking: CallState | None) -> None:
         """Whether the call whose skill asks for another one is there to do so."""
         if not call.parent:

@@ -71,7 +71,9 @@ class Broker:
             bus, self.ledger, self._watchdog, self._authority, self.receiver.finish, self._admit
         )
         self._random = random
-        self._contention = Contention(self.ledger, self._watchdog, self.timeouts, self._check_form)
+        self._contention = Contention(
+            self.ledger, self._watchdog, self.timeouts, self._check_form, self._authority.may_replace
+        )
         self._keys = IdempotencyKeys()
         self._waiting = 0
 

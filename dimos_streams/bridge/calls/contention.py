@@ -12,19 +12,29 @@ from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import OnDuplicate, SkillInfo
 from dimos_streams.tool_stream.family import ancestors_of
+from dimos_streams.tool_stream.gateway import ENDS_ITS_OWN
 
 
 class Contention:
     """Has calls wait for each other, replace each other, or be refused. Use from the bus's loop only."""
 
     def __init__(
-        self, ledger: Ledger, watchdog: Watchdog, timeouts: Timeouts, check: Callable[[CallState], SkillInfo]
+        self,
+        ledger: Ledger,
+        watchdog: Watchdog,
+        timeouts: Timeouts,
+        check: Callable[[CallState], SkillInfo],
+        may_replace: Callable[[CallState, CallState], bool],
     ) -> None:
-        """``check`` finds a call's skill; it raises ``SkillError`` if the call can't begin, whatever else runs."""
+        """``check`` finds a call's skill; it raises ``SkillError`` if the call can't begin, whatever else runs.
+
+        ``may_replace`` says whether the first call may end the second one to take its place.
+        """
         self._ledger = ledger
         self._watchdog = watchdog
         self._timeouts = timeouts
         self._check = check
+        self._may_replace = may_replace
 
     async def make_way(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
         """Wait until no duplicate and no lease is in the way; then nothing else has run in between."""
@@ -47,7 +57,8 @@ class Contention:
     async def _replace(
         self, duplicates: list[CallState], call: CallState, policy: OnDuplicate, *, protected: bool
     ) -> None:
-        duplicate = duplicates[0]
+        foreign = next((other for other in duplicates if not self._may_replace(call, other)), None)
+        duplicate = foreign or duplicates[0]
         running = f"{call.skill!r} runs already as call {duplicate.call_id!r} of {duplicate.caller!r}"
         if policy == "replace" and not protected:
             self._check_family(duplicates, call)
@@ -56,11 +67,13 @@ class Contention:
         if policy == "confirm":
             said = duplicate.text or "not begun yet"
             text = f"{running} ({said}). Repeat the call with on_duplicate='allow' to run both"
-            instead = "" if protected else ", or 'replace' to end the running one first"
+            instead = "" if protected or foreign else ", or 'replace' to end the running one first"
             raise CallRejectedError(f"{text}{instead}", holder=duplicate.call_id)
         if protected:
             text = f"{running}, and no other call takes the place of one of {call.skill!r}: wait for it, or cancel it"
             raise CallRejectedError(text, holder=duplicate.call_id)
+        if foreign:
+            raise CallRejectedError(f"{running}{ENDS_ITS_OWN}", holder=duplicate.call_id)
         deadline = clock.monotonic() + self._timeouts.replace_s
         for old in duplicates:
             self._watchdog.cancel(old, f"replaced by another call of {call.skill!r}")

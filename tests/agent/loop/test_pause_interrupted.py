@@ -106,14 +106,16 @@ async def test_what_the_operator_says_meanwhile_counts(said: str, mode: Mode) ->
 async def test_only_what_a_call_asks_for_begins_meanwhile() -> None:
     control = Control(EventLog("agent").emit)
     control.pause()
-    own, other = asyncio.create_task(control.permit_call("look", {})), asyncio.create_task(control.unpaused())
+    own, other = asyncio.create_task(control.permit_call("look", {}).wait()), asyncio.create_task(control.unpaused())
     with control.interrupted("calls are taken back"):
-        late = asyncio.create_task(control.permit_call("look", {}))
+        late = asyncio.create_task(control.permit_call("look", {}).wait())
+        permit = control.permit_call("look", {}, parent="c7")
         async with asyncio.timeout(1):
-            await control.permit_call("look", {}, parent="c7")
-            await control.unpaused("c7")
+            await permit.wait()
+        assert permit.holds
         assert not control.may_begin_turn()
-    child = asyncio.create_task(control.permit_call("look", {}, parent="c7"))
+    assert not permit.holds
+    child = asyncio.create_task(control.permit_call("look", {}, parent="c7").wait())
     await asyncio.sleep(1)
     assert not any(task.done() for task in (own, other, late, child))
     control.resume()

@@ -48,6 +48,20 @@ class Failing:
         raise RuntimeError("a bug")
 
 
+class BenchPermit:
+    """Holds while an event is set."""
+
+    def __init__(self, let_go: asyncio.Event) -> None:
+        self._let_go = let_go
+
+    @property
+    def holds(self) -> bool:
+        return self._let_go.is_set()
+
+    async def wait(self) -> None:
+        await self._let_go.wait()
+
+
 class GateBench:
     """A chain with its books."""
 
@@ -66,8 +80,8 @@ class GateBench:
             permit=self._permit,
         )
 
-    async def _permit(self, request: CallRequest) -> None:
-        await self.paused.wait()
+    def _permit(self, request: CallRequest) -> BenchPermit:
+        return BenchPermit(self.paused)
 
     async def review(self, name: str = "move", policy: dict[str, Any] | None = None, **arguments: Any) -> Verdict:
         return await self.chain.review(request(offered(name, parameters=MOVE, **(policy or {})), **arguments))

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.module import Agent
+from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from tests.agent.policies.lookout_world import LookoutWorld, lookout_world, round_with
@@ -168,10 +170,9 @@ class Creeping(Module):
 @pytest.mark.virtual_time
 async def test_a_permission_is_taken_back_when_the_robot_is_turned_before_the_call_could_begin() -> None:
     robot = Creeping(name="creeping")
-    async with lookout_world(Brain(round_with("creep", distance_m=-1.6)), robot, zones=[LAB]) as w:
+    brain = Brain([("creep", {"distance_m": 0.1})], round_with("creep", distance_m=-1.6))
+    async with lookout_world(brain, robot, zones=[LAB]) as w:
         stand(w.agent)
-        await w.call("creep", distance_m=0.1)
-        await w.looking("creep")
         await w.say()
         await w.view("review_call", lambda view: view.answer == "may begin")
         stand(w.agent, yaw=math.pi)
@@ -183,10 +184,9 @@ async def test_a_permission_is_taken_back_when_the_robot_is_turned_before_the_ca
 @pytest.mark.virtual_time
 async def test_a_permission_that_a_pause_has_held_is_looked_at_again() -> None:
     robot = Creeping(name="creeping")
-    async with lookout_world(Brain(round_with("creep", distance_m=-1.6)), robot, zones=[LAB]) as w:
+    brain = Brain([("creep", {"distance_m": 0.1})], round_with("creep", distance_m=-1.6))
+    async with lookout_world(brain, robot, zones=[LAB]) as w:
         stand(w.agent)
-        await w.call("creep", distance_m=0.1)
-        await w.looking("creep")
         await w.say()
         await w.view("review_call", lambda view: view.answer == "may begin")
         await w.operator("pause")
@@ -248,12 +248,108 @@ async def test_a_call_whose_predecessor_ends_in_a_pause_begins_after_it() -> Non
         await until(lambda: robot.log_ == [0.1, 0.2])
 
 
-@pytest.mark.feature("E2")
+@pytest.mark.feature("B4", "E2")
 @pytest.mark.virtual_time
-async def test_a_call_may_take_the_place_of_somebody_elses() -> None:
+async def test_a_call_whose_predecessor_ends_in_step_mode_waits_for_its_step() -> None:
     robot = Creeping(name="creeping")
-    async with lookout_world(creeping(0.2), robot) as w:
-        await w.call("creep", distance_m=0.1)
+    async with lookout_world(creeping(0.1, 0.2), robot) as w:
         await w.say()
+        await until(lambda: robot.ending)
+        await w.operator("step", mode="on")
+        await until(lambda: w.agent.core.control.waiting)
+        await asyncio.sleep(5)
+        (waiting,) = w.agent.core.control.waiting
+        assert (waiting.skill, waiting.arguments) == ("creep", {"distance_m": 0.2})
+        assert [event.data["arguments"] for event in w.events if event.data.get("phase") == "waits"] == [
+            {"distance_m": 0.2}
+        ]
+        assert robot.log_ == [0.1]
+        await w.operator("step")
         await until(lambda: robot.log_ == [0.1, 0.2])
-        assert (await w.views("creep"))[0].text == "replaced by another call of 'creep'"
+
+
+@pytest.mark.feature("B4", "E2")
+@pytest.mark.virtual_time
+async def test_a_step_for_a_call_that_has_to_wait_for_another_ones_end_is_enough() -> None:
+    robot = Creeping(name="creeping")
+    async with lookout_world(creeping(0.1, 0.2), robot) as w:
+        control = w.agent.core.control
+        control.step_mode()
+        await w.say()
+        for _ in (0.1, 0.2):
+            await until(lambda: control.waiting)
+            control.step()
+            await asyncio.sleep(0.1)
+        await until(lambda: robot.log_ == [0.1, 0.2])
+        assert control.waiting == ()
+
+
+@pytest.mark.feature("B4")
+@pytest.mark.virtual_time
+async def test_a_permission_that_step_mode_has_held_needs_a_step() -> None:
+    robot = Creeping(name="creeping")
+    brain = Brain([("creep", {"distance_m": 0.1})], round_with("creep", distance_m=0.2))
+    async with lookout_world(brain, robot) as w:
+        await w.say()
+        await w.view("review_call", lambda view: view.answer == "may begin")
+        await w.operator("step", mode="on")
+        await until(lambda: w.agent.core.control.waiting)
+        await asyncio.sleep(5)
+        (waiting,) = w.agent.core.control.waiting
+        (going_round,) = await w.views("round")
+        assert (waiting.skill, waiting.parent) == ("creep", going_round.call_id)
+        assert robot.log_ == [0.1]
+        assert (await w.views("review_call"))[0].text == "held: the operator steps through the agent's calls"
+        await w.operator("step")
+        await until(lambda: robot.log_ == [0.1, 0.2])
+
+
+@pytest.mark.feature("B4")
+@pytest.mark.virtual_time
+async def test_a_step_lasts_until_the_mode_changes() -> None:
+    control = Control(EventLog("agent").emit)
+    control.step_mode()
+    permit = control.permit_call("look", {})
+    waiting = asyncio.ensure_future(permit.wait())
+    await asyncio.sleep(0)
+    assert control.step() is not None
+    await waiting
+    assert permit.holds
+    control.pause()
+    assert not permit.holds
+    control.step_mode()
+    assert not permit.holds
+    waiting = asyncio.ensure_future(permit.wait())
+    await asyncio.sleep(0)
+    control.step()
+    control.pause()  # before the call has gone on
+    await asyncio.sleep(1)
+    assert not waiting.done()
+    control.resume()
+    await waiting
+    assert permit.holds
+
+
+@pytest.mark.feature("E2", "C5")
+@pytest.mark.parametrize("asks", ["model", "skill"])
+@pytest.mark.virtual_time
+async def test_no_call_of_an_agent_takes_the_place_of_somebody_elses(asks: str) -> None:
+    robot = Creeping(name="creeping")
+    brain = creeping(0.2) if asks == "model" else Brain(round_with("creep", distance_m=0.2))
+    async with lookout_world(brain, robot) as w:
+        call_id = await w.call("creep", distance_m=0.1)
+        await w.looking("creep")
+        await w.say()
+        if asks == "skill":
+            refusal = (await w.lookout_closed("round")).text
+        else:
+            await until(lambda: results(w))
+            refusal = results(w)[0]
+        assert f"'creep' runs already as call {call_id!r} of 'operator'" in refusal
+        assert "an operator can end that one" in refusal
+        assert robot.log_ == [0.1]
+        assert not robot.ending
+        await w.call("creep", distance_m=0.3)  # an operator's call may
+        await until(lambda: robot.log_ == [0.1, 0.3])
+        old = next(view for view in await w.views("creep") if view.call_id == call_id)
+        assert old.text == "replaced by another call of 'creep'"

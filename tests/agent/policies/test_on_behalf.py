@@ -162,13 +162,12 @@ async def test_while_paused_it_waits_and_begins_after_that(ask: Callable[..., An
 @pytest.mark.feature("B3")
 @pytest.mark.virtual_time
 async def test_a_pause_between_the_permission_and_the_beginning_holds_it() -> None:
-    async with lookout_world(Brain(round_with("patrol", where="yard"))) as w:
-        old = await w.call("patrol", where="hall")
-        await w.looking("patrol")  # it takes 0.3 s to end, for which the new one waits once it is permitted
+    # The first one takes 0.3 s to end, for which the new one waits once it is permitted.
+    async with lookout_world(Brain([("patrol", {"where": "hall"})], round_with("patrol", where="yard"))) as w:
         await w.say()
         await w.view("review_call", lambda view: view.answer == "may begin")
         assert w.agent.core.control.pause()
-        await w.closed(old)
+        await w.closed((await w.looking("patrol")).call_id)
         await asyncio.sleep(5)
         assert w.robot.log_ == ["patrol hall begins", "patrol hall ends"]
         await w.operator("resume")

@@ -112,6 +112,29 @@ async def test_duplicates() -> None:
         assert (await broker.view(old)).outcome is Outcome.CANCELLED
 
 
+@pytest.mark.feature("E2")
+@pytest.mark.virtual_time
+async def test_what_a_model_may_have_thought_of_replaces_no_call_of_others() -> None:
+    async with scene() as world:
+        broker = world.broker
+        first = await broker.call("patrol", {}, caller="operator")
+        own = await broker.call("patrol", {}, caller="mcp/claude", on_duplicate="allow")
+        with pytest.raises(CallRejectedError, match="of 'operator', and what a model asks for takes") as refused:
+            await broker.call("patrol", {}, caller="mcp/claude", on_duplicate="replace")
+        assert refused.value.holder == first
+        with pytest.raises(CallRejectedError) as asked:
+            await broker.call("patrol", {}, caller="mcp/claude")
+        assert "'allow'" in str(asked.value)
+        assert "'replace'" not in str(asked.value)
+        assert [view.call_id for view in await broker.calls(open_only=True)] == [first, own]
+        await broker.cancel(first, "enough")
+        await closed(broker, first)
+        new = await broker.call("patrol", {}, caller="mcp/claude", on_duplicate="replace")
+        assert [view.call_id for view in await broker.calls(open_only=True)] == [new]
+        newest = await broker.call("patrol", {}, caller="script", on_duplicate="replace")
+        assert [view.call_id for view in await broker.calls(open_only=True)] == [newest]
+
+
 @pytest.mark.virtual_time
 async def test_a_call_that_will_not_end_is_not_replaced() -> None:
     async with scene() as world:

@@ -5,8 +5,9 @@ A model's call of a skill goes through the one ``Reviewer`` (``gates/chain.py``)
     verdict = await chain.review(request)
     if isinstance(verdict, Refuse):            # its text is the result of the call, an error
         ...
-    refusal = verdict.again(verdict.arguments)    # whoever has waited since looks at the world once more
     ...
+    refusal = await verdict.last_look()           # pause, step mode and the world once more
+    ...                                           # nothing is awaited between that look and the call
     try:
         call = await calls.start(skill, verdict.arguments, missions, on_duplicate=verdict.on_duplicate)
     except SkillError:
@@ -44,6 +45,27 @@ def no_objection(arguments: Mapping[str, Any]) -> Refuse | None:
     return None
 
 
+class Permit(Protocol):
+    """The operator's leave for a call to begin: it may have to be waited for, and may end before the call begins."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the call may begin now."""
+
+    async def wait(self) -> None:
+        """Wait until it may. When this returns it may, until the caller awaits something."""
+
+
+class _Granted:
+    holds: bool = True
+
+    async def wait(self) -> None: ...
+
+
+GRANTED: Permit = _Granted()
+"""For an ``Allow`` of which no operator has a say."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRequest:
     """A call that a model asks for, with arguments that fit the skill's schema."""
@@ -76,6 +98,17 @@ class Allow:
     again: Callable[[Mapping[str, Any]], Refuse | None] = no_objection
     """Judges what depends on the world once more, right before the call begins, with the arguments that it then
     has: a refusal if it must not begin after all. It neither waits nor uses anything up, and may be asked often."""
+    permit: Permit = GRANTED
+    """The operator's leave, which a pause or step mode takes back until the call has begun."""
+
+    async def last_look(self) -> Refuse | None:
+        """Wait until the operator lets the call begin, then judge the world once more: a refusal, or None.
+
+        Every call is looked at so right before it begins, however it came about, and again after all that waits. When
+        this returns it holds until the caller awaits something.
+        """
+        await self.permit.wait()
+        return self.again(self.arguments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -11,7 +11,16 @@ from typing import Any, TypeAlias
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.approval import ApprovalGate
 from dimos_streams.agent.policies.gates.arguments import ArgumentsGate
-from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Gate, Refuse, Verdict, nothing
+from dimos_streams.agent.policies.gates.base import (
+    GRANTED,
+    Allow,
+    CallRequest,
+    Gate,
+    Permit,
+    Refuse,
+    Verdict,
+    nothing,
+)
 from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
@@ -43,6 +52,7 @@ class GateChain:
         given: list[Callable[[], None]] = []
         notes: list[str] = []
         looks: list[_Look] = []
+        permit = GRANTED
         complete = False
         try:
             for gate in self.gates:
@@ -50,6 +60,7 @@ class GateChain:
                 if isinstance(verdict, Refuse):
                     return verdict
                 request = replace(request, arguments=verdict.arguments, on_duplicate=verdict.on_duplicate)
+                permit = permit if verdict.permit is GRANTED else verdict.permit
                 if verdict.give_back is not nothing:
                     given.append(verdict.give_back)
                 if verdict.note:
@@ -63,7 +74,8 @@ class GateChain:
         finally:
             if not complete:
                 _all_back(given)
-        return Allow(request.arguments, request.on_duplicate, lambda: _all_back(given), "\n".join(notes), again)
+        note = "\n".join(notes)
+        return Allow(request.arguments, request.on_duplicate, lambda: _all_back(given), note, again, permit)
 
     def tool(self, skill: OfferedSkill) -> ToolSchema | None:
         """See ``Reviewer``."""
@@ -82,7 +94,7 @@ def build_chain(
     *,
     motions: Callable[[], int | None] | None = None,
     pose: Callable[[], RobotPose | None] = lambda: None,
-    permit: Callable[[CallRequest], Awaitable[None]] | None = None,
+    permit: Callable[[CallRequest], Permit] | None = None,
 ) -> GateChain:
     """The chain of an agent. ``motions`` without a plan are those of a language model by default.
     ``permit`` is ``Control.permit``. Raises ``UserError`` for a user's gate that can't be.

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
-from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Verdict
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Permit, Verdict
 
 
 class PermitGate:
-    """Holds a call until ``permit`` (``Control.permit``) returns."""
+    """Holds a call until it has its permit (``Control.permit``), which is looked at again when the call begins."""
 
-    def __init__(self, permit: Callable[[CallRequest], Awaitable[None]]) -> None:
+    def __init__(self, permit: Callable[[CallRequest], Permit]) -> None:
         self._permit = permit
 
     async def review(self, request: CallRequest) -> Verdict:
         """See ``Gate``."""
-        await self._permit(request)
-        return Allow(request.arguments, request.on_duplicate)
+        permit = self._permit(request)
+        await permit.wait()
+        return Allow(request.arguments, request.on_duplicate, permit=permit)
