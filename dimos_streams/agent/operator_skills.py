@@ -134,9 +134,14 @@ class OperatorSkills(Module):
         return "waits"
 
     @skill(audience="operator")
-    async def approvals(self) -> list[ApprovalView]:
-        """List the calls that wait for an operator's decision."""
-        return approvals_within(self._core().books.approvals.pending())
+    async def approvals(self, approval: str = "") -> list[ApprovalView]:
+        """List the calls that wait for an operator's decision.
+
+        Args:
+            approval: The id of one of them, of which more arguments fit into the answer than of many.
+        """
+        pending = self._core().books.approvals.pending()
+        return approvals_within([view for view in pending if approval in ("", view.id)])
 
     @skill(audience="operator")
     async def decide(

@@ -9,7 +9,7 @@ The skills of an agent module that operators' tools call (all with ``audience="o
     resume() · step(mode="once")                             mode: "on", "off", "once"
     abort(rollback=False, reason="") -> HoldView
     undo(count=1) · forget()
-    approvals() -> list[ApprovalView]                        those that are pending
+    approvals(approval="") -> list[ApprovalView]             those that are pending, or one of them as whole as can be
     decide(approval, decision, arguments=None, reason="")    decision: "approve", "reject", "delete"
     amend(approval, arguments)
     set_skill(skill, enabled)
@@ -115,7 +115,8 @@ def within(value: Any, most_bytes: int = MAX_REPORT) -> Any:
 
 
 def approvals_within(views: Sequence[ApprovalView]) -> list[ApprovalView]:
-    """Approvals as they fit into one event: long arguments are shortened, then the newest left out."""
+    """Approvals as they fit into one event: long arguments are shortened, which their views say, then the newest left
+    out."""
     kept = list(views)
     for limit in _ARGUMENTS:
         if _approvals_size(kept) <= MAX_REPORT:
@@ -138,7 +139,11 @@ def shortened(value: Any, limit: int) -> Any:
 
 
 def _with_arguments(asked: _Asked, most_bytes: int) -> _Asked:
-    return asked.model_copy(update={"arguments": within(asked.arguments, most_bytes)})
+    arguments = within(asked.arguments, most_bytes)
+    hidden = len(json_text(asked.arguments)) - len(json_text(arguments))
+    return asked.model_copy(
+        update={"arguments": arguments, "hidden_characters": asked.hidden_characters + max(0, hidden)}
+    )
 
 
 def _approvals_size(views: Sequence[ApprovalView]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ Check = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """The arguments with what they leave out. Raises ``SkillError`` for arguments that can't be."""
 
 _DECIDED = 1000
+_SHOWN = 20_000
+"""Characters of a call in the note that says that it waits: all of each plan, and of each usual call."""
 _DECISIONS: dict[str, State] = {"approve": "approved", "reject": "rejected", "delete": "deleted"}
 
 
@@ -302,4 +305,23 @@ def _request_text(approval: _Approval) -> str:
     """For whoever follows the conversation and has no console."""
     why = f" ({approval.reason})" if approval.reason else ""
     commands = f"`dimos-streams approve {approval.id}`, or `reject`"
-    return f"Waits for an operator's decision{why}: {shown(approval.skill, approval.arguments)}\n{commands}"
+    text = _whole(approval.skill, approval.arguments)
+    if len(text) > _SHOWN:
+        hidden = len(text) - _SHOWN
+        text = f"{text[:_SHOWN]}…\n{hidden} characters are not shown here: `dimos-streams approvals {approval.id}`"
+    return f"Waits for an operator's decision{why}: {text}\n{commands}"
+
+
+def _whole(skill: str, arguments: Mapping[str, Any]) -> str:
+    """A call with all its arguments; the steps of a plan first, one a line."""
+    steps = arguments.get("steps")
+    if (
+        not isinstance(steps, list)
+        or not steps
+        or not all(isinstance(step, Mapping) and "skill" in step for step in steps)
+    ):
+        return shown(skill, arguments, sys.maxsize)
+    calls = [shown(str(step["skill"]), step.get("arguments") or {}, sys.maxsize) for step in steps]
+    others = {name: value for name, value in arguments.items() if name != "steps"}
+    listed = "".join(f"\n{number}. {call}" for number, call in enumerate(calls, 1))
+    return f"{skill} with these steps:{listed}\n{shown('', others, sys.maxsize)}"

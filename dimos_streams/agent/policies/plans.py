@@ -18,6 +18,7 @@ from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.reporting import within
+from dimos_streams.tool_stream.event import json_text
 
 SUBMIT_PLAN = "submit_plan"
 _MAX_PLANS = 100
@@ -25,6 +26,10 @@ _MAX_STEPS = 100
 _MAX_GOAL = 10_000
 """Characters of a goal."""
 _SHOWN_GOAL = 50
+_ASKED_GOAL = 200
+"""Characters of a goal in what the operator is asked: the steps are what decides."""
+_MAX_BYTES = 16_000
+"""Of the JSON of all steps, so that an operator can be shown all of them."""
 _MAX_EVENT = 20_000
 """Bytes of a plan's JSON in an event, which comes again with each change of the plan."""
 
@@ -150,6 +155,7 @@ class PlanBook:
         checked = self._checked(steps)
         if len(plan.steps) + len(checked) > _MAX_STEPS:
             raise SkillError(f"a plan can have {_MAX_STEPS} steps")
+        _check_size([*plan.steps, *checked])
         plan.steps.extend(checked)
         self._emit_plan(plan)
         return plan
@@ -168,7 +174,8 @@ class PlanBook:
         plan.state, plan.missions = PlanState.SUBMITTED, _of(missions)
         self._emit_plan(plan)
         try:
-            asked = {"plan": plan.id, "goal": plan.goal, "steps": [step.to_dict() for step in plan.steps]}
+            goal = plan.goal if len(plan.goal) <= _ASKED_GOAL else f"{plan.goal[:_ASKED_GOAL]}…"
+            asked = {"plan": plan.id, "steps": [step.to_dict() for step in plan.steps], "goal": goal}
             decision = await self._approvals.ask(
                 SUBMIT_PLAN, asked, reason="a plan", missions=missions, check=self._check_plan
             )
@@ -238,10 +245,18 @@ class PlanBook:
             except SkillError as error:
                 raise SkillError(f"step {number}: {error}") from error
             checked.append(PlanStep(skill, dict(given)))
+        _check_size(checked)
         return checked
 
     def _emit_plan(self, plan: Plan) -> None:
         self._emit("plan", (), plan=within(plan.to_dict(), _MAX_EVENT))
+
+
+def _check_size(steps: Iterable[PlanStep]) -> None:
+    """Raises ``SkillError`` for steps that no operator could be shown."""
+    size = len(json_text([step.to_dict() for step in steps]).encode())
+    if size > _MAX_BYTES:
+        raise SkillError(f"the steps have {size} bytes as JSON, and {_MAX_BYTES} are the most: make several plans")
 
 
 def _of(missions: Iterable[str]) -> frozenset[str]:

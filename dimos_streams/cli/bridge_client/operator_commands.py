@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dimos_streams.cli.bridge_client.event_watch import watching
 from dimos_streams.cli.bridge_client.skill_calls import CALLER
-from dimos_streams.cli.terminal.output import shortened, table_lines
+from dimos_streams.cli.terminal.approval_text import approval_lines, details
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import agents_among
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dimos_streams.tool_stream.gateway import CallView
 
 CHAT_COMMANDS = frozenset({"pause", "resume", "step", "abort", "undo", "forget", "approvals", "approve", "reject"})
-_SHOWN_ARGUMENTS = 80
 _WAIT_S = 30.0
 """Within one request; what takes longer is followed by its events."""
 
@@ -101,14 +100,17 @@ async def _taken_back(gateway: CommandGateway, word: str, agent: str) -> str:
     return taken.text
 
 
-async def pending(gateway: CommandGateway, agent: str = "") -> list[ApprovalView]:
-    """The calls that wait for a decision, of one agent or of all."""
+async def pending(gateway: CommandGateway, agent: str = "", start: str = "") -> list[ApprovalView]:
+    """The calls that wait for a decision, of one agent or of all; with ``start`` the one whose id begins so, whole.
+
+    Raises ``UserError`` if there is no such approval, or more than one.
+    """
     names = [agent] if agent else [view.name for view in agents_among(await gateway.skills())] or [""]
     found: list[ApprovalView] = []
     for name in names:
         view = await command(gateway, "approvals", {}, name)
         found += [ApprovalView.model_validate(approval) for approval in view.result or ()]
-    return found
+    return [await _whole(gateway, _one_of(found, start))] if start else found
 
 
 async def decide(
@@ -124,16 +126,19 @@ async def decide(
 
     Raises ``UserError`` if there is no such approval, or more than one.
     """
-    approval = _one_of(await pending(gateway, agent), start)
+    (approval,) = await pending(gateway, agent, start)
     arguments: dict[str, Any] = {"approval": approval.id, "decision": decision, "reason": reason}
     if changes:
         schemas = {offered.name: offered.parameters for offered in await gateway.skills()}
         changed = parse_arguments(changes, None, schemas.get(approval.skill, {}))
-        arguments["arguments"] = {**approval.arguments, **changed}
+        _check_whole(approval)
+        approval = approval.model_copy(update={"arguments": {**approval.arguments, **changed}})
+        arguments["arguments"] = approval.arguments
     view = await command(gateway, "decide", arguments, approval.agent)
     with_changes = f" with {', '.join(changes)}" if changes else ""
     text = f"{approval.skill} [{approval.id}] of {approval.agent}: {decision}{with_changes}"
-    return CommandResult(text, view.result)
+    shown = details(approval) if decision == "approve" else []
+    return CommandResult("\n".join([text, *(f"    {line}" for line in shown)]), view.result)
 
 
 async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> str:
@@ -149,9 +154,10 @@ async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments
             return await _held(gateway, name, {"rollback": bool(arguments)}, agent)
         case "undo", [] | [_]:
             return await _taken_back(gateway, arguments[0] if arguments else "1", agent)
-        case "approvals", []:
-            rows = [approval_row(view) for view in await pending(gateway, agent)]
-            return "\n".join(table_lines(rows)) if rows else "nothing waits for approval"
+        case "approvals", [] | [_]:
+            return (
+                "\n".join(approval_lines(await pending(gateway, agent, *arguments))) or "nothing waits for approval"
+            )
         case "approve", [id, *changes]:
             return (await decide(gateway, id, "approve", changes=changes, agent=agent)).text
         case "reject", [id, *reason]:
@@ -159,10 +165,21 @@ async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments
     raise UserError(f"/{name} is not to be used so; /help says how")
 
 
-def approval_row(view: ApprovalView) -> tuple[str, str, str, str, str]:
-    """An approval as cells of a table."""
-    given = ", ".join(f"{name}={value!r}" for name, value in view.arguments.items())
-    return view.id, view.agent, view.skill, shortened(given, _SHOWN_ARGUMENTS), view.reason
+async def _whole(gateway: CommandGateway, view: ApprovalView) -> ApprovalView:
+    """An approval with all that can be had of its arguments; where many wait, long ones are shortened."""
+    if not view.hidden_characters:
+        return view
+    listed = await command(gateway, "approvals", {"approval": view.id}, view.agent)
+    return next((ApprovalView.model_validate(approval) for approval in listed.result or ()), view)
+
+
+def _check_whole(view: ApprovalView) -> None:
+    """Raises ``UserError`` if arguments are missing that would then be taken for left out by the operator."""
+    if view.hidden_characters:
+        raise UserError(
+            f"{view.hidden_characters} characters of the arguments of {view.id} are too long to be sent here: approve"
+            " it as it is, or reject it"
+        )
 
 
 async def _closed(gateway: CommandGateway, view: CallView) -> CallView:

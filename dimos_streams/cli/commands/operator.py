@@ -8,7 +8,7 @@ import typer
 
 from dimos_streams.cli.commands.calls import at_bridge
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, write_json, write_lines, write_table
+from dimos_streams.cli.terminal.output import note, write, write_json, write_lines
 
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.gateway import CallView
@@ -21,20 +21,28 @@ Reason = Annotated[str, typer.Option("--reason", help="Passed on to the agent.",
 
 
 def approvals(
+    approval: Annotated[
+        str,
+        typer.Argument(
+            metavar="[ID]", help="The approval's id, or its beginning: only that one.", show_default=False
+        ),
+    ] = "",
     agent: options.AgentName = "",
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
     as_json: options.Json = False,
 ) -> None:
-    """List the calls that wait for an operator's decision."""
-    from dimos_streams.cli.bridge_client.operator_commands import approval_row, pending
+    """List the calls that wait for an operator's decision, with all their arguments, and all steps of plans."""
+    from dimos_streams.cli.bridge_client.operator_commands import pending
+    from dimos_streams.cli.terminal.approval_text import HEADERS, approval_lines
 
-    found = at_bridge(lambda gateway: pending(gateway, agent), url, port, token)
+    found = at_bridge(lambda gateway: pending(gateway, agent, approval), url, port, token)
     if as_json:
         write_json([view.model_dump(mode="json") for view in found], indent=2)
     elif found:
-        write_table(("ID", "AGENT", "SKILL", "ARGUMENTS", "WHY"), [approval_row(view) for view in found])
+        for line in approval_lines(found, HEADERS):
+            write(line)
     else:
         note("nothing waits for approval")
 

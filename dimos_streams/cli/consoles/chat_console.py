@@ -38,7 +38,7 @@ Whatever you type is said to the agent. Besides:
   /skills       list the skills
   /pause, /resume, /step [on|off|once], /abort [rollback], /undo [COUNT], /forget
                 the operator's control, as the commands of these names
-  /approvals    list the calls that wait for approval
+  /approvals    list the calls that wait for approval; with an id only that one
   /approve ID [NAME=VALUE]…, /reject ID [REASON]
                 decide on one; the beginning of its id is enough
   /quit         leave (so does Ctrl-D); calls go on"""

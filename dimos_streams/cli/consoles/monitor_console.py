@@ -9,8 +9,10 @@ from urllib.parse import urlencode
 
 from dimos_streams.cli.bridge_client.answers import HEALTH
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
+from dimos_streams.cli.terminal.approval_text import details
 from dimos_streams.cli.terminal.output import shortened, write, write_json
 from dimos_streams.operator.holding import gate_state
+from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
 
 _MAX_DATA = 120
@@ -93,7 +95,9 @@ def _module(module: Mapping[str, Any]) -> str:
 
 
 def _approval(view: Mapping[str, Any]) -> str:
-    return f"{view['agent']} asks for {view['skill']}({_brief(view['arguments'])})  {view['reason']}".rstrip()
+    whole = "; ".join(details(ApprovalView.model_validate(view)))
+    arguments = _brief(view["arguments"])
+    return f"{view['agent']} asks for {view['skill']}({whole or arguments})  {view['reason']}".rstrip()
 
 
 def _brief(data: Mapping[str, Any]) -> str:

@@ -105,6 +105,8 @@ class ApprovalView(MonitorMessage):
     created_utime: int
     expires_utime: int | None = None
     """When it counts as rejected, None if it waits for ever."""
+    hidden_characters: int = 0
+    """So much of the arguments' JSON is not in this view, because it is long; ``approvals(approval=ID)`` has more."""
 
     def __str__(self) -> str:
         return f"{self.id}, a call of {self.skill}, is {self.state.replace('_', ' ')}"
@@ -118,6 +120,8 @@ class WaitingCall(MonitorMessage):
     tool_call_id: str = ""
     parent: str = ""
     """The call whose skill asks for it, empty where the model asks itself."""
+    hidden_characters: int = 0
+    """So much of the arguments' JSON is not in this view, because it is long."""
 
 
 class AgentSnapshot(MonitorMessage):

@@ -53,6 +53,7 @@ class ToyAgent(Module):
         self.conversation: list[ConversationEntry] = []
         self.commands: list[tuple[str, dict[str, Any]]] = []
         self.approval: ApprovalView | None = None
+        self.whole: ApprovalView | None = None
         self.disabled: set[str] = set()
         self.held: tuple[str, ...] = ("gate",)
         self.reports: dict[str, asyncio.Queue[AgentEvent | AgentSnapshot]] = {}
@@ -144,9 +145,10 @@ class ToyAgent(Module):
         return self._note("forget")
 
     @skill(audience="operator")
-    async def approvals(self) -> list[ApprovalView]:
-        """Pending approvals."""
-        return [self.approval] if self.approval is not None else []
+    async def approvals(self, approval: str = "") -> list[ApprovalView]:
+        """Pending approvals, or one of them whole."""
+        shown = self.whole if approval else self.approval
+        return [shown] if shown is not None else []
 
     @skill(audience="operator")
     async def decide(

@@ -67,6 +67,8 @@ function approvalView(name, approval, live) {
     h("h3", {}, "May it run ", h("code", {}, approval.skill), "?"),
     approval.reason && h("p", {}, approval.reason),
     h("pre", { tabindex: 0 }, json),
+    approval.hidden_characters > 0 && h("p", {}, `${approval.hidden_characters} characters are not shown: `,
+      h("code", {}, `dimos-streams approvals ${approval.id}`)),
     h("p", { class: "quiet" }, "asked at ", time(approval.created_utime),
       approval.expires_utime !== null && [", denied by itself at ", time(approval.expires_utime)]),
     h("details", {}, h("summary", {}, "Other arguments"),

@@ -1,0 +1,73 @@
+"""Approvals as people read them on a terminal: what decides is shown whole, or the text says how much is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dimos_streams.cli.terminal.output import plural, table_lines
+from dimos_streams.operator.messages.agent import ApprovalView
+
+HEADERS = ("ID", "AGENT", "SKILL", "ARGUMENTS", "WHY")
+_IN_A_CELL = 80
+_GOAL = 80
+_INDENT = "    "
+
+
+def approval_lines(views: Sequence[ApprovalView], headers: Sequence[str] = ()) -> list[str]:
+    """A table of approvals; below each row, one a line, what its cell has no room for."""
+    rows = [[view.id, view.agent, view.skill, _cell(view), view.reason] for view in views]
+    lines = table_lines([headers, *rows] if headers else rows) if rows else []
+    first = len(lines) - len(rows)
+    found = lines[:first]
+    for line, view in zip(lines[first:], views, strict=True):
+        found += [line, *(f"{_INDENT}{detail}" for detail in details(view))]
+    return found
+
+
+def details(view: ApprovalView) -> list[str]:
+    """The steps of a plan, or arguments that are too long for a cell; none for all others."""
+    found = []
+    if (steps := _steps(view)) is not None:
+        found = [f"{number}. {call_text(step['skill'], step['arguments'])}" for number, step in enumerate(steps, 1)]
+        goal = str(view.arguments.get("goal", ""))
+        if goal:
+            found.append(f"goal: {goal[:_GOAL]!r}{_more(len(goal) - _GOAL)}")
+    elif len(_listed(view.arguments)) > _IN_A_CELL:
+        found = [f"{name}={value!r}" for name, value in view.arguments.items()]
+    if view.hidden_characters:
+        found.append(f"{plural(view.hidden_characters, 'character')} not shown: dimos-streams approvals {view.id}")
+    return found
+
+
+def call_text(skill: str, arguments: Mapping[str, Any]) -> str:
+    """A call, whole."""
+    return f"{skill}({_listed(arguments)})"
+
+
+def _cell(view: ApprovalView) -> str:
+    steps = _steps(view)
+    if steps is not None:
+        return f"{view.arguments.get('plan')}, {plural(len(steps), 'step')}:"
+    given = _listed(view.arguments)
+    return given if len(given) <= _IN_A_CELL else f"{plural(len(view.arguments), 'argument')}:"
+
+
+def _steps(view: ApprovalView) -> list[Mapping[str, Any]] | None:
+    """The steps of a plan; None for what is none."""
+    steps = view.arguments.get("steps")
+    if not isinstance(steps, list) or not steps or not all(map(_is_step, steps)):
+        return None
+    return steps if view.arguments.keys() <= {"plan", "goal", "steps"} else None
+
+
+def _is_step(step: object) -> bool:
+    return isinstance(step, Mapping) and step.keys() == {"skill", "arguments"} and isinstance(step["arguments"], dict)
+
+
+def _listed(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+
+
+def _more(characters: int) -> str:
+    return f" (and {plural(characters, 'more character')})" if characters > 0 else ""

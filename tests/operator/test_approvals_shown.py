@@ -1,0 +1,126 @@
+"""What an operator decides on is shown whole: the steps of a plan above all, however the rest is worded."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.gates.settings import ApprovalSettings
+from dimos_streams.agent.policies.plans import PlanBook
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.bridge_client.operator_commands import chat_command
+from dimos_streams.cli.consoles.monitor_console import Lines
+from dimos_streams.cli.terminal.approval_text import HEADERS, approval_lines
+from dimos_streams.errors import SkillError
+from dimos_streams.operator.messages.agent import ApprovalView
+from dimos_streams.operator.reporting import approvals_within
+from tests.agent.policies.parts import Events
+from tests.bridge.monitor.parts import ToyAgent
+from tests.operator.test_command_line import Console, console
+
+__all__ = ["console"]
+
+GOAL = "turn a little on the spot so that the camera sees the whole room once, then report"
+STEPS = [{"skill": "turn", "arguments": {"angle_deg": number}} for number in range(30)]
+STEPS += [{"skill": "go_to", "arguments": {"x": 2.5, "y": 0.0}}]
+
+
+def view(id: str = "a1", skill: str = "submit_plan", **arguments: Any) -> ApprovalView:
+    given = arguments or {"plan": "plan-1", "steps": STEPS, "goal": GOAL}
+    return ApprovalView(id=id, agent="agent", skill=skill, module="m", arguments=given, reason="why", created_utime=1)
+
+
+def put(console: Console, agent: ToyAgent, shown: ApprovalView) -> None:
+    async def ask() -> None:
+        agent.approval = shown
+
+    console.bridge.run(ask())
+
+
+@pytest.mark.feature("C5", "B8")
+def test_all_steps_of_a_plan_are_listed_and_its_goal_gives_way(console: Console) -> None:
+    agent = console.add()
+    put(console, agent, view())
+    code, out, _ = console("approvals")
+    lines = out.splitlines()
+    assert (code, len(lines)) == (0, 2 + len(STEPS) + 1)
+    assert lines[1].split() == ["a1", "agent", "submit_plan", "plan-1,", "31", "steps:", "why"]
+    assert lines[2:4] == ["    1. turn(angle_deg=0)", "    2. turn(angle_deg=1)"]
+    assert lines[-2] == "    31. go_to(x=2.5, y=0.0)"
+    assert lines[-1].endswith("(and 2 more characters)")
+    assert console("approvals", "a")[1] == out
+    assert console("approvals", "b")[0] == 2
+
+    async def chat(name: str, *words: str) -> str:
+        async with open_gateway(BridgeAddress(console.bridge.url)) as gateway:
+            return await chat_command(gateway, "say", name, words)
+
+    assert asyncio.run(chat("approvals")).splitlines()[1:] == lines[2:]
+    assert asyncio.run(chat("approvals", "a1")).splitlines()[1:] == lines[2:]
+    assert asyncio.run(chat("approve", "a1")).splitlines()[1:] == lines[2:], "whoever approves sees what"
+    assert agent.commands[-1][1]["arguments"] is None
+
+
+def test_long_arguments_of_any_call_are_shown_whole() -> None:
+    long = {"text": "x" * 300, "to": "\n  a2  agent"}
+    lines = approval_lines([view("a1", "say", **long), view("a2", "move", distance_m=1)], HEADERS)
+    assert lines[2:4] == [f"    text={'x' * 300!r}", "    to='\\n  a2  agent'"]
+    assert lines[4].split() == ["a2", "agent", "move", "distance_m=1", "why"]
+    waiting = {"type": "change", "change": {"agents": {"agent": {"approvals": [view().model_dump()]}}}}
+    assert any("31. go_to(x=2.5, y=0.0)" in line for line in Lines().of(_with_agent(waiting)))
+
+
+def _with_agent(message: dict[str, Any]) -> dict[str, Any]:
+    agent = message["change"]["agents"]["agent"]
+    agent.update(state="idle", mode="running", missions=[], calls=[], model="offline")
+    return message
+
+
+def test_what_has_no_room_in_an_answer_is_said_and_can_be_asked_for(console: Console) -> None:
+    large = [view(f"a{number}", "say", text=str(number) * 9000, steps=[1] * 200) for number in range(9)]
+    sent = approvals_within(large)
+    assert [each.hidden_characters > 0 for each in sent] == [True] * 9
+    (whole,) = approvals_within(large[:1])
+    assert (whole.hidden_characters, whole.arguments) == (0, large[0].arguments)
+    agent = console.add()
+    put(console, agent, sent[0])
+    hidden = sent[0].hidden_characters
+    assert f"    {hidden} characters not shown: dimos-streams approvals a0" in console("approvals")[1].splitlines()
+    agent.whole = large[0]
+    assert f"    text={'0' * 9000!r}" in console("approvals", "a0")[1].splitlines()
+    assert console("approve", "a0", "--arg", "volume=1")[0] == 0
+    assert agent.commands[-1][1]["arguments"] == {**large[0].arguments, "volume": 1}
+    put(console, agent, sent[0])
+    agent.whole = None
+    code, _, error = console("approve", "a0", "--arg", "volume=1")
+    assert (code, f"{hidden} characters of the arguments of a0 are too long" in error) == (2, True)
+
+
+@pytest.mark.feature("C5", "B8")
+@pytest.mark.virtual_time
+async def test_the_note_that_a_plan_waits_has_all_its_steps_and_plans_are_bounded() -> None:
+    events = Events()
+    book = ApprovalBook(ApprovalSettings(), events.emit)
+    plans = PlanBook(book, events.emit, lambda skill, arguments: arguments)
+    plan = plans.create("g" * 5000, STEPS)
+    submitting = asyncio.create_task(plans.submit(plan.id, ("m1",)))
+    await asyncio.sleep(0)
+    (created,) = [data for kind, data in events.all if kind == "approval_created"]
+    assert "\n30. turn(angle_deg=29)\n31. go_to(x=2.5, y=0.0)\n" in created["text"]
+    (pending,) = book.pending()
+    assert approvals_within([pending] * 3) == [pending] * 3
+    assert len(pending.arguments["goal"]) == 201
+    submitting.cancel()
+    with pytest.raises(SkillError, match="bytes as JSON, and 16000 are the most"):
+        plans.create("g", [{"skill": "say", "arguments": {"text": "x" * 16_000}}])
+    with pytest.raises(SkillError, match="16000 are the most"):
+        plans.add_steps(plans.create("g", STEPS).id, [{"skill": "say", "arguments": {"text": "x" * 15_000}}])
+    waiting = asyncio.create_task(book.ask("say", {"text": "x" * 30_000}))
+    await asyncio.sleep(0)
+    text = events.all[-1][1]["text"]
+    assert "characters are not shown here: `dimos-streams approvals agent-" in text
+    assert len(text) < 21_000
+    waiting.cancel()
