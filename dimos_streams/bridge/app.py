@@ -2,69 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import PlainTextResponse
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
-from pydantic import BaseModel, ConfigDict, Field
-from starlette.exceptions import HTTPException
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.types import ASGIApp
 
 from dimos_streams import __version__
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, BadCursorError, CallQuery, Cursor
+from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http import problems
+from dimos_streams.bridge.http.call_routes import mount_calls
 from dimos_streams.bridge.http.dashboard.routes import PATHS, mount_dashboard
+from dimos_streams.bridge.http.described import answers, describe, refusals
 from dimos_streams.bridge.http.event_stream import EventStream
 from dimos_streams.bridge.http.metrics import registry_of
 from dimos_streams.bridge.http.request_guard import Guard
 from dimos_streams.bridge.http.request_order import RequestOrder
-from dimos_streams.bridge.http.strict_json import StrictJsonRoute
+from dimos_streams.bridge.http.route import BridgeRoute, answer_head
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
-from dimos_streams.operator.agents import agents_among, choose_agent
-from dimos_streams.skill import OnDuplicate, OnLoss
-from dimos_streams.tool_stream.event import MAX_NAME
-from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
+from dimos_streams.tool_stream.gateway import OfferedSkill
 
-MAX_WAIT_S = 300.0
-_MAX_LEASE_WAIT_S = 60.0
-
-Wait = Literal["answer", "close"]
-Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+_OFFSET = "^[0-9]{0,16}$"
 
 
-class CallBody(BaseModel):
-    """Body of ``POST /calls``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    skill: Name
-    agent: Annotated[str, Field(max_length=MAX_NAME)] | None = None
-    """The agent whose ``skill`` it is, by the name of its module or namespace, empty for the only agent; ``skill`` is
-    then without the namespace."""
-    arguments: dict[str, Any] = Field(default_factory=dict)
-    caller: Name = "http"
-    on_duplicate: OnDuplicate | None = None
-    idempotency_key: Name | None = None
-    lease_wait_s: float = Field(default=0.0, ge=0, le=_MAX_LEASE_WAIT_S)
-    """How long the call may wait for a resource that another one holds."""
-    on_loss: OnLoss | None = None
-    """Whether it is to stop or to go on when a link is cut; without it its skill decides."""
+def _offset(text: str) -> str:
+    if not re.fullmatch(_OFFSET, text):
+        raise ValueError("this is not an offset; take it from the id of an event")
+    return text
 
 
-class CancelRequest(BaseModel):
-    """Body of ``POST /calls/{id}/cancel``; it may be left out."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    reason: str = Field(default="cancelled over HTTP", max_length=4000)
+LastEventId = Annotated[str, AfterValidator(_offset), Field(json_schema_extra={"pattern": _OFFSET})]
+"""An offset as clients of server-sent events send it: empty before the first one."""
 
 
 class StreamOptions(BaseModel):
@@ -92,16 +70,18 @@ def create_app(
     options = streams or StreamOptions()
     abort = abort or (lambda client: None)
     app = FastAPI(title="dimos-streams bridge", version=__version__, docs_url=None, redoc_url=None)
-    app.router.route_class = StrictJsonRoute
+    app.router.route_class = BridgeRoute
     problems.install(app)
+    describe(app)
 
     _mount_views(app, broker, hub, disk)
-    _mount_calls(app, broker, hub)
+    mount_calls(app, broker, hub)
     _mount_streams(app, broker, hub, options, abort)
     if monitor is not None:
         mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
         mount_dashboard(app)
     mount_mcp(app, McpServer(broker, hub))
+    answer_head(app)
     return app
 
 
@@ -113,7 +93,7 @@ def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[
 def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]) -> None:
     """Add the routes that show what there is and how it stands."""
 
-    @app.get("/healthz")
+    @app.get("/healthz", responses=refusals())
     async def healthz() -> dict[str, Any]:
         journal, receiver, modules = hub.journal, broker.receiver.statistics(), broker.directory.modules()
         lost = ["events, at the bridge's end: the journal is in memory"] if journal.state != "ok" else []
@@ -142,15 +122,15 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
 
     registry = registry_of(broker, hub)
 
-    @app.get("/metrics")
+    @app.get("/metrics", response_class=PlainTextResponse, responses=refusals())
     async def metrics() -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
-    @app.get("/skills")
+    @app.get("/skills", responses=refusals())
     async def skills() -> list[OfferedSkill]:
         return await broker.skills()
 
-    @app.get("/modules")
+    @app.get("/modules", responses=refusals())
     async def modules() -> list[dict[str, Any]]:
         return [
             {**asdict(module), "alive": module.alive, "skills": [skill.name for skill in module.skills]}
@@ -158,80 +138,33 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
         ]
 
 
-def _mount_calls(app: FastAPI, broker: Broker, hub: Hub) -> None:
-    """Calls: begun, looked at, cancelled."""
-
-    @app.post("/calls", status_code=201)
-    async def call(
-        body: CallBody,
-        wait: Wait | None = None,
-        timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 30.0,
-    ) -> JSONResponse:
-        first = hub.last_offset + 1
-        call_id = await broker.call(
-            body.skill if body.agent is None else await _skill_of_agent(broker, body.agent, body.skill),
-            body.arguments,
-            caller=body.caller,
-            on_duplicate=body.on_duplicate,
-            idempotency_key=body.idempotency_key,
-            lease_wait_s=body.lease_wait_s,
-            on_loss=body.on_loss,
-        )
-        content: dict[str, Any] = {"call_id": call_id}
-        if wait is not None:
-            ended = await broker.wait(call_id, wait, timeout_s)
-            view = await broker.view(call_id)
-            content = {**view.model_dump(mode="json"), "waited": wait if ended else "timed_out"}
-        return JSONResponse(content, 201, headers=_where(call_id, first))
-
-    @app.get("/calls", response_model=list[CallView])
-    async def calls(
-        state: Literal["open", "closed"] | None = None,
-        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
-        before: Annotated[str | None, Query(description="Where a page ends; the Link header has it.")] = None,
-    ) -> Response:
-        try:
-            query = CallQuery(state, None if before is None else Cursor.parse(before), limit)
-        except BadCursorError as error:
-            raise HTTPException(422, str(error)) from error
-        page = query.page(broker.ledger.calls)
-        headers = {} if page.before is None else {"Link": query.link(page.before)}
-        return Response(page.body, headers=headers, media_type="application/json")
-
-    @app.get("/calls/{call_id}")
-    async def one_call(call_id: str) -> CallView:
-        return await broker.view(call_id)
-
-    @app.post("/calls/{call_id}/cancel", status_code=202)
-    async def cancel(call_id: str, body: CancelRequest | None = None) -> CallView:
-        await broker.cancel(call_id, (body or CancelRequest()).reason)
-        return await broker.view(call_id)
-
-
-async def _skill_of_agent(broker: Broker, agent: str, skill: str) -> str:
-    """The public name of an agent's skill. Raises ``UnknownAgentError``."""
-    return choose_agent(agents_among(await broker.skills()), agent).skill(skill)
-
-
-def _where(call_id: str, first: int) -> dict[str, str]:
-    """The headers that lead to a call, and to the events of all calls since before it began (RFC 8288)."""
-    return {"Location": f"/calls/{call_id}", "Link": f'</tool_streams?from={first}>; rel="events"'}
-
-
 def _mount_streams(
     app: FastAPI, broker: Broker, hub: Hub, options: StreamOptions, abort: Callable[[object], None]
 ) -> None:
     """The events of all calls."""
 
-    @app.get("/tool_streams", response_model=None)
+    @app.get(
+        "/tool_streams",
+        response_class=Response,
+        response_model=None,
+        responses=answers(
+            200,
+            "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the offset, `data` a "
+            "JSON object with the event's fields.",
+            {"type": "string"},
+            media_type="text/event-stream",
+        )
+        | refusals(kinds.NOT_FOUND, kinds.BAD_REQUEST),
+    )
     async def tool_streams(
         call: str | None = None,
         caller: str | None = None,
         from_: Annotated[int | None, Query(alias="from", ge=0, lt=2**53)] = None,
-        last_event_id: Annotated[str | None, Header()] = None,
+        last_event_id: Annotated[LastEventId | None, Header()] = None,
     ) -> EventStream:
         if call is not None and not broker.journals(call):
-            raise HTTPException(404, f"the events of call {call!r} are not kept: WS /monitor has what it reports")
+            why = f"the events of call {call!r} are not kept: WS /monitor has what it reports"
+            raise problems.ProblemError(kinds.NOT_FOUND, why)
         return EventStream(
             hub,
             after=_after(last_event_id, from_),
@@ -246,7 +179,5 @@ def _mount_streams(
 def _after(last_event_id: str | None, from_offset: int | None) -> int | None:
     """The offset behind which a stream begins; what the client has read counts more than what it once asked for."""
     if last_event_id:
-        if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 17):
-            raise HTTPException(400, f"Last-Event-ID {last_event_id[:50]!r} is not an offset")
         return int(last_event_id)
     return None if from_offset is None else max(0, from_offset - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,8 +34,13 @@ def all_problems(error: ValidationError, whole: str) -> dict[str, str]:
 
 def problems_with_values(error: ValidationError, whole: str) -> dict[str, str]:
     """The fault at each path, and the value that was given there; ``whole`` stands for everything."""
+    return with_values(error.errors(), whole)
+
+
+def with_values(details: Iterable[Mapping[str, Any]], whole: str) -> dict[str, str]:
+    """The same of errors that come without their exception."""
     problems = {}
-    for detail in error.errors():
+    for detail in details:
         path = where_it_is(detail, whole)
         given = "" if detail["type"] == "missing" else f" (given: {_short(detail['input'])})"
         problems[path] = f"{what_is_wrong(detail)}{given}"

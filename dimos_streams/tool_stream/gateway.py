@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -35,6 +35,10 @@ class OfferedSkill(SkillInfo):
     """Whether the module is an agent, which it declares by a skill for reviews (``tool_stream/review.py``)."""
 
 
+CallPhase = Literal["requested", "open", "closed"]
+"""``requested``: not yet begun by its module."""
+
+
 class CallView(BaseModel):
     """A call as the broker knows it."""
 
@@ -46,8 +50,7 @@ class CallView(BaseModel):
     caller: str
     parent: str
     arguments: dict[str, Any]
-    state: str
-    """``requested`` (not yet begun by its module), ``open`` or ``closed``."""
+    state: CallPhase
     outcome: Outcome | None = None
     answer: str | None = None
     """The text of the first update, or of the close if there was none; None before."""

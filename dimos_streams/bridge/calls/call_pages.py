@@ -6,25 +6,19 @@ import heapq
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlencode
 
+from pydantic import AfterValidator, Field
+
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
-from dimos_streams.errors import DimosStreamsError
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 PAGE_BYTES = 256 * 1024
 """The size of a page; a larger call is a page by itself."""
 
-_CURSOR = re.compile(r"(-?[0-9]{1,20})-(.{1,200})", re.DOTALL)
-
-
-class BadCursorError(DimosStreamsError):
-    """A text that no page has given as where it ends."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(f"before={text[:50]!r} is not where a page ends; take it from the Link header of one")
+_CURSOR = r"^(-?[0-9]{1,20})-([^\n]{1,200})$"
 
 
 class Cursor(NamedTuple):
@@ -40,14 +34,23 @@ class Cursor(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Cursor:
-        """The inverse of ``str``. Raises ``BadCursorError``."""
-        match = _CURSOR.fullmatch(text)
+        """The inverse of ``str``. Raises ``ValueError`` for a text that no page has given as where it ends."""
+        match = re.fullmatch(_CURSOR, text)
         if match is None:
-            raise BadCursorError(text)
+            raise ValueError("this is not where a page ends; take it from the Link header of one")
         return cls(int(match[1]), match[2])
 
     def __str__(self) -> str:
         return f"{self.requested_utime}-{self.call_id}"
+
+
+def _checked(text: str) -> str:
+    Cursor.parse(text)
+    return text
+
+
+CursorText = Annotated[str, AfterValidator(_checked), Field(json_schema_extra={"pattern": _CURSOR})]
+"""A cursor as it is in URLs."""
 
 
 @dataclass(frozen=True, slots=True)

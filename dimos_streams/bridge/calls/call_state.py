@@ -6,7 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ConfigDict, Field
 
@@ -15,10 +15,12 @@ from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.skill import OnLoss
 from dimos_streams.tool_stream.event import ToolEvent, json_text
 from dimos_streams.tool_stream.family import ancestors_of
-from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.tool_stream.gateway import CallPhase, CallView
 
 _SEEN = tuple(CallView.model_fields)
-REQUESTED, OPEN, CLOSED = "requested", "open", "closed"
+REQUESTED: Final = "requested"
+OPEN: Final = "open"
+CLOSED: Final = "closed"
 
 
 @dataclass(slots=True)
@@ -47,7 +49,7 @@ class CallState(CallView):
 
     parent: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict)
-    state: str = REQUESTED
+    state: CallPhase = REQUESTED
 
     key: str | None = None
     """The idempotency key with which it was begun."""

@@ -7,6 +7,7 @@ quarter of a megabyte of one-byte chunks holds the loop for 0.3 s, whoever sent 
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Any
 
 import h11
@@ -14,6 +15,9 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dimos_streams import clock
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.problem_kinds import Kind
+from dimos_streams.bridge.http.problems import problem
 from dimos_streams.bridge.http.request_order import leave
 from dimos_streams.bridge.http.turns import Turns
 
@@ -30,12 +34,21 @@ _UNSENT = 16 * 1024
 _EVENTS = 16
 """Parsed for one connection at a time."""
 
-_TOO_MANY_DETAIL = b"The body comes in more than %d pieces; send it in larger ones" % MAX_PIECES
-_TOO_MANY = (
-    b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n"
-    b"Content-Length: %d\r\n\r\n%b" % (len(_TOO_MANY_DETAIL), _TOO_MANY_DETAIL)
+
+def _last_word(kind: Kind, detail: str) -> bytes:
+    """A whole response, behind which the connection is closed."""
+    response = problem(kind, detail)
+    response.headers["Connection"] = "close"
+    lines = [b"HTTP/1.1 %d %b" % (kind.status, HTTPStatus(kind.status).phrase.encode())]
+    lines += [b"%b: %b" % header for header in response.raw_headers]
+    return b"\r\n".join([*lines, b"", bytes(response.body)])
+
+
+_TOO_MANY = _last_word(kinds.TOO_LARGE, f"The body comes in more than {MAX_PIECES} pieces; send it in larger ones")
+_FULL = _last_word(kinds.TOO_MANY_CONNECTIONS, f"{MAX_CONNECTIONS} connections are open already; try again")
+_BAD_HTTP = _last_word(
+    kinds.BAD_HTTP, f"this is not a request in HTTP/1.1, or its line and headers have more than {MAX_HEAD} bytes"
 )
-_FULL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 
 
 class Connections:
@@ -158,7 +171,7 @@ class BoundedProtocol(H11Protocol):
             if self.conn.too_many_pieces:
                 self.end_with(_TOO_MANY)
             else:
-                super().send_400_response(msg)
+                self.end_with(_BAD_HTTP)
         else:  # it was answered, and what it still sends is no HTTP
             self.transport.close()
 

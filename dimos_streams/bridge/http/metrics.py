@@ -83,7 +83,7 @@ def _streams(hub: Hub) -> Iterator[_Family]:
 
 def _calls(broker: Broker) -> Iterator[_Family]:
     ledger = broker.ledger
-    states = Counter(call.state for call in ledger.calls.open)
+    states = Counter[str](call.state for call in ledger.calls.open)
     yield _gauge("calls", "Calls that are not closed.", ("state", states))
     yield _counter("calls_closed", "Calls that were closed.", ("outcome", ledger.closed))
     held = dict.fromkeys(ledger.leases.holders(), 1)

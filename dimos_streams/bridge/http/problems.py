@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from dimos_streams.bridge.calls.broker import UnknownCallError
-from dimos_streams.common.invalid import in_a_line, what_is_wrong, where_it_is
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.problem_kinds import Kind
+from dimos_streams.common.invalid import in_a_line, with_values
 from dimos_streams.errors import (
     CallRejectedError,
     SkillArgumentError,
@@ -24,38 +28,38 @@ from dimos_streams.errors import (
 
 _logger = logging.getLogger(__name__)
 
+MEDIA_TYPE = "application/problem+json"
 REPORTED = "dimos_streams.reported"
 """Key of a request's scope: its exception is logged and answered, though the framework raises it again."""
 
-_SKILL_ERRORS: tuple[tuple[type[SkillError], int, str, str], ...] = (
-    (UnknownSkillError, 404, "unknown-skill", "No such skill"),
-    (UnknownAgentError, 404, "unknown-agent", "No such agent"),
-    (UnknownCallError, 404, "unknown-call", "No such call"),
-    (SkillArgumentError, 422, "bad-arguments", "The arguments do not fit the skill"),
-    (CallRejectedError, 409, "call-rejected", "The call was refused"),
-    (SkillUnavailableError, 503, "skill-unavailable", "The skill is not available"),
-    (SkillError, 400, "skill-error", "The skill refused"),
+_SKILL_ERRORS: tuple[tuple[type[SkillError], Kind], ...] = (
+    (UnknownSkillError, kinds.UNKNOWN_SKILL),
+    (UnknownAgentError, kinds.UNKNOWN_AGENT),
+    (UnknownCallError, kinds.UNKNOWN_CALL),
+    (SkillArgumentError, kinds.BAD_ARGUMENTS),
+    (CallRejectedError, kinds.CALL_REJECTED),
+    (SkillUnavailableError, kinds.SKILL_UNAVAILABLE),
+    (SkillError, kinds.SKILL_ERROR),
 )
+_HEADERS: Mapping[int, Mapping[str, str]] = {
+    401: {"WWW-Authenticate": "Bearer"},
+    415: {"Accept": "application/json"},
+    503: {"Retry-After": "1"},
+}
 
 
-class NotJsonError(HTTPException):
-    """The body of a request is not JSON."""
+class ProblemError(HTTPException):
+    """A request is answered with a problem."""
 
-    def __init__(self, why: object) -> None:
-        super().__init__(400, f"The body is not JSON: {why}")
+    def __init__(self, kind: Kind, detail: str) -> None:
+        super().__init__(kind.status, detail)
+        self.kind = kind
 
 
-def problem(status: int, name: str, title: str, detail: str, **more: Any) -> JSONResponse:
-    """A problem response; ``name`` ends its type, by which programs distinguish problems."""
-    content = {
-        "type": f"urn:dimos-streams:problem:{name}",
-        "title": title,
-        "status": status,
-        "detail": detail,
-        **more,
-    }
-    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(status)
-    return JSONResponse(content, status, headers=headers, media_type="application/problem+json")
+def problem(kind: Kind, detail: str, **more: Any) -> JSONResponse:
+    """A problem response."""
+    content = {"type": kind.type, "title": kind.title, "status": kind.status, "detail": detail, **more}
+    return JSONResponse(content, kind.status, headers=_HEADERS.get(kind.status), media_type=MEDIA_TYPE)
 
 
 def install(app: FastAPI) -> None:
@@ -72,27 +76,45 @@ async def _skill_error(request: Request, error: Exception) -> JSONResponse:
         more["errors"] = error.problems
     if isinstance(error, CallRejectedError) and error.holder:
         more["holder"] = error.holder
-    status, name, title = next((s, n, t) for kind, s, n, t in _SKILL_ERRORS if isinstance(error, kind))
-    return problem(status, name, title, str(error), **more)
+    kind = next(kind for of, kind in _SKILL_ERRORS if isinstance(error, of))
+    return problem(kind, str(error), **more)
 
 
 async def _bad_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    errors = {where_it_is(detail, "request"): what_is_wrong(detail) for detail in error.errors()}
-    return problem(422, "bad-request", "The request is not of the right form", in_a_line(errors), errors=errors)
+    errors = with_values(error.errors(), "request")
+    return problem(kinds.BAD_REQUEST, in_a_line(errors), errors=errors)
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    names = {400: "bad-request", 404: "not-found", 405: "method-not-allowed", 422: "bad-request"}
-    name = "bad-json" if isinstance(error, NotJsonError) else names.get(error.status_code, "http-error")
-    return problem(error.status_code, name, str(error.detail), f"{request.method} {request.url.path}: {error.detail}")
+    asked = f"{request.method} {request.url.path}"
+    if isinstance(error, ProblemError):
+        return problem(error.kind, f"{asked}: {error.detail}")
+    if error.status_code == kinds.NOT_FOUND.status:
+        return problem(
+            kinds.NOT_FOUND, f"{asked}: there is no such path; GET /openapi.json lists those that there are"
+        )
+    if error.status_code == kinds.METHOD_NOT_ALLOWED.status:
+        allowed = ", ".join(_methods(request))
+        response = problem(kinds.METHOD_NOT_ALLOWED, f"{asked}: valid here: {allowed}")
+        response.headers["Allow"] = allowed
+        return response
+    return problem(kinds.HTTP_ERROR._replace(status=error.status_code), f"{asked}: {error.detail}")
+
+
+def _methods(request: Request) -> list[str]:
+    """What can be done with the path of a request; several routes may have it."""
+    here = [route for route in request.app.routes if isinstance(route, Route)]
+    return sorted(
+        {name for route in here if route.matches(request.scope)[0] != Match.NONE for name in route.methods or ()}
+    )
 
 
 async def _internal_error(request: Request, error: Exception) -> JSONResponse:
     request.scope[REPORTED] = True
     error_id = log_internal_error(error, f"{request.method} {request.url.path}")
-    return problem(500, "internal-error", "Internal error", f"internal error {error_id}", error_id=error_id)
+    return problem(kinds.INTERNAL_ERROR, f"internal error {error_id}", error_id=error_id)
 
 
 def log_internal_error(error: Exception, where: str) -> str:

@@ -11,6 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.bridge.http.problems import REPORTED, problem
 
 MAX_BODY = 256 * 1024
@@ -21,6 +23,7 @@ MAX_DRAINED = 8 * 1024 * 1024
 _BODY_TIMEOUT_S = 10.0
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 """Methods whose bodies nobody reads here."""
+_READING = ("GET", "HEAD")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -37,7 +40,7 @@ class Guard:
 
     A foreign ``Host`` is how a page in somebody's browser reaches a server on loopback (DNS rebinding); a page
     of another origin may neither read nor command. The token may come as ``?token=`` too where a browser can
-    set no header: ``EventSource`` and ``WebSocket``. To ``GET`` the ``public`` paths needs none.
+    set no header: ``EventSource`` and ``WebSocket``. To read the ``public`` paths needs none.
     """
 
     def __init__(
@@ -97,7 +100,7 @@ class Guard:
                 await self._read(receive, body)
         except TimeoutError as error:
             detail = f"the body did not come within {_BODY_TIMEOUT_S:g} s"
-            raise _BadBodyError(408, "too-slow", "The body is too slow", detail, closes=True) from error
+            raise _BadBodyError(kinds.TOO_SLOW, detail, closes=True) from error
         finally:
             self._bodies -= len(body)
         first: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
@@ -127,7 +130,7 @@ class Guard:
                 body.clear()
             elif self._bodies + len(piece) > MAX_BODIES:
                 detail = f"bodies of {MAX_BODIES} bytes are being read already; try again"
-                raise _BadBodyError(503, "too-many-bodies", "Too many bodies at once", detail, closes=True)
+                raise _BadBodyError(kinds.TOO_MANY_BODIES, detail, closes=True)
             else:
                 body += piece
                 self._bodies += len(piece)
@@ -145,14 +148,14 @@ class Guard:
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get(b"host", "")
         if not self._is_own(host):
-            return problem(403, "foreign-host", "Foreign host", f"this server is not {host!r}")
+            return problem(kinds.FOREIGN_HOST, f"this server is not {host!r}")
         origin = headers.get(b"origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
-            return problem(403, "foreign-origin", "Foreign origin", f"pages of {origin!r} may not use this server")
+            return problem(kinds.FOREIGN_ORIGIN, f"pages of {origin!r} may not use this server")
         authorization = headers.get(b"authorization", "")
         if not (self._token is None or self._is_public(scope) or self._has_token(scope, authorization)):
             detail = "send the run's token as 'Authorization: Bearer ...'"
-            return problem(401, "token-needed", "A token is needed", detail)
+            return problem(kinds.TOKEN_NEEDED, detail)
         return None
 
     def _is_own(self, host: str) -> bool:
@@ -165,28 +168,28 @@ class Guard:
             return False
 
     def _is_public(self, scope: Scope) -> bool:
-        return scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in self._public
+        return scope["type"] == "http" and scope["method"] in _READING and scope["path"] in self._public
 
     def _has_token(self, scope: Scope, authorization: str) -> bool:
         assert self._token is not None
         scheme, _, given = authorization.partition(" ")
         if scheme.lower() != "bearer":
-            reading = scope["type"] == "websocket" or scope["method"] == "GET"
+            reading = scope["type"] == "websocket" or scope["method"] in _READING
             query = parse_qs(scope["query_string"].decode("latin-1")) if reading else {}
             given = query.get("token", [""])[0]
         return hmac.compare_digest(given.strip().encode(), self._token.encode())
 
 
 class _BadBodyError(Exception):
-    def __init__(self, status: int, name: str, title: str, detail: str, *, closes: bool) -> None:
+    def __init__(self, kind: Kind, detail: str, *, closes: bool) -> None:
         """``closes`` ends the connection, on which the rest of the body would still come."""
-        self.response = problem(status, name, title, detail)
+        self.response = problem(kind, detail)
         if closes:
             self.response.headers["Connection"] = "close"
 
 
 def _too_large(*, closes: bool) -> _BadBodyError:
-    return _BadBodyError(413, "too-large", "The body is too large", f"{MAX_BODY} bytes are possible", closes=closes)
+    return _BadBodyError(kinds.TOO_LARGE, f"{MAX_BODY} bytes are possible", closes=closes)
 
 
 class _GoneError(Exception):

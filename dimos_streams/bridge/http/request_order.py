@@ -7,8 +7,10 @@ from collections import deque
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-_FOR_MUCH = frozenset({("GET", "/tool_streams"), ("GET", "/calls"), ("GET", "/mcp"), ("GET", "/metrics")})
-"""Answered with as much as the client likes. All else, health and commands above all, is one short answer."""
+_READING = ("GET", "HEAD")
+_FOR_MUCH = frozenset({"/tool_streams", "/calls", "/mcp", "/metrics"})
+"""Answered, to who reads them, with as much as the client likes. All else, health and commands above all, is one
+short answer."""
 
 
 _TURN = "dimos_streams.turn"
@@ -27,8 +29,8 @@ class RequestOrder:
         self._for_much, self._others = _Line(), _Line()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asks = (scope.get("method", scope["type"]), scope["path"])
-        is_for_much = scope["type"] == "websocket" or asks in _FOR_MUCH
+        reads = scope.get("method") in _READING and scope["path"] in _FOR_MUCH
+        is_for_much = scope["type"] == "websocket" or reads
         if await (self._for_much if is_for_much else self._others).turn(scope):
             await self._app(scope, receive, send)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
 from dimos_streams.bridge.http.problems import problem
 
 _READING = ("GET", "HEAD")
@@ -20,6 +21,6 @@ class WatchOnly:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif scope["type"] == "http" and scope["method"] not in _READING:
-            await problem(403, "watch-only", "This run can only be watched", _DETAIL)(scope, receive, send)
+            await problem(WATCH_ONLY, _DETAIL)(scope, receive, send)
         else:
             await self._app(scope, receive, send)

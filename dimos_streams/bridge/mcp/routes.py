@@ -13,20 +13,19 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.types import Send
 
+from dimos_streams.bridge.mcp import described
+from dimos_streams.bridge.mcp.described import SESSION, VERSION
 from dimos_streams.bridge.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Incoming, RpcError, error
 from dimos_streams.bridge.mcp.server import VERSIONS, McpServer, Messages
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.text import parse_json
 
-_SESSION = "Mcp-Session-Id"
-_VERSION = "MCP-Protocol-Version"
-
 
 def mount_mcp(app: FastAPI, server: McpServer) -> None:
     """Add the routes to an app."""
 
-    @app.post("/mcp", response_model=None)
+    @app.post("/mcp", response_class=Response, response_model=None, **described.POST)
     async def post(request: Request) -> Response:
         try:
             message = Incoming.model_validate(parse_json(await request.body()))
@@ -41,7 +40,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
                 return _refusal(503, INTERNAL_ERROR, str(problem), message.id, {"Retry-After": "5"})
             except RpcError as problem:
                 return _json(error(message.id, problem.code, str(problem)))
-            return _json(response, headers={_SESSION: session.id})
+            return _json(response, headers={SESSION: session.id})
         found = _session(server, request, message.id)
         if isinstance(found, Response):
             return found
@@ -53,7 +52,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
         answer = await server.answer(found, message)
         return _json(answer) if answer is not None else Response(status_code=202)
 
-    @app.get("/mcp", response_model=None)
+    @app.get("/mcp", response_class=Response, response_model=None, **described.GET)
     async def get(request: Request) -> Response:
         found = _session(server, request, None)
         if isinstance(found, Response):
@@ -63,7 +62,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
             return _refusal(503, INVALID_REQUEST, refused, headers={"Retry-After": "5"})
         return _Stream(server.unasked(found))
 
-    @app.delete("/mcp", response_model=None)
+    @app.delete("/mcp", status_code=204, response_model=None, **described.DELETE)
     async def delete(request: Request) -> Response:
         found = _session(server, request, None)
         if isinstance(found, Response):
@@ -74,13 +73,13 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
 
 def _session(server: McpServer, request: Request, id: str | int | None) -> Session | Response:
     """The session of a request, or the response that refuses it."""
-    version = request.headers.get(_VERSION, VERSIONS[0])
+    version = request.headers.get(VERSION, VERSIONS[0])
     if version not in VERSIONS:
         valid = ", ".join(VERSIONS)
         return _refusal(400, INVALID_REQUEST, f"protocol {version[:50]!r} is not spoken here (valid: {valid})", id)
-    given = request.headers.get(_SESSION)
+    given = request.headers.get(SESSION)
     if given is None:
-        return _refusal(400, INVALID_REQUEST, f"{_SESSION} is missing; begin with `initialize`", id)
+        return _refusal(400, INVALID_REQUEST, f"{SESSION} is missing; begin with `initialize`", id)
     return server.sessions.get(given) or _refusal(
         404, INVALID_REQUEST, "no such session; begin with `initialize`", id
     )

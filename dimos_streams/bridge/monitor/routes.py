@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.http.described import refusals
 from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.socket import serve
@@ -23,7 +24,7 @@ def mount_monitor(
     """Add the routes to an app."""
     commands = Commands(broker)
 
-    @app.get("/monitor/schema")
+    @app.get("/monitor/schema", responses=refusals())
     async def monitor_schema() -> dict[str, Any]:
         return schema()
 

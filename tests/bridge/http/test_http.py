@@ -98,7 +98,7 @@ def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
         problem(bridge.get("/nowhere"), 404, "not-found")
         problem(requests.delete(f"{bridge.url}/calls", timeout=10), 405, "method-not-allowed")
         problem(bridge.get("/tool_streams?from=-1"), 422, "bad-request")
-        problem(bridge.get("/tool_streams", headers={"Last-Event-ID": "x7"}), 400, "bad-request")
+        problem(bridge.get("/tool_streams", headers={"Last-Event-ID": "x7"}), 422, "bad-request")
         not_json = requests.post(f"{bridge.url}/calls", "{", headers={"Content-Type": "application/json"}, timeout=10)
         problem(not_json, 400, "bad-json")
 

@@ -298,7 +298,10 @@ def test_the_transport_by_hand() -> None:
         ]:
             refused = bridge.post("/mcp", body, headers=headers)
             assert (refused.status_code, "error" in refused.json()) == (status, True), refused.text
-        assert bridge.post("/mcp", None, headers=session, data=b"{").status_code == 400
+        assert (
+            bridge.post("/mcp", None, headers={**session, "Content-Type": "application/json"}, data=b"{").status_code
+            == 400
+        )
         cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [1]}}
         assert bridge.post("/mcp", cancelled, headers=session).status_code == 202
         assert requests.get(f"{bridge.url}/mcp", timeout=10).status_code == 400

@@ -165,7 +165,7 @@ def test_cancelling_works_after_many_requests_whose_clients_left(monkeypatch: py
 @pytest.mark.feature("F8")
 def test_a_body_that_is_too_large_leaves_the_connection_usable() -> None:
     with served() as bridge, contextlib.closing(HTTPConnection("127.0.0.1", bridge.port, timeout=10)) as client:
-        session = initialized(bridge)
+        session = {**initialized(bridge), "Content-Type": "application/json"}
 
         def post(body: bytes | Iterator[bytes]) -> tuple[int, bytes]:
             client.request("POST", "/mcp", body, session, encode_chunked=True)

@@ -1,0 +1,154 @@
+"""``/calls``: calls are begun, looked at and cancelled."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Query, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, CallQuery, Cursor, CursorText
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.operator.agents import agents_among, choose_agent
+from dimos_streams.skill import OnDuplicate, OnLoss
+from dimos_streams.tool_stream.event import MAX_NAME
+from dimos_streams.tool_stream.gateway import CallView
+
+MAX_WAIT_S = 300.0
+_MAX_LEASE_WAIT_S = 60.0
+
+Wait = Literal["answer", "close"]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+
+
+class CallBody(BaseModel):
+    """Body of ``POST /calls``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    skill: Name
+    agent: Annotated[str, Field(max_length=MAX_NAME)] | None = None
+    """The agent whose ``skill`` it is, by the name of its module or namespace, empty for the only agent; ``skill`` is
+    then without the namespace."""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    caller: Name = "http"
+    on_duplicate: OnDuplicate | None = None
+    idempotency_key: Name | None = None
+    lease_wait_s: float = Field(default=0.0, ge=0, le=_MAX_LEASE_WAIT_S)
+    """How long the call may wait for a resource that another one holds."""
+    on_loss: OnLoss | None = None
+    """Whether it is to stop or to go on when a link is cut; without it its skill decides."""
+
+
+class BegunCall(BaseModel):
+    """The answer to ``POST /calls`` that does not wait."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    call_id: str
+
+
+class WaitedCall(CallView):
+    """The answer to ``POST /calls?wait=``."""
+
+    waited: Literal["answer", "close", "timed_out"]
+    """What was waited for, or that it did not come in time."""
+
+
+class CancelRequest(BaseModel):
+    """Body of ``POST /calls/{id}/cancel``; it may be left out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reason: str = Field(default="cancelled over HTTP", max_length=4000)
+
+
+def mount_calls(app: FastAPI, broker: Broker, hub: Hub) -> None:
+    """Add the routes to an app."""
+
+    @app.post(
+        "/calls",
+        status_code=201,
+        response_model=BegunCall | WaitedCall,
+        responses=answers(
+            201,
+            "The call was requested; with `wait`, as it is after that.",
+            Location="The call.",
+            Link='`rel="events"`: the event stream from before the call began.',
+        )
+        | refusals(
+            kinds.SKILL_ERROR,
+            kinds.UNKNOWN_SKILL,
+            kinds.UNKNOWN_AGENT,
+            kinds.UNKNOWN_CALL,
+            kinds.CALL_REJECTED,
+            kinds.BAD_REQUEST,
+            kinds.BAD_ARGUMENTS,
+            kinds.SKILL_UNAVAILABLE,
+            takes_body=True,
+        ),
+    )
+    async def call(
+        body: CallBody,
+        wait: Wait | None = None,
+        timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 30.0,
+    ) -> JSONResponse:
+        first = hub.last_offset + 1
+        call_id = await broker.call(
+            body.skill if body.agent is None else await _skill_of_agent(broker, body.agent, body.skill),
+            body.arguments,
+            caller=body.caller,
+            on_duplicate=body.on_duplicate,
+            idempotency_key=body.idempotency_key,
+            lease_wait_s=body.lease_wait_s,
+            on_loss=body.on_loss,
+        )
+        answer: BegunCall | WaitedCall = BegunCall(call_id=call_id)
+        if wait is not None:
+            ended = await broker.wait(call_id, wait, timeout_s)
+            view = await broker.view(call_id)
+            answer = WaitedCall(**dict(view), waited=wait if ended else "timed_out")
+        return JSONResponse(answer.model_dump(mode="json"), 201, headers=_where(call_id, first))
+
+    @app.get(
+        "/calls",
+        response_model=list[CallView],
+        responses=answers(200, "Calls, oldest first.", Link='`rel="next"`: those before them, if there are any.')
+        | refusals(kinds.BAD_REQUEST),
+    )
+    async def calls(
+        state: Literal["open", "closed"] | None = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
+        before: Annotated[CursorText | None, Query(description="Where a page ends; the Link header has it.")] = None,
+    ) -> Response:
+        query = CallQuery(state, None if before is None else Cursor.parse(before), limit)
+        page = query.page(broker.ledger.calls)
+        headers = {} if page.before is None else {"Link": query.link(page.before)}
+        return Response(page.body, headers=headers, media_type="application/json")
+
+    @app.get("/calls/{call_id}", responses=refusals(kinds.UNKNOWN_CALL))
+    async def one_call(call_id: str) -> CallView:
+        return await broker.view(call_id)
+
+    @app.post(
+        "/calls/{call_id}/cancel",
+        status_code=202,
+        responses=refusals(kinds.UNKNOWN_CALL, kinds.BAD_REQUEST, takes_body=True),
+    )
+    async def cancel(call_id: str, body: CancelRequest | None = None) -> CallView:
+        await broker.cancel(call_id, (body or CancelRequest()).reason)
+        return await broker.view(call_id)
+
+
+async def _skill_of_agent(broker: Broker, agent: str, skill: str) -> str:
+    """The public name of an agent's skill. Raises ``UnknownAgentError``."""
+    return choose_agent(agents_among(await broker.skills()), agent).skill(skill)
+
+
+def _where(call_id: str, first: int) -> dict[str, str]:
+    """The headers that lead to a call, and to the events of all calls since before it began (RFC 8288)."""
+    return {"Location": f"/calls/{call_id}", "Link": f'</tool_streams?from={first}>; rel="events"'}

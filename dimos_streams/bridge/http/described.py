@@ -1,0 +1,134 @@
+"""``/openapi.json``: what the framework can't know of the answers, so that clients can be made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import FastAPI
+
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.problem_kinds import KINDS, Kind
+from dimos_streams.bridge.http.problems import MEDIA_TYPE
+
+Described = dict[int | str, dict[str, Any]]
+"""Responses by their status."""
+
+_ALWAYS = (
+    kinds.BAD_HTTP,
+    kinds.TOKEN_NEEDED,
+    kinds.FOREIGN_HOST,
+    kinds.FOREIGN_ORIGIN,
+    kinds.INTERNAL_ERROR,
+    kinds.TOO_MANY_CONNECTIONS,
+)
+_WITH_BODY = (
+    kinds.BAD_JSON,
+    kinds.WATCH_ONLY,
+    kinds.TOO_SLOW,
+    kinds.TOO_LARGE,
+    kinds.NOT_DECLARED_JSON,
+    kinds.TOO_MANY_BODIES,
+)
+_HEADERS = {
+    401: {"WWW-Authenticate": "The scheme of the token: Bearer."},
+    415: {"Accept": "The type that is taken: application/json."},
+    503: {"Retry-After": "Seconds after which another attempt makes sense."},
+}
+_PROBLEM = {"$ref": "#/components/schemas/Problem"}
+_SCHEMA = {
+    "title": "Problem",
+    "description": "RFC 9457: `type` is for programs, `detail` for people; it names the value and what is valid.",
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "enum": [kind.type for kind in KINDS]},
+        "title": {"type": "string", "description": "Always the same for a type."},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "errors": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "What is wrong, by where it is: of bad-request and bad-arguments.",
+        },
+        "holder": {"type": "string", "description": "The call that is in the way, of call-rejected."},
+        "error_id": {"type": "string", "description": "Leads to the log's record, of internal-error."},
+    },
+}
+_TOKEN = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "query": {"type": "apiKey", "in": "query", "name": "token", "description": "To read only."},
+}
+_OTHERWISE = (
+    "Any other refusal, such as 404 not-found where nothing is, and 405 method-not-allowed, whose Allow header has "
+    "the methods that are possible."
+)
+
+
+def refusals(*of: Kind, takes_body: bool = False) -> Described:
+    """The problems that a route answers with: its own, and those of all routes."""
+    every = [*of, *_ALWAYS, *(_WITH_BODY if takes_body else ())]
+    found: Described = {
+        status: {**_answer(each for each in every if each.status == status), **_headers(_HEADERS.get(status, {}))}
+        for status in sorted({each.status for each in every})
+    }
+    return {**found, "default": {"description": _OTHERWISE, **_content(_PROBLEM), **_headers({"Allow": "Of 405."})}}
+
+
+def answers(status: int, description: str, schema: Any = None, *, media_type: str = "", **headers: str) -> Described:
+    """What a route answers with if all is well, as far as its signature does not say so. ``_`` stands for ``-``."""
+    content = {} if schema is None else _content(schema, media_type)
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return {status: {"description": description, **content, **_headers(named)}}
+
+
+def describe(app: FastAPI) -> None:
+    """Make the document of an app complete, whenever it is asked for first."""
+    plain = app.openapi
+
+    def complete() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = plain()
+            document["components"]["schemas"]["Problem"] = _SCHEMA
+            document["components"]["securitySchemes"] = _TOKEN
+            document["security"] = [{}, *({name: []} for name in _TOKEN)]
+            for operations in document["paths"].values():
+                for operation in operations.values():
+                    for parameter in operation.get("parameters", ()):
+                        parameter["schema"] = _without_null(parameter["schema"])
+                if "get" in operations:
+                    operations["head"] = _head(operations["get"])
+        return plain()
+
+    app.openapi = complete  # type: ignore[method-assign]
+
+
+def _answer(of: Iterable[Kind]) -> dict[str, Any]:
+    texts = [f"`{kind.name}`: {kind.title}." for kind in of]
+    return {"description": " ".join(texts), **_content(_PROBLEM)}
+
+
+def _content(schema: Any, media_type: str = MEDIA_TYPE) -> dict[str, Any]:
+    return {"content": {media_type: {"schema": schema}}}
+
+
+def _headers(texts: dict[str, str]) -> dict[str, Any]:
+    described = {name: {"description": text, "schema": {"type": "string"}} for name, text in texts.items()}
+    return {"headers": described} if described else {}
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter that may be left out is no null: a URL or a header has none."""
+    others = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    if len(others) != 1:
+        return schema
+    return {**{name: value for name, value in schema.items() if name != "anyOf"}, **others[0]}
+
+
+def _head(get: dict[str, Any]) -> dict[str, Any]:
+    """HEAD is GET without bodies."""
+    responses = {
+        status: {name: value for name, value in response.items() if name != "content"}
+        for status, response in get["responses"].items()
+    }
+    return {**get, "operationId": f"{get['operationId']}_head", "responses": responses}

@@ -1,0 +1,79 @@
+"""What all routes of the bridge have in common: JSON bodies that are JSON and are called so, and HEAD beside GET."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.routing import APIRoute
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.common.text import parse_json
+
+_JSON = re.compile(r"application/([\w!#$&^.+-]+\+)?json", re.IGNORECASE | re.ASCII)
+
+
+class _StrictJsonRequest(Request):
+    async def json(self) -> Any:
+        """The body. Refused if it is none: NaN, a depth that ends in a recursion error, half of a character."""
+        body = await self.body()
+        try:
+            return parse_json(body)
+        except ValueError as error:
+            raise ProblemError(kinds.BAD_JSON, f"the body is not JSON: {error}") from error
+
+    async def check_media_type(self) -> None:
+        """Refuse a body that is not declared as JSON.
+
+        Browsers send other types for any page without asking the server first, and JSON only where it consents.
+        """
+        given = self.headers.get("content-type")
+        if not _JSON.fullmatch((given or "").partition(";")[0].strip()) and await self.body():
+            what = "Content-Type is missing" if given is None else f"Content-Type {given[:100]!r} is not taken"
+            raise ProblemError(kinds.NOT_DECLARED_JSON, f"{what}; valid: 'application/json'")
+
+
+class BridgeRoute(APIRoute):
+    """A route whose body is JSON, if it takes one, and that answers HEAD with the headers alone."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_strictly(request: Request) -> Response:
+            strict = _StrictJsonRequest(request.scope, request.receive)
+            if request.method == "POST":
+                await strict.check_media_type()
+            response = await handle(strict)
+            return _headers_only(response) if request.method == "HEAD" else response
+
+        return handle_strictly
+
+
+def answer_head(app: FastAPI) -> None:
+    """Answer HEAD wherever an app answers GET so far (RFC 9110 section 9.1)."""
+    for route in list(app.routes):
+        if isinstance(route, BridgeRoute) and "GET" in (route.methods or ()):
+            app.router.routes.append(Route(route.path, _Endpoint(route.app), methods=["HEAD"]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """The framework would take an app that is a function for one that takes a request."""
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
+
+
+def _headers_only(response: Response) -> Response:
+    """The head of a response; a stream is not begun."""
+    head = Response(status_code=response.status_code)
+    head.raw_headers = response.raw_headers
+    return head

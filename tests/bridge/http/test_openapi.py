@@ -1,0 +1,232 @@
+"""``/openapi.json`` against what is sent: every answer fits what is declared for it, and what is declared is sent."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import requests
+from jsonschema import Draft202012Validator
+
+from dimos_streams.bridge.http.problem_kinds import KINDS
+from dimos_streams.bridge.http.request_guard import MAX_BODY
+from dimos_streams.errors import SkillUnavailableError
+from tests.bridge.serving import Served, served
+
+JSON = {"Content-Type": "application/json"}
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "me", "version": "1"}},
+}
+HARD_TO_BRING_ABOUT = {"408", "500", "default"}
+"""Declared for all, and tested elsewhere or here once."""
+EVERYWHERE = {"400", "401", "403", "503"}
+"""What is refused before there is a route: asked of one route for all."""
+
+
+@dataclass
+class Document:
+    """What is declared, and which of it was met."""
+
+    content: dict[str, Any]
+    met: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def check(self, path: str, response: requests.Response) -> None:
+        """The answer is one of those that are declared for the path: status, type, headers and body."""
+        method = str(response.request.method).lower()
+        declared = self.content["paths"][path][method]["responses"]
+        status = str(response.status_code)
+        about = f"{method} {path} {status}: {response.text[:300] if method != 'head' else ''}"
+        assert status in declared, about
+        self.met.add((method, path, status))
+        contents = declared[status].get("content", {})
+        media_type = response.headers.get("Content-Type", "").partition(";")[0]
+        if method == "head" or not contents:
+            assert not (response.content if media_type != "text/event-stream" else b""), about
+        else:
+            assert media_type in contents, about
+            self._check_body(contents[media_type]["schema"], response, media_type)
+        for name in ("Location", "Link", "WWW-Authenticate", "Retry-After", "Accept", "Mcp-Session-Id"):
+            assert name not in response.headers or name in declared[status].get("headers", {}), f"{name} of {about}"
+
+    def _check_body(self, schema: dict[str, Any], response: requests.Response, media_type: str) -> None:
+        if media_type == "text/event-stream":
+            return  # it has no end
+        body = response.json() if media_type.endswith("json") else response.text
+        Draft202012Validator({**schema, "components": self.content["components"]}).validate(body)
+
+
+def document_of(bridge: Served) -> Document:
+    return Document(bridge.get("/openapi.json").json())
+
+
+@contextlib.contextmanager
+def documented(**config: Any) -> Iterator[tuple[Served, Document]]:
+    with served(**config) as bridge:
+        yield bridge, document_of(bridge)
+
+
+def ask(bridge: Served, method: str, path: str, **kwargs: Any) -> requests.Response:
+    with requests.request(method, bridge.url + path, timeout=10, stream=True, **kwargs) as response:
+        if not response.headers.get("Content-Type", "").startswith("text/event-stream"):
+            response.content  # noqa: B018 - it is read now
+        return response
+
+
+@pytest.mark.feature("E9")
+def test_every_declared_answer_is_sent_as_it_is_declared() -> None:
+    with documented() as (bridge, document):
+        begun = bridge.call("follow", wait="answer", description="ann")["call_id"]
+        for _ in range(2):
+            bridge.call("count", label="a", to=1)
+        session = {"Mcp-Session-Id": bridge.post("/mcp", HELLO).headers["Mcp-Session-Id"]}
+        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        large = {"data": b"x" * (MAX_BODY + 1), "headers": JSON}
+        undeclared = {"data": b"{}"}
+        requested: list[tuple[str, str, str, dict[str, Any]]] = [
+            *(("GET", path, path, {}) for path in ("/healthz", "/metrics", "/skills", "/modules", "/monitor/schema")),
+            ("GET", "/calls", "/calls", {}),
+            ("GET", "/calls", "/calls?limit=1&state=closed", {}),
+            ("GET", "/calls", "/calls?before=U", {}),
+            ("GET", "/calls/{call_id}", f"/calls/{begun}", {}),
+            ("GET", "/calls/{call_id}", "/calls/nobody", {}),
+            ("GET", "/tool_streams", "/tool_streams", {}),
+            ("GET", "/tool_streams", "/tool_streams?from=-1", {}),
+            ("GET", "/tool_streams", "/tool_streams", {"headers": {"Last-Event-ID": "x7"}}),
+            ("POST", "/calls", "/calls", {"json": {"skill": "patrol"}}),
+            (
+                "POST",
+                "/calls",
+                "/calls?wait=close",
+                {"json": {"skill": "count", "arguments": {"label": "b", "to": 1}}},
+            ),
+            ("POST", "/calls", "/calls", {"json": {"skill": "nothing"}}),
+            ("POST", "/calls", "/calls", {"json": {"skill": "follow", "agent": "nobody"}}),
+            ("POST", "/calls", "/calls", {"json": {"skill": "follow"}}),
+            ("POST", "/calls", "/calls", {"json": {"skil": "follow"}}),
+            ("POST", "/calls", "/calls", {"json": {"skill": "at_once", "arguments": {"value": 1}}}),
+            ("POST", "/calls", "/calls", {"data": b"{", "headers": JSON}),
+            ("POST", "/calls", "/calls", large),
+            ("POST", "/calls", "/calls", undeclared),
+            ("POST", "/calls/{call_id}/cancel", "/calls/nobody/cancel", {}),
+            ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", {"json": {"why": "x"}}),
+            ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", {"data": b"[", "headers": JSON}),
+            ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", large),
+            ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", undeclared),
+            ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", {}),
+            ("POST", "/mcp", "/mcp", {"json": HELLO}),
+            ("POST", "/mcp", "/mcp", {"json": ping, "headers": session}),
+            ("POST", "/mcp", "/mcp", {"json": {**ping, "method": "dance"}, "headers": session}),
+            ("POST", "/mcp", "/mcp", {"json": ping}),
+            ("POST", "/mcp", "/mcp", {"json": ping, "headers": {"Mcp-Session-Id": "x"}}),
+            ("POST", "/mcp", "/mcp", {"json": {"jsonrpc": "2.0", "method": "x"}, "headers": session}),
+            ("POST", "/mcp", "/mcp", {"data": b"{", "headers": JSON}),
+            ("POST", "/mcp", "/mcp", large),
+            ("POST", "/mcp", "/mcp", undeclared),
+            ("GET", "/mcp", "/mcp", {"headers": session}),
+            ("GET", "/mcp", "/mcp", {"headers": {"Mcp-Session-Id": "x"}}),
+            ("GET", "/mcp", "/mcp", {}),
+            ("DELETE", "/mcp", "/mcp", {"headers": {"Mcp-Session-Id": "x"}}),
+            ("DELETE", "/mcp", "/mcp", {}),
+        ]
+        for method, path, url, kwargs in requested:
+            document.check(path, ask(bridge, method, url, **kwargs))
+            if method == "GET":
+                document.check(path, ask(bridge, "HEAD", url, **kwargs))
+        document.check("/mcp", ask(bridge, "DELETE", "/mcp", headers=session))
+        foreign = {"headers": {"Host": "evil.example"}}
+        for path, operations in document.content["paths"].items():
+            for method in operations:
+                document.check(path, ask(bridge, method.upper(), path, **foreign))
+    declared = {
+        (method, path, status)
+        for path, operations in document.content["paths"].items()
+        for method, operation in operations.items()
+        for status in operation["responses"]
+    }
+    unmet = {each for each in declared - document.met if each[2] not in HARD_TO_BRING_ABOUT | EVERYWHERE}
+    # The events of a call of the monitor's are not kept; `tests/bridge/monitor/test_socket.py` asks for them.
+    assert unmet == {("get", "/tool_streams", "404"), ("head", "/tool_streams", "404")}
+
+
+def test_what_is_refused_before_there_is_a_route_is_declared_for_every_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(token="secret") as bridge:
+        token = {"Authorization": "Bearer secret"}
+        document = Document(bridge.get("/openapi.json", headers=token).json())
+        for path, operations in document.content["paths"].items():
+            for method, operation in operations.items():
+                document.check(path, ask(bridge, method.upper(), path))
+                assert {*EVERYWHERE, *HARD_TO_BRING_ABOUT} - {"408"} <= set(operation["responses"])
+                assert ("408" in operation["responses"]) == ("requestBody" in operation)
+
+        async def broken() -> None:
+            raise RuntimeError("a secret")
+
+        async def gone(*_: Any, **__: Any) -> None:
+            raise SkillUnavailableError("its module is gone")
+
+        monkeypatch.setattr(bridge.broker, "skills", broken)
+        monkeypatch.setattr(bridge.broker, "call", gone)
+        document.check("/skills", ask(bridge, "GET", "/skills", headers=token))
+        document.check("/calls", ask(bridge, "POST", "/calls", headers=token, json={"skill": "follow"}))
+        assert {("get", "/skills", "500"), ("post", "/calls", "503")} <= document.met
+
+
+def test_clients_can_be_made_of_the_document() -> None:
+    with documented() as (_, document):
+        content = document.content
+        ids = [operation["operationId"] for path in content["paths"].values() for operation in path.values()]
+        assert len(ids) == len(set(ids))
+        assert "HTTPValidationError" not in json.dumps(content)
+        for name in re.findall(r"#/components/schemas/(\w+)", json.dumps(content)):
+            Draft202012Validator.check_schema(content["components"]["schemas"][name])
+        schemas = content["components"]["schemas"]
+        assert schemas["CallView"]["properties"]["state"]["enum"] == ["requested", "open", "closed"]
+        assert schemas["WaitedCall"]["properties"]["waited"]["enum"] == ["answer", "close", "timed_out"]
+        calls = {each["name"]: each["schema"] for each in content["paths"]["/calls"]["get"]["parameters"]}
+        before = Draft202012Validator(calls["before"])
+        assert [before.is_valid(text) for text in ("U", "7-a", "-7-a:b", "7-", None)] == [
+            False,
+            True,
+            True,
+            False,
+            False,
+        ]
+        assert content["paths"]["/mcp"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        assert list(content["paths"]["/tool_streams"]["get"]["responses"]["200"]["content"]) == ["text/event-stream"]
+        assert list(content["paths"]["/metrics"]["get"]["responses"]["200"]["content"]) == ["text/plain"]
+        assert set(content["paths"]["/calls"]["post"]["responses"]["201"]["headers"]) == {"Location", "Link"}
+
+
+def test_a_page_of_calls_says_where_the_next_one_is_in_a_form_that_is_declared() -> None:
+    with documented() as (bridge, document):
+        for label in "abc":
+            bridge.call("count", label=label, to=1)
+        link = bridge.get("/calls?limit=1").links["next"]["url"]
+        older = ask(bridge, "GET", link)
+        document.check("/calls", older)
+        assert len(older.json()) == 1
+        (before,) = parse_qs(urlsplit(link).query)["before"]
+        parameters = document.content["paths"]["/calls"]["get"]["parameters"]
+        schema = next(each["schema"] for each in parameters if each["name"] == "before")
+        Draft202012Validator(schema).validate(before)
+
+
+def test_a_kind_of_problem_has_one_status_and_one_title() -> None:
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
+    with served() as bridge:
+        seen: dict[str, set[str]] = {}
+        for path in ("/nowhere", "/elsewhere", "/calls?before=U", "/calls?before=V", "/calls/x", "/calls/y"):
+            answer = bridge.get(path).json()
+            seen.setdefault(answer["type"], set()).add(answer["title"])
+            assert path.partition("=")[2] in answer["detail"]
+        assert {kind: len(titles) for kind, titles in seen.items()} == dict.fromkeys(seen, 1)
+        assert len(seen) == 3
