@@ -147,12 +147,14 @@ def lives(pid: object, started: object) -> bool:
 
 
 def process_start(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot; None if there is none of that number."""
+    """When a process began, in clock ticks since boot; None if there is none of that number, or it has ended and its
+    parent has not looked yet."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    return int(stat.rpartition(")")[2].split()[19])
+    state, *fields = stat.rpartition(")")[2].split()
+    return None if state in ("Z", "X") else int(fields[18])
 
 
 def _forget_old(runs_dir: Path) -> None:

@@ -23,6 +23,14 @@ def ended_process() -> tuple[int, int]:
     return process.pid, started
 
 
+def test_a_process_that_has_ended_does_not_live_until_its_parent_looks() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert process_start(process.pid) is not None
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert process_start(process.pid) is None
+
+
 def make_run(name: str, pid: int, started: int) -> Path:
     path = state_dir() / "runs" / name
     (path / "logs").mkdir(parents=True)
