@@ -69,7 +69,9 @@ def create_app(
     files can't be written, empty if they can."""
     options = streams or StreamOptions()
     abort = abort or (lambda client: None)
-    app = FastAPI(title="dimos-streams bridge", version=__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="dimos-streams bridge", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
     app.router.route_class = BridgeRoute
     problems.install(app)
     describe(app)
