@@ -156,7 +156,7 @@ def _mount_streams(
             {"type": "string"},
             media_type="text/event-stream",
         )
-        | refusals(kinds.NOT_FOUND, kinds.BAD_REQUEST),
+        | refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST),
     )
     async def tool_streams(
         call: str | None = None,
@@ -164,6 +164,8 @@ def _mount_streams(
         from_: Annotated[int | None, Query(alias="from", ge=0, lt=2**53)] = None,
         last_event_id: Annotated[LastEventId | None, Header()] = None,
     ) -> EventStream:
+        if call is not None and not last_event_id:
+            await broker.view(call)  # who has read of it before gets what is left of it, and a gap
         if call is not None and not broker.journals(call):
             why = f"the events of call {call!r} are not kept: WS /monitor has what it reports"
             raise problems.ProblemError(kinds.NOT_FOUND, why)

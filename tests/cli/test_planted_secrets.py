@@ -80,7 +80,7 @@ def chunk(delta: dict[str, str], finish: str | None = None) -> dict[str, object]
 def stream(url: str, headers: dict[str, str]) -> Iterator[list[str]]:
     """The lines of an event stream while it is read."""
     lines: list[str] = []
-    with requests.get(f"{url}/tool_streams?after=0", headers=headers, stream=True, timeout=20) as response:
+    with requests.get(f"{url}/tool_streams?from=0", headers=headers, stream=True, timeout=20) as response:
 
         def read() -> None:
             try:

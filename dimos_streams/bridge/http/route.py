@@ -1,4 +1,4 @@
-"""What all routes of the bridge have in common: JSON bodies that are JSON and are called so, and HEAD beside GET."""
+"""What all routes of the bridge have in common: bodies that are JSON and are called so, and HEAD beside GET."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.bridge.http.query_names import check_query, query_names
 from dimos_streams.common.text import parse_json
 
 _JSON = re.compile(r"application/([\w!#$&^.+-]+\+)?json", re.IGNORECASE | re.ASCII)
@@ -44,8 +45,11 @@ class BridgeRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        names = query_names(self)
 
         async def handle_strictly(request: Request) -> Response:
+            if names:
+                check_query(request, names)
             strict = _StrictJsonRequest(request.scope, request.receive)
             if request.method == "POST":
                 await strict.check_media_type()

@@ -1,0 +1,52 @@
+"""Requests that ask for what there is not: they are told so, instead of getting everything, or nothing for ever."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bridge.http.test_http import problem
+from tests.bridge.serving import served
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "valid"),
+    [
+        ("/tool_streams?form=1", ["query.form"], "call, caller, from"),
+        ("/tool_streams?from=1&after=2&FROM=3", ["query.FROM", "query.after"], "call, caller, from"),
+        ("/calls?status=open", ["query.status"], "before, limit, state"),
+    ],
+)
+def test_a_query_parameter_that_nobody_reads_is_refused(path: str, named: list[str], valid: str) -> None:
+    with served() as bridge:
+        refused = problem(bridge.get(path), 422, "bad-request")
+        assert list(refused["errors"]) == named
+        for name in named:
+            assert f"{name}: there is no such parameter; valid: {valid}" in refused["detail"]
+
+
+def test_a_call_is_not_begun_with_a_misspelt_wait() -> None:
+    with served() as bridge:
+        refused = problem(bridge.post("/calls?wiat=close", {"skill": "patrol"}), 422, "bad-request")
+        assert "query.wiat: there is no such parameter; valid: timeout_s, wait" in refused["detail"]
+        assert bridge.get("/calls").json() == []
+
+
+def test_many_unknown_parameters_are_a_short_answer() -> None:
+    with served() as bridge:
+        query = "&".join(f"{'k' * 150}{number}=v" for number in range(50))
+        assert len(problem(bridge.get(f"/tool_streams?{query}"), 422, "bad-request")["detail"]) < 5_000
+
+
+def test_what_is_no_call_has_no_stream() -> None:
+    with served() as bridge:
+        for query in ("?call=zzzz", "?call=zzzz&from=1", "?call="):
+            problem(bridge.get(f"/tool_streams{query}"), 404, "unknown-call")
+        call_id = bridge.call("count", label="a", to=1)["call_id"]
+        assert [offset for offset, _ in bridge.stream(f"?call={call_id}&from=1").events(3)] == [1, 2, 3]
+
+
+def test_who_has_read_of_a_call_gets_a_gap_when_it_is_forgotten() -> None:
+    with served() as bridge:
+        bridge.call("count", label="a", to=1)
+        (_, gap) = bridge.stream("?call=zzzz", "Last-Event-ID: 99\r\n").event()
+        assert (gap["type"], gap["call_id"]) == ("gap", "zzzz")
