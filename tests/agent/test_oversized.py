@@ -126,7 +126,7 @@ async def test_arguments_of_any_length_keep_nobody_from_watching_and_deciding() 
 @pytest.mark.feature("D5")
 @pytest.mark.virtual_time
 async def test_many_approvals_and_plans_fit_into_an_answer() -> None:
-    steps = [{"skill": "drop", "arguments": {"what": "x" * 1000}}] * 20
+    steps = [{"skill": "drop", "arguments": {"what": "x" * 700}}] * 20
     plans = [("create_plan", {"goal": f"{n}" * 9000, "steps": steps}) for n in range(3)]
     wishes = [("follow", {"who": f"{n:03d}{'y' * 2000}"}) for n in range(40)]
     rules = {"rules": [{"skill": "follow"}]}
