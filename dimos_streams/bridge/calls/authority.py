@@ -49,7 +49,7 @@ class Authority:
         if asking is not None:
             call.caller = asking.caller
             call.by_agent = asking.by_agent or self._is_agent(asking.caller)
-        self._check_asking(call, asking)
+        self._check_asking(call, call.parent)
         self._check_family(call)
 
     def name(self, call: CallState) -> None:
@@ -74,7 +74,7 @@ class Authority:
     def check(self, call: CallState, skill: SkillInfo) -> None:
         """Whether a call may reach a skill, and be asked for still. Raises ``CallRejectedError``."""
         if call.parent:
-            self._check_asking(call, self._calls.get(call.parent))
+            self._check_asking(call, call.parent)
         why = refusal(skill.name, skill.audience, caller=call.caller, parent=call.parent)
         if why:
             raise CallRejectedError(why)
@@ -106,23 +106,26 @@ class Authority:
         """Whether a call may end a duplicate to take its place. A call of a model ends only those of its caller."""
         return running.caller == call.caller or not (call.by_agent or call.caller.startswith(MCP))
 
-    def _check_asking(self, call: CallState, asking: CallState | None) -> None:
-        """Whether the call whose skill asks for another one is there to do so."""
+    def _check_asking(self, call: CallState, call_id: str) -> None:
+        """Whether the call whose skill asks for another one is there to do so, or one that this belongs to."""
+        asking = self._calls.get(call_id)
+        part = "which asks for" if call_id == call.parent else "which leads to"
+        who = f"call {call_id!r}, {part} {call.skill!r},"
         if not call.parent:
             raise CallRejectedError(f"nobody asks for {call.skill!r}: the request names no call that it comes from")
         if asking is None:
-            raise CallRejectedError(f"call {call.parent!r}, which asks for {call.skill!r}, is not known")
+            raise CallRejectedError(f"{who} is not known")
         if asking.state == CLOSED:
-            raise CallRejectedError(f"call {call.parent!r}, which asks for {call.skill!r}, has ended")
+            raise CallRejectedError(f"{who} has ended")
         if asking.cancel is not None:
             why = f": {asking.cancel_reason}" if asking.cancel_reason else ""
-            raise CallRejectedError(f"call {call.parent!r}, which asks for {call.skill!r}, was asked to end{why}")
+            raise CallRejectedError(f"{who} was asked to end{why}")
 
     def _check_family(self, call: CallState) -> None:
         """Whether all that a child belongs to goes on, and is not too much."""
         ancestors = ancestors_of(call.call_id)
         for call_id in ancestors[1:]:
-            self._check_asking(call, self._calls.get(call_id))
+            self._check_asking(call, call_id)
         if len(ancestors) > MAX_DEPTH:
             led_here = chain(self._calls, call)
             raise CallRejectedError(

@@ -22,6 +22,7 @@ from tests.bridge.parts import Scene, SimulatedProcess, Worker, closed, collect,
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K1")]
 COUNT = {"label": "n", "to": 3}
 FOLLOW = {"description": "ann"}
+NOTHING = {"skill": "fly", "arguments": {}, "ends": "returns"}
 
 
 @asynccontextmanager
@@ -124,6 +125,18 @@ async def test_a_parent_that_does_not_end_does_not_keep_its_children() -> None:
         assert await outcome_of(world, call_id) is None
 
 
+async def test_a_parent_is_cancelled_before_its_children() -> None:
+    async with composing() as (world, composer, process):
+        call_id = await world.broker.call("use", {"skill": "follow", "arguments": FOLLOW}, caller="me")
+        await child_of(world, call_id)
+        process.bus.arriving = Faults(loss=1.0, affects=lambda name: name == CANCELS)
+        await world.broker.cancel(call_id, "enough")
+        await asyncio.sleep(0.2)
+        process.bus.arriving = Faults()
+        view = await closed(world.broker, call_id)
+        assert (view.outcome, view.text, composer.errors) == (Outcome.CANCELLED, "enough", [])
+
+
 async def test_all_that_a_dead_process_ran_ends_within_two_seconds() -> None:
     async with composing() as (world, _, process):
         worker = world.processes[1].modules["worker"]
@@ -167,6 +180,20 @@ async def test_a_call_that_has_ended_runs_nothing_more() -> None:
             Outcome.REJECTED,
             f"call {call_id!r}, which asks for 'follow', has ended",
         )
+
+
+async def test_below_a_call_that_was_asked_to_end_nothing_begins() -> None:
+    async with composing() as (world, _, _process):
+        inner = {"skill": "use", "arguments": {"skill": "follow", "arguments": FOLLOW}}
+        call_id = await world.broker.call("deaf", inner, caller="me")
+        await child_of(world, f"{call_id}~1")
+        await world.broker.cancel(call_id, "enough")
+        late = SkillCall(
+            call_id=f"{call_id}~1~9", skill="count", parent=f"{call_id}~1", arguments_json='{"label": "n", "to": 1}'
+        )
+        world.inner.publish(CALLS, encode(late))
+        view = await until_known(world, late.call_id)
+        assert view.text == f"call {call_id!r}, which leads to 'count', was asked to end: enough"
 
 
 async def until_known(world: Scene, call_id: str) -> Any:
@@ -277,6 +304,48 @@ async def test_lost_datagrams_lose_nothing(channel: str, seed: int) -> None:
             await until(lambda: not open_calls(world), 30.0)
 
 
+@pytest.mark.parametrize("seed", range(2))
+async def test_what_only_the_parent_misses_is_sent_again_to_it(seed: int) -> None:
+    async with composing() as (world, composer, process):
+        process.bus.arriving = Faults(loss=0.3, affects=lambda name: name in (EVENTS, STATUS))
+        process.bus._random.seed(seed)
+        given = {"skill": "count", "arguments": {"label": "n", "to": 200}}
+        call_id = await world.broker.call("use", given, caller="me")
+        assert (await closed(world.broker, call_id, 30.0)).result == "n"
+        assert [text for text, _ in composer.heard] == [f"n {number}" for number in range(1, 201)]
+
+
+async def test_other_calls_do_not_wait_for_the_parent_of_a_child() -> None:
+    async with composing() as (world, _, _process):
+        call_id = await world.broker.call("use", {"skill": "search", "arguments": {}}, caller="me")
+        await child_of(world, call_id, answered=False)
+        other = await world.broker.call("count", {"label": "n", "to": 1200}, caller="me")
+        assert (await closed(world.broker, other, 20.0)).result == "n"
+
+
+async def test_who_has_heard_more_than_the_bridge_hears_of_its_end_all_the_same() -> None:
+    async with composing() as (world, composer, _):
+        call_id = await world.broker.call("use", {"skill": "follow", "arguments": FOLLOW}, caller="me")
+        await child_of(world, call_id)
+        bridge, worker = world.processes[0], world.processes[1]
+        bridge.bus.arriving = Faults(loss=1.0, affects=lambda name: name == EVENTS)
+        await asyncio.sleep(0.7)
+        worker.bus.partitioned = True
+        await until(lambda: bool(composer.errors), 4.0)
+        assert [error.outcome for error in composer.errors] == ["lost"]
+
+
+async def test_a_host_ends_the_children_of_what_has_ended_without_the_bridge() -> None:
+    async with composing() as (world, _, _process):
+        worker = world.processes[1].modules["worker"]
+        assert isinstance(worker, Worker)
+        given = {"skill": "follow", "arguments": FOLLOW, "ends": "returns"}
+        await world.broker.call("leave", given, caller="me")
+        await until(lambda: bool(worker.running))
+        await world.kill_bridge()
+        await until(lambda: not worker.running, 1.0)
+
+
 async def test_a_bridge_that_dies_in_between_costs_a_result_nothing(tmp_path: Path) -> None:
     async with composing(journal=tmp_path / "journal") as (world, composer, _):
         given = {"skill": "count", "arguments": {"label": "n", "to": 150}}
@@ -290,13 +359,18 @@ async def test_a_bridge_that_dies_in_between_costs_a_result_nothing(tmp_path: Pa
         assert (await closed(world.broker, f"{call_id}~1")).outcome is Outcome.COMPLETED
 
 
-async def test_a_child_that_was_lost_unheard_is_asked_for_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [1000, 1])
+async def test_a_child_that_was_lost_unheard_is_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setattr("dimos_streams.bridge.calls.ledger._KEPT_CLOSED", kept)
     async with composing(journal=tmp_path / "journal") as (world, composer, process):
         call_id = await world.broker.call("use", {"skill": "follow", "arguments": FOLLOW}, caller="me")
         child = await child_of(world, call_id)
         process.bus.arriving = Faults(loss=1.0, affects=lambda name: name == EVENTS)
         world.processes[1].bus.partitioned = True
         await closed(world.broker, child)
+        await closed(world.broker, await world.broker.call("leave", NOTHING, caller="me"))
         await world.kill_bridge()
         process.bus.arriving = Faults()
         await world.start_bridge()
