@@ -31,6 +31,7 @@ from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.tool_stream.gateway import OfferedSkill
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 _OFFSET = "^[0-9]{0,16}$"
 
@@ -134,10 +135,16 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
 
     @app.get("/modules", responses=refusals())
     async def modules() -> list[dict[str, Any]]:
-        return [
-            {**asdict(module), "alive": module.alive, "skills": [skill.name for skill in module.skills]}
-            for module in await broker.modules()
-        ]
+        return [_module(module) for module in await broker.modules()]
+
+
+def _module(module: ModuleView) -> dict[str, Any]:
+    """A module for readers of HTTP: without its instance, by which its streams are bound to it on the bus."""
+    fields = asdict(module)
+    del fields["instance"]
+    for rival in fields["rivals"]:
+        del rival["id"]
+    return {**fields, "alive": module.alive, "skills": [skill.name for skill in module.skills]}
 
 
 def _mount_streams(

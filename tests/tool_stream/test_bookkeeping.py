@@ -245,6 +245,7 @@ def test_other_instances_are_bounded() -> None:
 def test_instances_in_words() -> None:
     one, other = Instance(0, "a", 7, ""), Instance(1_700_000_000_000_000, "b", 8, "host")
     assert str(one) == "pid 7 on an unknown host, instance a"
+    assert str(Instance(0, "1a2b-7-5e7f", 7, "")).endswith("instance 1a2b-7"), "its secret is nobody's"
     since = datetime.datetime.fromtimestamp(1_700_000_000).astimezone()
     assert str(other) == f"pid 8 on host since {since:%Y-%m-%d %H:%M:%S}, instance b"
     assert listed([one, one]) == f"{one}; {one}"

@@ -83,7 +83,6 @@ def _module_line(module: ModuleView) -> ModuleLine:
     health = module.health if module.alive else module.health.partition(":")[0]
     return ModuleLine(
         name=module.name,
-        instance=module.instance,
         pid=module.pid,
         health=health,
         alive=module.alive,

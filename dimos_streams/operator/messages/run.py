@@ -42,7 +42,6 @@ class ModuleLine(MonitorMessage):
     """A module of the run."""
 
     name: str
-    instance: str
     pid: int
     health: str
     """``ok``, or what is wrong."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from dimos_streams.errors import SkillArgumentError, SkillError
@@ -13,6 +15,7 @@ MAX_NODES = 20_000
 """The parts of a schema in which each ``$ref`` is replaced by what it refers to."""
 _MAX_DEPTH = 64
 _FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")
+_LARGEST = sys.float_info.max
 _MAX_PROBLEM = 500
 _MAX_PROBLEMS, _MAX_PATH = 20, 200
 """Fields of arguments that are named, and characters of each: what does not fit is shown to models and callers."""
@@ -31,6 +34,8 @@ def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
     from jsonschema import Draft202012Validator
     from referencing import Registry
 
+    if too_large := dict(_too_large(arguments)):
+        raise SkillArgumentError(skill.name, too_large)
     try:
         check_schema(skill.parameters)
         # Without a registry of our own, a reference in a schema from outside would be fetched from wherever it says.
@@ -46,6 +51,21 @@ def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
                 problems.setdefault(name[:_MAX_PATH], problem)
     if problems:
         raise SkillArgumentError(skill.name, problems)
+
+
+def _too_large(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Numbers that no robot reckons with: JSON has integers of any length, and a double only so large ones."""
+    left: list[tuple[str, Any]] = list(arguments.items())
+    problems = 0
+    while left and problems < _MAX_PROBLEMS:
+        path, value = left.pop()
+        if isinstance(value, Mapping):
+            left += [(f"{path}.{name}", part) for name, part in value.items()]
+        elif isinstance(value, list | tuple):
+            left += [(f"{path}.{index}", part) for index, part in enumerate(value)]
+        elif isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+            problems += 1
+            yield path[:_MAX_PATH], f"{Decimal(value):.3e} is too large: a number is at most {_LARGEST:.3e}"
 
 
 class _Expansion:

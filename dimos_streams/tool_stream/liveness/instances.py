@@ -41,7 +41,9 @@ class Instance:
         if 0 < self.started_utime < 2**52:  # what is beyond is no date
             when = datetime.datetime.fromtimestamp(self.started_utime / 1e6).astimezone()
             since = f" since {when:%Y-%m-%d %H:%M:%S}"
-        return f"pid {self.pid} on {self.host or 'an unknown host'}{since}, instance {self.id}"
+        # The last part is secret (``heart.py``): readers of HTTP are shown this.
+        shown = self.id.rpartition("-")[0] or self.id
+        return f"pid {self.pid} on {self.host or 'an unknown host'}{since}, instance {shown}"
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from dimos_streams.agent.policies.gates.approval import matches
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
@@ -138,6 +139,34 @@ async def test_arguments_that_do_not_fit_are_refused_before_anybody_is_asked() -
     assert isinstance(verdict, Refuse)
     assert "distance: is not an argument" in verdict.text
     assert bench.events.kinds() == []
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.virtual_time
+async def test_a_number_that_is_too_large_is_named() -> None:
+    bench = GateBench(zones=[Zone(name="lab", polygon=SQUARE)], approval={"rules": [{"arguments": {"x": ">-1 <1"}}]})
+    for sign in (1, -1):
+        verdict = await bench.review("go_to", {"motion": True}, x=sign * 10**500, y=1)
+        assert isinstance(verdict, Refuse)
+        assert f"x: {'-' * (sign < 0)}1.000e+500 is too large: a number is at most 1.798e+308" in verdict.text
+    loose = offered("go_to", motion=True)
+    verdict = await bench.chain.review(request(loose, path=[{"x": 10**4000}]))
+    assert isinstance(verdict, Refuse)
+    assert "path.0.x: 1.000e+4000 is too large" in verdict.text
+
+
+def test_the_example_of_a_rule_is_about_short_moves_both_ways() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "gates.md").read_text()
+    (line,) = [line for line in page.splitlines() if "{skill: move, arguments:" in line]
+    (example,) = YAML(typ="safe").load(line)
+    rule = ApprovalRule(**example)
+    assert rule.action == "allow"
+    assert [matches(rule, "move", {"distance_m": distance}) for distance in (-20, -0.5, 0.5, 20)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.virtual_time
@@ -297,6 +326,14 @@ async def test_rules_say_who_is_asked() -> None:
     assert not matches(rule(distance_m=">2"), "move", {"distance_m": 2})
     assert not matches(rule(distance_m=">2"), "move", {"distance_m": True})
     assert not matches(rule(distance_m=">2"), "move", {})
+    for pattern in (">-1 <1", "> -1  < 1", ">-1<1"):
+        fits = [
+            distance
+            for distance in (-20, -1, -0.5, 0, 0.9, 1, True)
+            if matches(rule(d=pattern), "m", {"d": distance})
+        ]
+        assert fits == [-0.5, 0, 0.9], pattern
+    assert matches(rule(text="<b> >x"), "say", {"text": "<b> >x"})
     assert matches(rule(text="*kitchen*"), "say", {"text": "to the kitchen!"})
     assert matches(rule(**{"target.x": "<=1"}), "go", {"target": {"x": 1}})
     assert matches(rule(n=1), "go", {"n": 1.0})

@@ -40,6 +40,9 @@ def test_skills_modules_and_health() -> None:
         assert follow.parameters["required"] == ["description"]
         modules = {module["name"]: module for module in bridge.get("/modules").json()}
         assert modules["worker"]["alive"]
+        instance = next(view.instance for view in bridge.scene.broker.directory.modules() if view.name == "worker")
+        assert instance
+        assert not any(instance in bridge.get(path).text for path in ("/modules", "/healthz", "/skills", "/metrics"))
         health = bridge.get("/healthz").json()
         assert (health["status"], health["offset"], health["journal"]["state"]) == ("ok", 0, "ok")
         assert (health["disk"], health["lost"], health["unwell"]) == ("ok", [], {})

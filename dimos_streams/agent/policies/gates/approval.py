@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
+_COMPARISON = re.compile(r"(<=|>=|!=|<|>)\s*([^\s<>=!]+)")
+_ALL_COMPARISONS = re.compile(rf"(?:\s*{_COMPARISON.pattern})+\s*")
 _MISSING = object()
 
 
@@ -81,16 +84,19 @@ def _fits(pattern: Any, value: Any) -> bool:
         return False
     if not isinstance(pattern, str):
         return canonical({"": pattern}) == canonical({"": value})
-    for sign, compare in _COMPARISONS.items():
-        bound = _number(pattern.removeprefix(sign)) if pattern.startswith(sign) else None
-        if bound is not None:
-            return not isinstance(value, bool) and isinstance(value, int | float) and compare(value, bound)
+    bounds = _bounds(pattern)
+    if bounds:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and all(compare(value, bound) for compare, bound in bounds)
     text = plain(value) if isinstance(value, str) else canonical({"": value})[4:-1]
     return fnmatch.fnmatchcase(text, plain(pattern))
 
 
-def _number(text: str) -> float | None:
+def _bounds(pattern: str) -> list[tuple[Callable[[Any, Any], bool], float]]:
+    """The comparisons that a pattern consists of, all of which must hold; none for a text."""
+    if not _ALL_COMPARISONS.fullmatch(pattern):
+        return []
     try:
-        return float(text)
+        return [(_COMPARISONS[sign], float(bound)) for sign, bound in _COMPARISON.findall(pattern)]
     except ValueError:
-        return None
+        return []

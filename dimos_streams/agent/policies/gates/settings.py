@@ -36,7 +36,8 @@ class ApprovalRule(_Settings):
     skill: str = "*"
     """The skill's name; ``*`` and ``?`` stand for anything."""
     arguments: dict[str, Any] = Field(default_factory=dict)
-    """Patterns of arguments: a value; a text with ``*`` or ``?``; or a comparison, ``">2"``, ``"<=0.5"``, ``"!=0"``.
+    """Patterns of arguments: a value; a text with ``*`` or ``?``; or comparisons that must all hold, ``">2"``,
+    ``"!=0"``, ``">=-1 <=1"``.
 
     An argument that the call leaves out has its default; without one it does not match. ``target.x`` names a value
     within an object.
