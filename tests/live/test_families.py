@@ -39,9 +39,9 @@ async def kill_one(mission: Mission, rng: random.Random, number: int) -> None:
     assert {view.state for view in views} == {"closed"}, views
     texts = [(view.skill, view.outcome, view.text) for view in views]
     ended = {view.call_id: loop_time(view.closed_utime or 0) - moment for view in views}
-    assert max(ended.values()) <= STILL_WITHIN_S + 0.5, views
-    killed = [view for view in views if ended[view.call_id] > 0]
-    assert {view.outcome for view in killed} <= {Outcome.LOST, Outcome.CANCELLED, Outcome.REJECTED}, (texts, ended)
+    assert max(ended.values()) <= STILL_WITHIN_S + 0.5, (texts, ended)
+    if ended[call_id] > 0.3:  # or it was over when the process died; what it ran may still end by itself
+        assert views[0].outcome is Outcome.LOST, (texts, ended)
     await until(lambda: mission.speeds[-1][0] > moment + STILL_WITHIN_S)
     still = mission.still_since(moment)
     assert still is not None, "it drives on"

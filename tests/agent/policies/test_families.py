@@ -11,9 +11,10 @@ import pytest
 from dimos_streams.module import Module
 from dimos_streams.skill import BASE, Call, skill
 from dimos_streams.tool_stream.event import Outcome
-from tests.agent.policies.lookout_world import lookout_world
+from tests.agent.policies.lookout_world import Holder, lookout_world
 from tests.agent.policies.parts import Brain
 from tests.agent.stage import NoConfig
+from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K1")]
 
@@ -76,6 +77,17 @@ async def test_the_conversation_has_nothing_of_a_child_but_what_its_parent_passe
         assert opened == ["later"]
         ids = {view.call_id for view in children}
         assert not any(event.data.get("call_id") in ids for event in w.events)
+
+
+async def test_an_agent_that_looks_for_its_calls_finds_no_children() -> None:
+    brain = Brain(errand("take", {"seconds": 3}))
+    async with lookout_world(brain, Errands(name="errands"), Holder(name="holder")) as w:
+        said = await w.say()
+        await w.looking("take")
+        assert await w.agent.core.calls.adopt_open() == ()
+        assert [call.skill for call in w.agent.core.calls.open] == ["errand"]
+        await until(lambda: not w.agent.core.reviews._permitted)  # it has begun: nothing is held for it any more
+        await w.closed(said)
 
 
 async def test_what_a_disabled_skill_does_is_not_done_by_way_of_another_one() -> None:
