@@ -76,6 +76,15 @@ class UnknownAgentError(UserError, SkillError):
     """No agent, or more than one, is called so."""
 
 
+class UnknownRobotError(UserError, SkillError):
+    """No robot is called so."""
+
+    def __init__(self, robot: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        there = ", ".join(names) if names else "none has a name; without one, every robot is meant"
+        super().__init__(f"no robot is called {robot!r}{suggest(robot, names)} (robots: {there})")
+
+
 class CallRejectedError(SkillError):
     """A call was refused before it began: a resource is taken, or a duplicate is not allowed."""
 

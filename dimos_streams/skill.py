@@ -226,6 +226,11 @@ class SkillInfo(BaseModel):
     on_loss: OnLoss = "stop"
 
 
+def may_move(skill: SkillInfo) -> bool:
+    """Whether a call of a skill may move the robot: it says so, or it holds a base."""
+    return skill.motion or any(resource.rpartition("/")[2] == BASE for resource in skill.resources)
+
+
 @dataclass(frozen=True, slots=True)
 class SkillSpec:
     """A skill as the class that has it defines it."""

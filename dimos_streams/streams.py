@@ -38,6 +38,8 @@ class StreamSpec:
     required: bool = False
     queue: int = 1
     on_demand: bool = False
+    external: bool = False
+    """Its messages may come from outside of the blueprint: it is connected in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +82,16 @@ class In(Generic[T]):
     By default it is required and the latest message wins. ``scan: In[LaserScan] = In(required=False)`` may stay
     unwired; ``frames: In[Image] = In(queue=16)`` keeps up to 16 messages for a consumer, then drops the oldest.
     ``picture: In[Image] = In(on_demand=True)`` receives only inside ``with self.picture.listening()``, so that what
-    is costly to make is not made for nothing.
+    is costly to make is not made for nothing. ``hold: In[Hold] = In(required=False, external=True)`` is connected
+    though no module publishes there: operators do.
     """
 
-    def __init__(self, *, required: bool = True, queue: int = 1, on_demand: bool = False) -> None:
+    def __init__(
+        self, *, required: bool = True, queue: int = 1, on_demand: bool = False, external: bool = False
+    ) -> None:
         if queue < 1:
             raise ValueError(f"queue must be at least 1, not {queue!r}")
-        self._required, self._queue, self._on_demand = required, queue, on_demand
+        self._required, self._queue, self._on_demand, self._external = required, queue, on_demand, external
         self._spec: StreamSpec | None = None
         self._source: tuple[Bus, str] | None = None
         self._listeners = 0
@@ -100,12 +105,12 @@ class In(Generic[T]):
 
     def declare(self, name: str, message: type[Message]) -> StreamSpec:
         """The specification of this declaration under an attribute's name."""
-        return StreamSpec(name, "in", message, self._required, self._queue, self._on_demand)
+        return StreamSpec(name, "in", message, self._required, self._queue, self._on_demand, self._external)
 
     @classmethod
     def from_spec(cls, spec: StreamSpec) -> In[T]:
         """A fresh input of one module instance."""
-        stream = cls(required=spec.required, queue=spec.queue, on_demand=spec.on_demand)
+        stream = cls(required=spec.required, queue=spec.queue, on_demand=spec.on_demand, external=spec.external)
         stream._spec = spec
         return stream
 
@@ -145,6 +150,11 @@ class In(Generic[T]):
     def wired(self) -> bool:
         """Whether the input is connected to a topic."""
         return self._source is not None
+
+    @property
+    def channel(self) -> str:
+        """The channel that it is connected to, empty if there is none."""
+        return self._source[1] if self._source is not None else ""
 
     @property
     def latest(self) -> T | None:

@@ -69,7 +69,7 @@ class Drive(Module):
     shared_outputs = frozenset({"cmd_vel"})
     odom: In[Odometry]
     scan: In[LaserScan] = In(required=False)
-    hold: In[Hold] = In(required=False)
+    hold: In[Hold] = In(required=False, external=True)
     cmd_vel: Out[Twist]
 
     async def start(self) -> None:

@@ -48,7 +48,7 @@ class FollowPerson(Module):
     odom: In[Odometry] = In(required=False)
     scan: In[LaserScan] = In(required=False)
     camera_info: In[CameraInfo] = In(required=False)
-    hold: In[Hold] = In(required=False)
+    hold: In[Hold] = In(required=False, external=True)
     cmd_vel: Out[Twist]
     wanted_descriptions: Out[String]
 

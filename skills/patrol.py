@@ -53,7 +53,7 @@ class Patrol(Module):
     odom: In[Odometry]
     scan: In[LaserScan] = In(required=False)
     camera_info: In[CameraInfo] = In(required=False)
-    hold: In[Hold] = In(required=False)
+    hold: In[Hold] = In(required=False, external=True)
     cmd_vel: Out[Twist]
     wanted_descriptions: Out[String]
 

@@ -90,7 +90,8 @@ def public_skills(spec: ModuleSpec, cls: type[Module]) -> tuple[str, ...]:
 
 def _wiring(spec: ModuleSpec, ports: list[Port], supplied: set[str], skills: tuple[str, ...]) -> ModuleWiring:
     def connected(port: Port) -> bool:
-        return bool(port.topic) and (port.stream.direction == "out" or port.channel in supplied)
+        is_supplied = port.stream.direction == "out" or port.stream.external or port.channel in supplied
+        return bool(port.topic) and is_supplied
 
     return ModuleWiring(
         module=spec.name,

@@ -24,6 +24,7 @@ from dimos_streams.bridge.http.event_stream import EventStream
 from dimos_streams.bridge.http.metrics import registry_of
 from dimos_streams.bridge.http.request_guard import Guard
 from dimos_streams.bridge.http.request_order import RequestOrder
+from dimos_streams.bridge.http.robots import mount_robots
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.mcp.routes import mount_mcp
@@ -80,6 +81,7 @@ def create_app(
     _mount_views(app, broker, hub, disk)
     mount_calls(app, broker, hub)
     _mount_streams(app, broker, hub, options, abort)
+    mount_robots(app, broker)
     if monitor is not None:
         mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
         mount_dashboard(app)
@@ -106,6 +108,8 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
             "status": "degraded" if lost else "ok",
             "disk": trouble or "ok",
             "lost": lost,
+            "stopped": broker.stops.stopped().model_dump(mode="json"),
+            "not_ending": [call.model_dump(mode="json") for call in broker.stops.lingering()],
             "unwell": {view.name: view.health for view in modules if view.health != "ok"},
             "journal": {
                 "state": journal.state,

@@ -14,6 +14,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.calls.stop_state import SUFFIX as STOPS_SUFFIX
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.bridge.monitor.monitor import Monitor
@@ -114,7 +115,9 @@ class Bridge(Module):
         self.hub = Hub(self.journal)
         # A bridge that starts again must not make the ids of calls that it made before.
         seed = f"{self.random.random()}/{self.journal.last_offset}/{clock.utime()}"
-        self.broker = Broker(bus, self.journal, self.hub, random=random.Random(seed), name=self.name)
+        self.broker = Broker(
+            bus, self.journal, self.hub, random=random.Random(seed), name=self.name, stops=self._stops_path()
+        )
         await self.broker.start()
         self._report_health()
         self._to_undo.push_async_callback(self.broker.stop)
@@ -215,6 +218,10 @@ class Bridge(Module):
         if self.context.run_dir is None or clock.is_virtual():
             return None
         return self.context.run_dir / "journal.sqlite"
+
+    def _stops_path(self) -> Path | None:
+        journal = self._journal_path()
+        return None if journal is None else journal.with_suffix(STOPS_SUFFIX)
 
     def _limits(self) -> JournalLimits:
         config = self.config

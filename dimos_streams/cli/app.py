@@ -18,6 +18,7 @@ from dimos_streams.cli.commands import (
     monitor,
     recording,
     replay,
+    robots,
     run,
     runs,
     topics,
@@ -63,6 +64,8 @@ def create_app() -> typer.Typer:
     app.command("step", rich_help_panel=_CONTROL)(control.step)
     app.command("abort", rich_help_panel=_CONTROL)(control.abort)
     app.command("undo", rich_help_panel=_CONTROL)(control.undo)
+    app.command("stop-robot", rich_help_panel=_CONTROL)(robots.stop_robot)
+    app.command("release-robot", rich_help_panel=_CONTROL)(robots.release_robot)
     app.command("forget", rich_help_panel=_CONTROL)(control.forget)
     app.command("monitor", rich_help_panel=_CONTROL)(monitor.monitor)
     app.add_typer(topics.create_app(), name="topics", rich_help_panel=_BUS)

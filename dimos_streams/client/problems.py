@@ -11,6 +11,7 @@ from dimos_streams.errors import (
     SkillError,
     SkillUnavailableError,
     UnknownAgentError,
+    UnknownRobotError,
     UnknownSkillError,
 )
 
@@ -25,6 +26,8 @@ def problem_error(problem: Mapping[str, Any]) -> SkillError:
             error = UnknownSkillError("", ())
         case "unknown-agent":
             error = UnknownAgentError(detail)
+        case "unknown-robot":
+            error = UnknownRobotError("", ())
         case "bad-arguments":
             error = SkillArgumentError("", errors if isinstance(errors, dict) else {})
         case "call-rejected":

@@ -34,6 +34,11 @@ MAX_SOURCES: Final = 8
 """Sources that are known at a time: with all their names, what a gate says of itself is still small."""
 REMEMBERED_S: Final = 10.0
 """A source's order is known for so long after its newest message; older messages of it that come late are skipped."""
+RELEASES: Final = 5
+"""How often the end of a hold is sent, every ``HOLD_PERIOD_S``: any datagram may get lost."""
+STOP_ROBOT: Final = "stop-robot"
+"""The source of an operator's stop, which no module can be called. It holds teleoperation as well, and is always
+listened to, whoever else holds."""
 GATE: Final = "velocity_gate"
 """The key of a velocity gate's state in its module's heartbeats."""
 
@@ -96,6 +101,11 @@ class HoldTable:
         """Whether anybody holds: until it lets go, or was silent for as long as its newest message counts."""
         return any(newest.holds(now) for newest in self._newest.values())
 
+    def stopped(self, now: float) -> bool:
+        """Whether an operator has stopped the robot: then teleoperation can't move it either."""
+        newest = self._newest.get(STOP_ROBOT)
+        return newest is not None and newest.holds(now)
+
     def note(self, now: float) -> str:
         """A note for operators about the newest odd message of the last ``MAX_VALID_S``, empty if there is none."""
         return self._odd if now < self._odd_until else ""
@@ -106,9 +116,12 @@ class HoldTable:
 
     def _no_room(self, source: str, now: float) -> str:
         """The reason for which a new source can't be taken; forgets one that does not hold if that makes room."""
-        if source in self._newest or len(self._newest) < MAX_SOURCES:
+        if source in self._newest or len(self._newest.keys() - {STOP_ROBOT}) < MAX_SOURCES:
             return ""
-        idle = next((name for name, newest in self._newest.items() if not newest.holds(now)), None)
+        if source == STOP_ROBOT:
+            return ""  # it is one more at most
+        agents = (item for item in self._newest.items() if item[0] != STOP_ROBOT)
+        idle = next((name for name, newest in agents if not newest.holds(now)), None)
         if idle is None:
             return f"{MAX_SOURCES} others hold already, more are not listened to"
         del self._newest[idle]
@@ -136,7 +149,9 @@ class GateState(BaseModel):
 
     listens: bool
     """Whether its ``hold`` input is wired."""
-    holds: tuple[str, ...] = Field(default=(), max_length=MAX_SOURCES, strict=False)
+    channel: str = ""
+    """The channel on which it listens."""
+    holds: tuple[str, ...] = Field(default=(), max_length=MAX_SOURCES + 1, strict=False)
     """The sources for which it holds the robot still: no skill can move the base."""
     still: bool
     """Whether it lets nothing move the base now: its newest command is to stand, or nobody commands."""

@@ -108,6 +108,11 @@ class Mission:
         answer = await asyncio.to_thread(requests.get, f"{self.gateway.url}/calls/{call_id}", timeout=20)
         return CallView.model_validate_json(answer.content)
 
+    def stopped(self) -> dict[str, Any]:
+        """What an operator has stopped, as ``/healthz`` shows it. Blocks."""
+        health: dict[str, Any] = requests.get(f"{self.gateway.url}/healthz", timeout=10).json()
+        return dict(health["stopped"])
+
     async def end_calls(self) -> None:
         """Cancel whatever is open, until nothing is."""
         deadline = clock.monotonic() + 30

@@ -28,16 +28,17 @@ from tests.live.mission import running
 pytestmark = [pytest.mark.live, pytest.mark.timeout(90)]
 
 _GATE = module(VelocityGate, name="gate", restart="never", remap={"scan": None})
+_DEAF = module(VelocityGate, name="gate", restart="never", remap={"scan": None, "hold": None})
 _SIMULATOR = module(Simulator, name="robot", people=[], camera_hz=0.1)
 _COMMANDED = ("skill_vel#geometry_msgs.Twist",)
 ROBOTS = blueprint(
     "robots",
-    include(blueprint("deaf", _GATE, external=_COMMANDED), namespace="robot1"),
+    include(blueprint("deaf", _DEAF, external=_COMMANDED), namespace="robot1"),
     include(
         blueprint("hearing", _SIMULATOR, _GATE, external=(*_COMMANDED, "hold#dimos_streams.Hold")), namespace="robot2"
     ),
 )
-"""Two robots; nobody has wired the first one's ``/hold``."""
+"""Two robots; the first one's gate is not wired to ``/hold``."""
 _AGENT = module("dimos_streams.agent.module:Agent", name="agent")
 BRAINS = blueprint(
     "brains",

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 from collections.abc import Callable, Iterator
 
 from dimos_streams import clock
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.messages.dimos_streams import Hold
-from dimos_streams.operator.holding import HOLD_PERIOD_S, GateState, gate_state
-from dimos_streams.operator.messages.hold import GateNotHeld, HoldView
+from dimos_streams.operator.gate_answers import GateAnswers
+from dimos_streams.operator.holding import HOLD_PERIOD_S, RELEASES
+from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 HOLD_VALID_S = 15.0
 """A hold outlives its agent for so long: a process that died is restarted within it, and holds again."""
-RELEASES = 5
-"""How often the end of a hold is sent, every ``HOLD_PERIOD_S``: any datagram may get lost."""
-_MAX_GATES = 50
 
 
 class RobotHold:
@@ -45,18 +41,17 @@ class RobotHold:
         there are none.
         """
         self._agent = agent
-        self._namespace = agent[: agent.rfind("/") + 1]
         self._why = why
         self._emit = emit
         self._on_change = on_change
         self._directory = directory
+        namespace = agent[: agent.rfind("/") + 1]
+        self._gates = GateAnswers(directory, agent, lambda module: module.startswith(namespace))
         self._bound_s = bound_s
         self._changed = asyncio.Event()
         self._heard = asyncio.Event()
         self._began: float | None = None
         self._number = 0
-        self._instances: dict[str, str] = {}
-        """The instance of each gate: no message that is damaged makes one of them none."""
         self._reported: HoldView | None = None
         self.shown: HoldView | None = None
         """The gates' answer to the present hold; None without one, and while they may still be about to confirm."""
@@ -98,7 +93,7 @@ class RobotHold:
         began = self._began if self._began is not None else clock.monotonic()
         while True:
             self._heard.clear()
-            view = self._view(began)
+            view = self._gates.view(began)
             rest_s = began + self._bound_s - clock.monotonic()
             if view.confirmed or not view.not_held or rest_s <= 0 or not self._why():
                 return view
@@ -125,7 +120,7 @@ class RobotHold:
             self._began, self._reported, shown = None, None, None
         else:
             self._began = began = now if self._began is None else self._began
-            shown = self._view(began)
+            shown = self._gates.view(began)
             in_time = self._reported is None and now - began < self._bound_s
             if self._directory is None or (in_time and not shown.confirmed):
                 shown = None
@@ -137,48 +132,6 @@ class RobotHold:
             self._emit(
                 EventKind.HOLD, (), text=f"the robot is {shown}", **shown.model_dump(mode="json", exclude_none=True)
             )
-
-    def _view(self, since: float = -math.inf) -> HoldView:
-        """The gates' present answer; what they said before ``since`` does not count."""
-        held: list[str] = []
-        not_held: list[GateNotHeld] = []
-        for module, state in self._gates():
-            problem = self._problem_of(module, state, since)
-            if problem is None:
-                held.append(module.name)
-            else:
-                not_held.append(problem)
-        return HoldView(held=tuple(held[:_MAX_GATES]), not_held=tuple(not_held[:_MAX_GATES]))
-
-    def _gates(self) -> Iterator[tuple[ModuleView, GateState]]:
-        """Who has ever said since its start that it is a gate of this robot, with what it says now."""
-        for module in self._directory.modules() if self._directory is not None else ():
-            if not module.name.startswith(self._namespace):
-                continue
-            state = gate_state(module.state)
-            if state is not None:
-                self._instances[module.name] = module.instance
-            if self._instances.get(module.name) == module.instance:
-                yield module, state or GateState(listens=False, still=False)
-
-    def _problem_of(self, module: ModuleView, state: GateState, since: float) -> GateNotHeld | None:
-        if not module.alive or clock.monotonic() - module.age_s < since:
-            return GateNotHeld(gate=module.name, problem="silent", text=_silence(module.age_s))
-        if not state.listens:
-            return GateNotHeld(gate=module.name, problem="deaf", text="it does not listen to /hold")
-        if self._agent not in state.holds:
-            others = f", only for {', '.join(state.holds)}" if state.holds else ""
-            return GateNotHeld(
-                gate=module.name, problem="not_holding", text=f"it does not hold for {self._agent}{others}"
-            )
-        if not state.still:
-            return GateNotHeld(gate=module.name, problem="moving", text="it holds skills, but the base is driven")
-        return None
-
-
-def _silence(age_s: float) -> str:
-    """Coarse, so that not every moment has a text of its own."""
-    return f"it has been silent for {f'{age_s:.0f}' if age_s < 10 else 'more than 10'} s"
 
 
 def _says_the_same(one: HoldView, other: HoldView | None) -> bool:

@@ -7,6 +7,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from dimos_streams import clock
@@ -17,6 +18,7 @@ from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
+from dimos_streams.bridge.calls.robot_stops import RobotStops
 from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal
@@ -56,8 +58,10 @@ class Broker:
         random: random.Random,
         name: str = "bridge",
         timeouts: Timeouts | None = None,
+        stops: Path | None = None,
     ) -> None:
-        """``random`` makes the ids of calls; ``journal`` must be open."""
+        """``random`` makes the ids of calls; ``journal`` must be open. Which robots an operator has
+        stopped is kept in the file ``stops``; without one that ends with the broker."""
         self.timeouts = timeouts or Timeouts()
         self.bus = bus
         self.ledger = Ledger(journal, hub)
@@ -65,6 +69,7 @@ class Broker:
         self.directory = ModuleDirectory(bus)
         self.directory.listen(self._on_status)
         self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver, self.timeouts)
+        self.stops = RobotStops(bus, self.ledger, self.directory, self._watchdog, stops)
         self._authority = Authority(self.directory, self.ledger.calls)
         self._reviews = CallReviews(self._authority, self.ledger, self._watchdog, self._new_id)
         self._requests = SkillRequests(
@@ -87,9 +92,11 @@ class Broker:
         self.directory.start()
         self._requests.start()
         self._watchdog.start(all_known=all_known)
+        self.stops.start()
 
     async def stop(self) -> None:
         """Leave the bus; what has come in is entered first. Open calls run on. Twice is fine."""
+        await self.stops.stop()
         await self._watchdog.stop()
         await self._requests.stop()
         self.directory.stop()
@@ -227,6 +234,7 @@ class Broker:
             raise CallRejectedError(f"the names of caller and skill may have {MAX_NAME} characters, all printable")
         module, info = self.directory.find(call.skill)
         self._authority.check(call, info)
+        self.stops.check(module, info)
         check_arguments(info, call.arguments)
         size = len(json_text({"caller": call.caller, "arguments": call.arguments}).encode())
         if size > MAX_ARGUMENTS:

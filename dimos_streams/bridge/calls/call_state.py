@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import ConfigDict, Field
@@ -21,6 +21,8 @@ _SEEN = tuple(CallView.model_fields)
 REQUESTED: Final = "requested"
 OPEN: Final = "open"
 CLOSED: Final = "closed"
+ENDS_WITHIN_S: Final = 3.0
+"""A call that was asked to end and goes on for longer is one that operators hear of."""
 
 
 @dataclass(slots=True)
@@ -30,6 +32,8 @@ class Repeat:
     at: float
     pause: float = 0.1
     sent: int = 0
+    utime: int = field(default_factory=clock.utime)
+    """When it was to be sent first, µs since the Unix epoch."""
 
     def due(self, now: float, longest: float = 0.5) -> bool:
         """Whether it is time, in which case the next time is set."""
@@ -122,6 +126,12 @@ class CallState(CallView):
             self.answered.set()
         if self.state == CLOSED:
             self.closed.set()
+
+    def lingers(self) -> bool:
+        """Whether it was asked to end and has not, for longer than ``ENDS_WITHIN_S``."""
+        if self.state == CLOSED or self.cancel is None:
+            return False
+        return clock.utime() - self.cancel.utime > ENDS_WITHIN_S * 1e6
 
     def view(self) -> CallView:
         """The call at this moment, as callers see it."""

@@ -23,6 +23,7 @@ from dimos_streams.errors import (
     SkillError,
     SkillUnavailableError,
     UnknownAgentError,
+    UnknownRobotError,
     UnknownSkillError,
 )
 
@@ -35,6 +36,7 @@ REPORTED = "dimos_streams.reported"
 _SKILL_ERRORS: tuple[tuple[type[SkillError], Kind], ...] = (
     (UnknownSkillError, kinds.UNKNOWN_SKILL),
     (UnknownAgentError, kinds.UNKNOWN_AGENT),
+    (UnknownRobotError, kinds.UNKNOWN_ROBOT),
     (UnknownCallError, kinds.UNKNOWN_CALL),
     (SkillArgumentError, kinds.BAD_ARGUMENTS),
     (CallRejectedError, kinds.CALL_REJECTED),

@@ -11,6 +11,7 @@ _READING = ("GET", "HEAD")
 _FOR_MUCH = frozenset({"/tool_streams", "/calls", "/mcp", "/metrics"})
 """Answered, to who reads them, with as much as the client likes. All else, health and commands above all, is one
 short answer."""
+_AT_ONCE = ("POST", "/robots/stop")
 
 
 _TURN = "dimos_streams.turn"
@@ -21,7 +22,8 @@ class RequestOrder:
     """ASGI middleware that begins two requests in a turn of the loop: one for much, and one of the others.
 
     What it costs to begin one is known only afterwards, a millisecond or two; between any two turns everybody else
-    has theirs, the bus among them. Servers do not end the request of a client that leaves: see ``leave``.
+    has theirs, the bus among them. An order that robots stand still waits for nobody. Servers do not end the request
+    of a client that leaves: see ``leave``.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -29,6 +31,9 @@ class RequestOrder:
         self._for_much, self._others = _Line(), _Line()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (scope.get("method"), scope["path"]) == _AT_ONCE:
+            await self._app(scope, receive, send)
+            return
         reads = scope.get("method") in _READING and scope["path"] in _FOR_MUCH
         is_for_much = scope["type"] == "websocket" or reads
         if await (self._for_much if is_for_much else self._others).turn(scope):

@@ -61,10 +61,13 @@ class ListCalls(_Arguments):
     limit: Annotated[int, Field(ge=1, le=50)] = 20
 
 
-class CancelCall(_Arguments):
-    """End a call that goes on."""
+ALL_CALLS = "all"
 
-    call_id: _CallId
+
+class CancelCall(_Arguments):
+    """End a call that goes on, or all calls of skills: then every motion that you could have begun ends."""
+
+    call_id: Annotated[_CallId, Field(description='Its id, or "all".')]
     reason: Annotated[str, Field(max_length=1000)] = "cancelled by the client"
 
 
@@ -145,6 +148,8 @@ class McpTools:
         return call_list(found[: given.limit], more=len(found) > given.limit)
 
     async def _cancel(self, given: CancelCall) -> dict[str, Any]:
+        if given.call_id == ALL_CALLS:
+            return await self._cancel_all(given.reason)
         call = await self._shown(given.call_id)
         await self._broker.cancel(call.call_id, given.reason)
         await self._broker.wait(call.call_id, "close", _CANCEL_WAIT_S)
@@ -152,6 +157,13 @@ class McpTools:
         if view.state == "closed":
             return content(f"call {view.call_id} is over: {view.outcome}: {view.text}", outcome=view.outcome)
         return content(f"call {view.call_id} is asked to end; get_call says whether it has", outcome=None)
+
+    async def _cancel_all(self, reason: str) -> dict[str, Any]:
+        """Clients speak for models: they end what they may know of, but hold no robot against its operators."""
+        is_shown = await self._filter()
+        calls = [call.call_id for call in await self._broker.calls(open_only=True) if is_shown(call)]
+        report = await self._broker.stops.cancel(calls, reason)
+        return content(str(report), **report.model_dump(mode="json"))
 
     async def _shown(self, call_id: str) -> CallView:
         """A call that clients may know of. Raises ``UnknownCallError``: operators' calls are none of them."""

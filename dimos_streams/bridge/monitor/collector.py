@@ -40,6 +40,8 @@ class Collector:
             modules=tuple(_module_line(module) for module in modules),
             robots=self._robots.views(),
             watchers=watchers,
+            stopped=self._broker.stops.stopped(),
+            not_ending=tuple(self._broker.stops.lingering()),
         )
 
     def _skill_lines(self, modules: list[ModuleView]) -> tuple[SkillLine, ...]:

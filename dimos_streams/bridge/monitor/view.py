@@ -59,6 +59,7 @@ def part_of(snapshot: MonitorSnapshot, agent: str | None) -> MonitorSnapshot:
         update={
             "agents": {name: view for name, view in snapshot.agents.items() if is_called(name, agent)},
             "calls": calls,
+            "not_ending": tuple(call for call in snapshot.not_ending if call.call_id in own),
             "leases": {resource: holder for resource, holder in snapshot.leases.items() if holder in own},
         }
     )

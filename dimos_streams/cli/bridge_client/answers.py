@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
 
 
 class _Answer(BaseModel):
@@ -44,6 +46,8 @@ class Health(_Answer):
     lost: tuple[str, ...]
     offset: int
     counts: Counts
+    stopped: StoppedRobots = Field(default_factory=StoppedRobots)
+    not_ending: tuple[GoingOn, ...] = ()
 
 
 class Module(_Answer):
@@ -57,5 +61,14 @@ class Module(_Answer):
     state: dict[str, Any]
 
 
+class Report(_Answer):
+    """The answer to an order that robots stand still, that they may move again, or that calls end."""
+
+    text: str
+    confirmed: bool = True
+    unsaved: str = ""
+
+
 HEALTH = TypeAdapter(Health)
+REPORT = TypeAdapter(Report)
 MODULES = TypeAdapter(list[Module])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,31 +39,45 @@ class BridgeAddress:
 
     async def get(self, path: str, shape: TypeAdapter[T]) -> T:
         """The bridge's answer to a GET. Raises ``BridgeUnreachableError``, also if it has not that shape."""
+        return await self._ask("GET", path, shape, None, _TIMEOUT_S)
+
+    async def post(self, path: str, body: Mapping[str, Any], shape: TypeAdapter[T], *, timeout_s: float) -> T:
+        """The bridge's answer to a POST. Raises ``SkillError`` if it refuses, else as ``get`` does."""
+        return await self._ask("POST", path, shape, body, timeout_s)
+
+    async def _ask(
+        self, method: str, path: str, shape: TypeAdapter[T], body: Mapping[str, Any] | None, timeout_s: float
+    ) -> T:
         from pydantic import ValidationError
 
         from dimos_streams.common.invalid import first_problem
 
-        answer = await asyncio.to_thread(self._get, path)
+        answer = await asyncio.to_thread(self._request, method, path, body, timeout_s)
         try:
             return shape.validate_python(answer)
         except ValidationError as error:
             problem = first_problem(error, "its answer")
-            raise BridgeUnreachableError(f"what answers at {self.url} is no bridge: GET {path}: {problem}") from error
+            raise BridgeUnreachableError(
+                f"what answers at {self.url} is no bridge: {method} {path}: {problem}"
+            ) from error
 
-    def _get(self, path: str) -> Any:
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None, timeout_s: float) -> Any:
         import requests
 
         from dimos_streams.client.http_session import CuttableSession, why
+        from dimos_streams.client.problems import problem_error
 
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         try:
             with CuttableSession() as session:
-                response = session.get(
-                    f"{self.url}{path}", headers=headers, timeout=_TIMEOUT_S, allow_redirects=False
+                response = session.request(
+                    method, f"{self.url}{path}", json=body, headers=headers, timeout=timeout_s, allow_redirects=False
                 )
-            if response.status_code != 200:
-                raise BridgeUnreachableError(self._refused(response))
-            return parse_json(response.content)
+            if response.status_code == 200:
+                return parse_json(response.content)
+            if body is not None and response.status_code != 401 and "problem+json" in _type_of(response):
+                raise problem_error(parse_json(response.content))
+            raise BridgeUnreachableError(self._refused(response))
         except (requests.RequestException, OSError, ValueError) as error:
             raise BridgeUnreachableError(self._unreachable(why(error))) from error
 
@@ -79,6 +93,10 @@ class BridgeAddress:
             f"no bridge answers at {self.url} ({reason.lower()}): start a run with `dimos-streams run BLUEPRINT`, "
             "or name another bridge with --url or --port"
         )
+
+
+def _type_of(response: requests.Response) -> str:
+    return str(response.headers.get("Content-Type", ""))
 
 
 def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeAddress:

@@ -10,7 +10,7 @@ import typer
 from dimos_streams.cli.exit_codes import code_of
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_table
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import SkillError, UserError
 
 if TYPE_CHECKING:
     from dimos_streams.client.http_gateway import HttpGateway
@@ -113,8 +113,12 @@ def calls(
 
 def cancel(
     call_id: Annotated[
-        str, typer.Argument(metavar="CALL", help="The call's id, or its beginning; see `calls`.", show_default=False)
-    ],
+        str | None,
+        typer.Argument(metavar="[CALL]", help="The call's id, or its beginning; see `calls`.", show_default=False),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Cancel every open call of all living runs; robots are not held.")
+    ] = False,
     reason: Annotated[
         str, typer.Option("--reason", help="Passed to the skill's caller.")
     ] = "cancelled by the operator",
@@ -123,7 +127,14 @@ def cancel(
     token: options.Token = None,
     as_json: options.Json = False,
 ) -> None:
-    """Cancel a call and wait for its close; exits with 1 if it does not close within a bound."""
+    """Cancel a call, or all of them, and wait for the close; exits with 1 if one does not close within a bound."""
+    if every == (call_id is not None):
+        raise UserError("name one call, or give --all" if call_id is None else "give a call or --all, not both")
+    if call_id is None:
+        from dimos_streams.cli.commands.robots import cancel_all
+
+        cancel_all(reason, None, url, port, token, as_json=as_json)
+        return
     from dimos_streams.cli.bridge_client.skill_calls import cancel_call
 
     view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason), url, port, token)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import select
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -108,6 +108,8 @@ async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[Module]]:
         "status": health.status,
         "open_calls": health.counts.open_calls,
         "lost": list(health.lost),
+        "stopped": health.stopped.model_dump(mode="json"),
+        "not_ending": [call.model_dump(mode="json") for call in health.not_ending],
         "counts": {
             "offset": health.offset,
             **health.counts.model_dump(include={"receiver", "hub", "leases"}),
@@ -180,6 +182,8 @@ def _write_state(state: dict[str, Any]) -> None:
     write(f"  files   {state['run_dir']}{full}")
     if lost := bridge.get("lost"):
         write(f"  lost    {', '.join(lost)}")
+    for line in _warnings(bridge):
+        write(f"  {line}")
     health = {module["name"]: module for module in state["modules"]}
     rows = [
         (f"  {process['label']}", str(process["pid"] or "-"), process["state"], str(process["restarts"]), text)
@@ -205,6 +209,25 @@ def _health(module: dict[str, Any]) -> str:
     gate = gate_state(module["state"])
     said = f"; {gate}" if gate is not None and module["alive"] else ""
     return f"{module['name']} ({module['health']}{said})"
+
+
+def _warnings(bridge: dict[str, Any]) -> Iterator[str]:
+    """Robots that an operator has stopped, and calls that were asked to end and go on."""
+    stopped = bridge.get("stopped", {})
+    for stop in stopped.get("stops", ()):
+        why = f" ({stop['reason']})" if stop["reason"] else ""
+        yield f"STOPPED {stop['robot'] or 'every robot'}{why}, for {_age(stop['utime'])}, until `release-robot`"
+    for gate in stopped.get("not_held", ()):
+        yield f"NOT held {gate['gate']}: {gate['text']}"
+    for call in bridge.get("not_ending", ()):
+        asked = f"asked to for {_age(call['since_utime'])}"
+        yield f"NOT ending {call['skill']} [{call['call_id']}] of {call['module']}, {asked}: {call['text']}"
+
+
+def _age(utime: int) -> str:
+    from dimos_streams import clock
+
+    return _duration(max(0.0, (clock.utime() - utime) / 1e6))
 
 
 def _duration(seconds: float) -> str:

@@ -11,18 +11,19 @@ class GateNotHeld(MonitorMessage):
     """A velocity gate that does not confirm that it holds the robot still."""
 
     gate: str
-    """The gate module's name."""
-    problem: Literal["silent", "deaf", "not_holding", "moving"]
-    """It was not heard of, its ``hold`` is not wired, it does not hold for this agent, or the base is driven."""
+    """The gate module's name; the robot's if no gate of it was heard of."""
+    problem: Literal["silent", "deaf", "not_holding", "moving", "missing"]
+    """It was not heard of, its ``hold`` is not wired, it does not hold for who asks, the base is driven, or there is
+    none."""
     text: str
     """The same, for people."""
 
 
 class HoldView(MonitorMessage):
-    """The velocity gates' answer to the hold of an agent. Only they know whether the robot is kept still."""
+    """The velocity gates' answer to a hold. Only they know whether the robot is kept still."""
 
     held: tuple[str, ...] = ()
-    """Gates that have said that they hold it still for this agent."""
+    """Gates that have said that they hold it still for who asks."""
     not_held: tuple[GateNotHeld, ...] = ()
     """Gates that were heard of and have not."""
 

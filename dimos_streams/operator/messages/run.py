@@ -8,6 +8,7 @@ from pydantic import Field
 
 from dimos_streams.operator.messages.agent import AgentSnapshot
 from dimos_streams.operator.messages.message import MonitorMessage
+from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
 
 
 class CallLine(MonitorMessage):
@@ -76,6 +77,10 @@ class MonitorSnapshot(MonitorMessage):
     """By namespace (``""``, ``"robot1"``); only what is known."""
     watchers: int
     """Connections to the monitor."""
+    stopped: StoppedRobots = Field(default_factory=StoppedRobots)
+    """The robots that an operator has stopped."""
+    not_ending: tuple[GoingOn, ...] = ()
+    """Calls that were asked to end and go on all the same."""
 
 
 class MonitorChange(MonitorMessage):
@@ -88,3 +93,5 @@ class MonitorChange(MonitorMessage):
     modules: tuple[ModuleLine, ...] | None = None
     robots: dict[str, RobotView] | None = None
     watchers: int | None = None
+    stopped: StoppedRobots | None = None
+    not_ending: tuple[GoingOn, ...] | None = None

@@ -61,7 +61,7 @@ class GateLogic:
         self._last = STILL
         self._decided_at: float | None = None
         self.holds = HoldTable(name)
-        """While somebody holds, skills can't move the base."""
+        """While somebody holds, skills can't move the base; while an operator has stopped the robot, nobody can."""
         self._knows_holds_from = -math.inf
 
     def listen(self, now: float) -> None:
@@ -108,6 +108,8 @@ class GateLogic:
     def _wish(self, now: float) -> Velocity | None:
         """The command of the highest source that is fresh, None for nobody's."""
         teleop, skill = self._commands.get("teleop"), self._commands.get("skill")
+        if self.holds.stopped(now):
+            return None
         if teleop is not None and now - teleop.at <= self.limits.command_timeout_s:
             return teleop.velocity
         if teleop is not None and now - teleop.at <= self.limits.teleop_hold_s:

@@ -46,10 +46,11 @@ class VelocityGateConfig(ModuleConfig):
 class VelocityGate(Module):
     """Ranks the sources of velocities, limits them, stops before obstacles and zeroes what is stale.
 
-    `teleop_vel` outranks `skill_vel`. While somebody holds, skills can't move the base; teleop still can. Nor can
-    they for `LISTEN_S` after its start, or after it was held up for so long: who held before has to be heard first.
-    Its heartbeats say for whom it holds, see `GateState`, and as its health what was odd in a hold. Publishes at
-    20 Hz while somebody commands, then a few zeros, then nothing: whoever else drives the base is not braked.
+    `teleop_vel` outranks `skill_vel`. While somebody holds, skills can't move the base; teleop still can, unless it
+    is an operator's stop, which holds everything. Nor can skills for `LISTEN_S` after its start, or after it was held
+    up for so long: who held before has to be heard first. Its heartbeats say for whom it holds, see `GateState`, and
+    as its health what was odd in a hold. Publishes at 20 Hz while somebody commands, or an operator has stopped the
+    robot, then a few zeros, then nothing: whoever else drives the base is not braked.
     """
 
     config: VelocityGateConfig
@@ -57,7 +58,7 @@ class VelocityGate(Module):
     skill_vel: In[Twist] = In(required=False)
     teleop_vel: In[Twist] = In(required=False)
     scan: In[LaserScan] = In(required=False)
-    hold: In[Hold] = In(required=False)
+    hold: In[Hold] = In(required=False, external=True)
 
     cmd_vel: Out[Twist]
 
@@ -84,7 +85,7 @@ class VelocityGate(Module):
             if now - due > LISTEN_S:
                 self._listen(now)  # it was held up itself
             velocity = self.logic.decide(now)
-            busy = self.logic.commanded(now) or velocity != STILL
+            busy = self.logic.commanded(now) or velocity != STILL or self.logic.holds.stopped(now)
             self._quiet = 0 if busy else min(self._quiet, PARTING_ZEROS) + 1
             if self._quiet <= PARTING_ZEROS:
                 self.cmd_vel.publish(_twist(velocity))
@@ -108,7 +109,12 @@ class VelocityGate(Module):
     def _report_state(self, now: float, *, still: bool) -> None:
         """Say what operators have to know, once it is done."""
         self.health = self.logic.holds.note(now) or "ok"
-        state = GateState(listens=self.hold.wired, holds=self.logic.holds.sources(now), still=still)
+        state = GateState(
+            listens=self.hold.wired,
+            channel=self.hold.channel,
+            holds=self.logic.holds.sources(now),
+            still=still,
+        )
         self.report_state({GATE: state.model_dump(mode="json")})
 
     def _take_scan(self, scan: LaserScan) -> None:

@@ -93,6 +93,7 @@ def test_every_declared_answer_is_sent_as_it_is_declared() -> None:
         undeclared = {"data": b"{}"}
         requested: list[tuple[str, str, str, dict[str, Any]]] = [
             *(("GET", path, path, {}) for path in ("/healthz", "/metrics", "/skills", "/modules", "/monitor/schema")),
+            ("GET", "/robots", "/robots", {}),
             ("GET", "/calls", "/calls", {}),
             ("GET", "/calls", "/calls?limit=1&state=closed", {}),
             ("GET", "/calls", "/calls?before=U", {}),
@@ -137,6 +138,18 @@ def test_every_declared_answer_is_sent_as_it_is_declared() -> None:
             ("GET", "/mcp", "/mcp", {}),
             ("DELETE", "/mcp", "/mcp", {"headers": {"Mcp-Session-Id": "x"}}),
             ("DELETE", "/mcp", "/mcp", {}),
+            *(
+                ("POST", path, path, body)
+                for path in ("/calls/cancel", "/robots/stop", "/robots/release")
+                for body in (
+                    {"json": {"robot": "nobody"}},
+                    {"json": {"why": "x"}},
+                    {"data": b"[", "headers": JSON},
+                    large,
+                    undeclared,
+                    {},
+                )
+            ),
         ]
         for method, path, url, kwargs in requested:
             document.check(path, ask(bridge, method, url, **kwargs))

@@ -29,6 +29,9 @@ class Dashboard {
   /** Do what a button or form, the element `it`, says. */
   actions = {
     connect: () => this.link.connect(),
+    stop_robot: (it) => this.#order("robots/stop", { robot: it.dataset.robot, reason: "on the operator's page" }),
+    release_robot: (it) => this.#order("robots/release", { robot: it.dataset.robot }),
+    cancel_all: () => this.#order("calls/cancel", { reason: "cancelled on the operator's page" }),
     token: (it) => this.#useToken(it.elements.token),
     choose: (it) => (this.chosen = it.dataset.agent),
     steps: () => (this.everyStep = !this.everyStep),
@@ -149,6 +152,11 @@ class Dashboard {
     // What was said is in the conversation.
     if (!isGood || command.command !== "say") this.notify(`${command.command}: ${outcome(answer)}`, isBad);
     return isGood;
+  }
+
+  async #order(path, body) {
+    const report = await this.link.order(path, body);
+    this.notify(report.text ?? report.detail, report.text === undefined || report.confirmed === false || report.unsaved);
   }
 
   async #say(agent, field) {

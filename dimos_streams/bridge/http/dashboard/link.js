@@ -58,6 +58,21 @@ export class Link {
     });
   }
 
+  /**
+   * Give an order in a request of its own: it waits for nothing that was asked before, and needs no live connection.
+   * @returns {Promise<object>} the bridge's report, or a problem
+   */
+  async order(path, body) {
+    const headers = { "Content-Type": "application/json", ...this.#authorization };
+    try {
+      const signal = AbortSignal.timeout(ANSWER_MS);
+      const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+      return await response.json();
+    } catch (error) {
+      return { detail: `NOT done, the bridge does not answer: ${error.message}` };
+    }
+  }
+
   /** @returns {boolean} whether somebody waits for this answer */
   answer(message) {
     const asked = this.#asked.get(message.id);
@@ -123,12 +138,15 @@ export class Link {
 
   /** What a plain request gets; browsers don't let pages know why a WebSocket was refused. Null if nobody answers. */
   async #probe() {
-    const headers = this.token ? { Authorization: `Bearer ${this.token}` } : {};
     try {
-      return await fetch("healthz", { headers, cache: "no-store", signal: AbortSignal.timeout(PROBE_MS) });
+      return await fetch("healthz", { headers: this.#authorization, cache: "no-store", signal: AbortSignal.timeout(PROBE_MS) });
     } catch {
       return null;
     }
+  }
+
+  get #authorization() {
+    return this.token ? { Authorization: `Bearer ${this.token}` } : {};
   }
 
   #become(status) {

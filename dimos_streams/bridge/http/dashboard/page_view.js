@@ -15,6 +15,7 @@ export function headerView({ run, link, chosen }) {
     h("p", { class: `link ${link.status}`, role: "status" }, statusText(link)),
     link.status === "lost" && button("Try now", "connect"),
     link.status === "live" && run.state && h("p", { class: "quiet" }, counted(run.state.watchers, "console")),
+    link.status !== "token" && button("Stop every robot", "stop_robot", { class: "stop", "data-robot": "" }),
     names.length > 1 && h("nav", { "aria-label": "Agents" }, ["", ...names].map((name) =>
       button(name || "All", "choose", { "data-agent": name, "aria-pressed": String(name === chosen) }))),
   ];
@@ -49,6 +50,7 @@ export function pageView(context) {
   const spaces = new Set(agents.map(({ name }) => namespaceOf(name)));
   const lone = Object.keys(state.robots).filter((name) => !spaces.has(name) && !context.chosen);
   return [
+    stoppedView(state.stopped),
     h("div", { class: "agents", "data-count": agents.length + lone.length, "data-key": "agents" },
       lone.map((name) => h("section", { class: "panel", "data-key": name }, h("h2", {}, name || "Robot"),
         robotView(name, context))),
@@ -60,6 +62,16 @@ export function pageView(context) {
   ];
 }
 
+/** The robots that an operator has stopped, with the gates that do not confirm it. */
+function stoppedView(stopped) {
+  return stopped.stops.length > 0 && h("section", { class: "panel stopped", "data-key": "stopped", role: "alert" },
+    h("ul", { class: "rows" }, stopped.stops.map(({ robot, utime, reason }) => h("li", { "data-key": robot || "*" },
+      h("b", {}, robot || "Every robot"), " is stopped since ", time(utime), reason && `: ${reason}`, " ",
+      button("Release", "release_robot", { "data-robot": robot })))),
+    stopped.not_held.map(({ gate, text }) => h("p", { class: "bad", "data-key": gate }, `NOT held: ${gate}: ${text}`)),
+    stopped.held.length > 0 && h("p", {}, `held by ${stopped.held.join(", ")}`));
+}
+
 function callsView({ run, live, chosen }, isChosen) {
   const missions = new Set(Object.values(run.state.agents).flatMap((agent) => agent.missions.map(({ id }) => id)));
   const calls = run.state.calls.filter((call) => isChosen(call.module) && !missions.has(call.call_id));
@@ -67,6 +79,10 @@ function callsView({ run, live, chosen }, isChosen) {
   const leases = Object.entries(run.state.leases).filter(([, holder]) => !chosen || skills.has(holder));
   return panel("Calls",
     calls.length === 0 && empty("No call is open."),
+    calls.length > 0 && button("Cancel all", "cancel_all", { disabled: !live }),
+    run.state.not_ending.length > 0 && h("ul", { class: "rows bad" }, run.state.not_ending.map((late) =>
+      h("li", { "data-key": late.call_id }, h("code", {}, late.skill), " was asked to end at ", time(late.since_utime),
+        " and goes on ", h("span", { class: "quiet" }, late.call_id)))),
     calls.length > 0 && h("ul", { class: "calls" }, inFamilies(calls).map((call) => callView(call, live))),
     leases.length > 0 && [h("h3", {}, "Leases"), h("ul", { class: "rows" }, leases.map(([resource, holder]) =>
       h("li", { "data-key": resource }, h("code", {}, resource), ` is held by ${skills.get(holder) ?? "call"} `,

@@ -1,0 +1,319 @@
+"""The operator's last word: robots that stand still until an operator releases them. Decided here for every door.
+
+It needs no agent: the bridge itself holds the velocity gates, ends the motions that run, and begins no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls import stop_state
+from dimos_streams.bridge.calls.call_state import CLOSED, ENDS_WITHIN_S, CallState
+from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.stop_state import StopState
+from dimos_streams.bridge.calls.watchdog import Watchdog
+from dimos_streams.bus import Bus
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.errors import CallRejectedError, DimosStreamsError, UnknownRobotError, UnknownSkillError
+from dimos_streams.messages.codec import channel_name, encode, split_channel
+from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.operator.gate_answers import GateAnswers
+from dimos_streams.operator.holding import GATE, HOLD_PERIOD_S, MAX_VALID_S, RELEASES, STOP_ROBOT
+from dimos_streams.operator.messages.hold import GateNotHeld, HoldView
+from dimos_streams.operator.messages.stop import (
+    CancelReport,
+    GoingOn,
+    ReleaseReport,
+    Stop,
+    StoppedRobots,
+    StopReport,
+)
+from dimos_streams.skill import SkillInfo, may_move
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
+
+CONFIRM_S = 2.0
+"""Gates have so long to say that they hold."""
+_MAX_ROBOTS = 200
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+class RobotStops:
+    """Stops robots, releases them, and ends calls, on an operator's order. Use from the bus's loop only."""
+
+    def __init__(
+        self, bus: Bus, ledger: Ledger, directory: ModuleDirectory, watchdog: Watchdog, path: Path | None = None
+    ) -> None:
+        """``path`` is where the orders are kept; without one they end with the bridge."""
+        self._bus = bus
+        self._ledger = ledger
+        self._directory = directory
+        self._watchdog = watchdog
+        self._path = path
+        self._state = StopState()
+        self._saving = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._seq = 0
+        self._releasing: dict[str, int] = {}
+        """How often the end of the hold is still to be sent, by channel."""
+        self._held_on: set[str] = set()
+        self._gates = GateAnswers(directory, STOP_ROBOT, lambda module: self._covers(module) is not None)
+        self._all_gates = GateAnswers(directory, STOP_ROBOT, lambda module: True)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Take up the orders of an earlier life of the bridge, and hold at once what is stopped."""
+        if self._path is not None:
+            self._state = stop_state.load(self._path)
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="stopped robots")
+
+    async def stop(self) -> None:
+        """Send nothing more; gates go on for ``MAX_VALID_S``. Twice is fine."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def check(self, module: ModuleView, skill: SkillInfo) -> None:
+        """Raises ``CallRejectedError`` for a call that may move a robot that is stopped."""
+        stop = self._covers(module.name) if may_move(skill) else None
+        if stop is not None:
+            why = f" ({stop.reason})" if stop.reason else ""
+            raise CallRejectedError(
+                f"skill {skill.name!r} may move a robot that an operator has stopped{why}: nothing moves it until an"
+                " operator releases it"
+            )
+
+    async def stop_robot(self, robot: str, reason: str) -> StopReport:
+        """Have a robot, or every one, stand still until it is released; what came of it, within ``CONFIRM_S`` or,
+        where calls don't end, ``ENDS_WITHIN_S``. Raises ``UnknownRobotError``."""
+        self._check_known(robot)
+        began = clock.monotonic()
+        self._state = self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason))
+        self._send()  # before anything that may take its time
+        motions = [call for call in self._ledger.calls.open if self._moves(call) and _is_of(call.module, robot)]
+        self._cancel(motions, reason)
+        self._changed.set()
+        unsaved = await self._save()
+        view = await self._confirmed(robot, began)
+        calls = await self._ended(motions)
+        return StopReport(robot=robot, held=view.held, not_held=view.not_held, calls=calls, unsaved=unsaved)
+
+    async def release(self, robot: str) -> ReleaseReport:
+        """Let a robot, or every one, move again. Nothing goes on by itself. Raises ``UnknownRobotError``."""
+        if robot not in self._state.stops:
+            self._check_known(robot)
+        before, self._state = self._state, self._state.release(robot)
+        # Gates may hold for a bridge that is gone, too.
+        gates = [state for module, state in self._all_gates.gates() if _is_of(module.name, robot)]
+        channels = {state.channel for state in gates if _is_hold(state.channel)}
+        for channel in (channels | _usual_channels([robot])) - self._channels():
+            self._releasing[channel] = RELEASES
+        self._changed.set()
+        changed = self._state != before or any(STOP_ROBOT in state.holds for state in gates)
+        return ReleaseReport(robot=robot, changed=changed, unsaved=await self._save())
+
+    async def cancel_all(self, robot: str, reason: str) -> CancelReport:
+        """Ask every call to end, or those of one robot's modules, missions among them. It holds nothing: who may
+        begin calls may begin others. Raises ``UnknownRobotError``."""
+        self._check_known(robot)
+        calls = [call for call in self._ledger.calls.open if call.journalled and _is_of(call.module, robot)]
+        return await self.cancel([call.call_id for call in calls], reason or "an operator ends all calls")
+
+    async def cancel(self, call_ids: Iterable[str], reason: str) -> CancelReport:
+        """Ask calls to end, and give them ``ENDS_WITHIN_S``; those that are not known any more have ended."""
+        calls = [call for call_id in call_ids if (call := self._ledger.calls.get(call_id)) is not None]
+        for call in calls:
+            self._watchdog.cancel(call, reason)
+        return await self._ended(calls)
+
+    def stopped(self) -> StoppedRobots:
+        """What is stopped now, with what the gates say."""
+        if not self._state.stops:
+            return StoppedRobots()
+        view = self._view("", -float("inf"))
+        return StoppedRobots(
+            stops=tuple(self._state.stops.values()),
+            released=tuple(sorted(self._state.released)),
+            held=view.held,
+            not_held=view.not_held,
+        )
+
+    def lingering(self) -> list[GoingOn]:
+        """Calls that were asked to end and go on all the same, for longer than ``ENDS_WITHIN_S``."""
+        return [_going_on(call) for call in self._ledger.calls.open if call.journalled and call.lingers()]
+
+    def robots(self) -> set[str]:
+        """The namespaces that have a velocity gate, or a skill that moves: what may be stopped by name."""
+        return self._gated() | {
+            _namespace(module.name) for module in self._directory.modules() if any(map(may_move, module.skills))
+        }
+
+    async def _run(self) -> None:
+        while True:
+            self._changed.clear()
+            try:
+                self._send()
+                if self._state.stops:
+                    self._cancel(filter(self._is_stopped_motion, self._ledger.calls.open), "")
+            except Exception:  # the hold must outlive whatever one message or call does to it
+                _log.exception("stopped robots could not be held this time")
+            busy = self._state.stops or self._releasing
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HOLD_PERIOD_S if busy else None):
+                    await self._changed.wait()
+
+    def _send(self) -> None:
+        """Say to each gate that may be concerned what holds."""
+        held = self._channels() if self._state.stops else set()
+        for channel in self._held_on - held:
+            self._releasing[channel] = RELEASES
+        self._held_on = held
+        for channel in sorted(held):
+            self._releasing.pop(channel, None)
+            self._publish(channel, hold=True)
+        for channel, left in sorted(self._releasing.items()):
+            self._publish(channel, hold=False)
+            if left > 1:
+                self._releasing[channel] = left - 1
+            else:
+                del self._releasing[channel]
+
+    def _publish(self, channel: str, *, hold: bool) -> None:
+        self._seq += 1
+        reason = next(iter(self._state.stops.values())).reason if hold else ""
+        message = Hold(
+            utime=clock.utime(),
+            source=STOP_ROBOT,
+            seq=self._seq,
+            hold=hold,
+            valid_s=MAX_VALID_S,
+            reason=reason or "an operator has stopped the robot",
+        )
+        self._bus.publish(channel, encode(message))
+
+    def _channels(self) -> set[str]:
+        """Where the gates of stopped robots listen, whether they were heard of or not."""
+        channels = {state.channel for _, state in self._gates.gates() if _is_hold(state.channel)}
+        known = sorted({"", *self._state.stops, *self.robots()})[:_MAX_ROBOTS]
+        return channels | _usual_channels(name for name in known if self._state.covering(name) is not None)
+
+    def _cancel(self, motions: Iterable[CallState], reason: str) -> None:
+        for call in motions:
+            self._watchdog.cancel(call, f"an operator has stopped the robot{f': {reason}' if reason else ''}")
+
+    async def _confirmed(self, robot: str, began: float) -> HoldView:
+        with self._listening() as heard:
+            while True:
+                heard.clear()
+                view = self._view(robot, began)
+                rest_s = began + CONFIRM_S - clock.monotonic()
+                if view.confirmed or rest_s <= 0:
+                    return view
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(rest_s):
+                        await heard.wait()
+
+    def _view(self, robot: str, since: float) -> HoldView:
+        """What the gates of a robot say, with the robots that have none."""
+        view = self._gates.view(since)
+        held = tuple(gate for gate in view.held if _is_of(gate, robot))
+        not_held = [gate for gate in view.not_held if _is_of(gate.gate, robot)]
+        gated = self._gated()
+        for name in sorted(self.robots() - gated):
+            if self._state.covering(name) is not None and stop_state.is_in(name, robot):
+                text = "no velocity gate of it was heard of, nothing confirms that it stands"
+                not_held.append(GateNotHeld(gate=name or "the robot", problem="missing", text=text))
+        return HoldView(held=held, not_held=tuple(not_held))
+
+    async def _ended(self, calls: list[CallState]) -> CancelReport:
+        """Give calls that were asked to end their time."""
+        if calls:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(ENDS_WITHIN_S):
+                    for call in calls:
+                        await call.closed.wait()
+        return CancelReport(
+            ended=tuple(call.call_id for call in calls if call.state == CLOSED),
+            going_on=tuple(_going_on(call) for call in calls if call.state != CLOSED),
+        )
+
+    async def _save(self) -> str:
+        if self._path is None:
+            return ""
+        async with self._saving:  # the newest state is written last
+            if clock.is_virtual():
+                return stop_state.save(self._path, self._state)
+            return await asyncio.to_thread(stop_state.save, self._path, self._state)
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[asyncio.Event]:
+        heard = asyncio.Event()
+        end: Callable[[], None] = self._directory.listen(lambda status: heard.set())
+        try:
+            yield heard
+        finally:
+            end()
+
+    def _covers(self, module: str) -> Stop | None:
+        return self._state.covering(_namespace(module))
+
+    def _is_stopped_motion(self, call: CallState) -> bool:
+        return call.cancel is None and self._covers(call.module) is not None and self._moves(call)
+
+    def _moves(self, call: CallState) -> bool:
+        """Whether a call may move a robot: for all that is known of its skill."""
+        try:
+            return may_move(self._directory.find(call.skill)[1])
+        except UnknownSkillError:
+            return call.journalled
+
+    def _gated(self) -> set[str]:
+        return {_namespace(module.name) for module in self._directory.modules() if GATE in module.state}
+
+    def _check_known(self, robot: str) -> None:
+        known = self.robots()
+        if robot and not any(stop_state.is_in(name, robot) for name in known):
+            raise UnknownRobotError(robot, known - {""})
+
+
+def _going_on(call: CallState) -> GoingOn:
+    return GoingOn(
+        call_id=call.call_id,
+        skill=call.skill,
+        module=call.module,
+        since_utime=call.cancel.utime if call.cancel is not None else clock.utime(),
+        text=call.text[:500],
+    )
+
+
+def _usual_channels(namespaces: Iterable[str]) -> set[str]:
+    """Where gates of namespaces listen, unless their blueprint says otherwise."""
+    channels = set()
+    for namespace in namespaces:
+        with contextlib.suppress(DimosStreamsError):  # a name that no topic can have: no gate listens there
+            channels.add(channel_name(f"/{namespace}/hold" if namespace else "/hold", Hold))
+    return channels
+
+
+def _is_hold(channel: str) -> bool:
+    """Whether a channel that a gate names is one for holds: it comes from outside."""
+    try:
+        topic, type_name = split_channel(channel)
+        return bool(topic) and type_name == Hold.msg_name and channel == channel_name(topic, Hold)
+    except DimosStreamsError:
+        return False
+
+
+def _namespace(module: str) -> str:
+    return module.rpartition("/")[0]
+
+
+def _is_of(module: str, robot: str) -> bool:
+    return stop_state.is_in(_namespace(module), robot)

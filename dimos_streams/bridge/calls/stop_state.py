@@ -1,0 +1,96 @@
+"""Which robots an operator has stopped, kept in a file so that a bridge that starts again knows it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dimos_streams import clock
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.operator.messages.stop import Stop
+
+SUFFIX = ".stops.json"
+"""The file is beside the bridge's journal, and called as it is otherwise."""
+
+_logger = logging.getLogger(__name__)
+
+
+class _Record(BaseModel):
+    """The file's content."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    stops: tuple[Stop, ...] = ()
+    released: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StopState:
+    """The orders that are in force. A robot is a namespace, with all that is nested in it; ``""`` is every robot."""
+
+    stops: dict[str, Stop] = field(default_factory=dict)
+    """By robot."""
+    released: frozenset[str] = frozenset()
+    """Robots that were released while every other one stays stopped."""
+
+    def stop(self, stop: Stop) -> StopState:
+        """The same with one order more."""
+        return StopState({**self._without(stop.robot), stop.robot: stop}, self._still_released(stop.robot))
+
+    def release(self, robot: str) -> StopState:
+        """The same without what stops a robot."""
+        kept = StopState(self._without(robot), self._still_released(robot))
+        return replace(kept, released=kept.released | {robot}) if kept.covering(robot) else kept
+
+    def covering(self, namespace: str) -> Stop | None:
+        """The order that keeps what is in a namespace still, None if there is none: the innermost word counts."""
+        stopped = max((robot for robot in self.stops if is_in(namespace, robot)), key=len, default=None)
+        released = max((robot for robot in self.released if is_in(namespace, robot)), key=len, default="")
+        if stopped is None or len(released) > len(stopped):
+            return None
+        return self.stops[stopped]
+
+    def _without(self, robot: str) -> dict[str, Stop]:
+        """The orders for others than a robot and what is in it."""
+        return {name: stop for name, stop in self.stops.items() if not is_in(name, robot)}
+
+    def _still_released(self, robot: str) -> frozenset[str]:
+        return frozenset(name for name in self.released if not is_in(name, robot))
+
+
+def is_in(namespace: str, robot: str) -> bool:
+    """Whether a namespace is a robot's, or nested in it; every one is that of ``""``."""
+    return not robot or namespace == robot or namespace.startswith(f"{robot}/")
+
+
+def load(path: Path) -> StopState:
+    """What a bridge of the run has written. One that can't be read stops every robot: it was there for a reason."""
+    try:
+        record = _Record.model_validate_json(path.read_text())
+    except FileNotFoundError:
+        return StopState()
+    except (OSError, ValueError) as error:
+        why = first_problem(error, "it") if isinstance(error, ValidationError) else str(error)
+        reason = f"{path} can't be read ({why}), so it is not known which robots were stopped"
+        _logger.error("every robot is stopped: %s", reason)
+        return StopState({"": Stop(robot="", utime=clock.utime(), reason=reason[:4000])})
+    return StopState({stop.robot: stop for stop in record.stops}, frozenset(record.released))
+
+
+def save(path: Path, state: StopState) -> str:
+    """Write it, atomically; why that was not possible, empty if it was. Waits for the disk."""
+    temporary = path.with_suffix(".new")
+    record = _Record(stops=tuple(state.stops.values()), released=tuple(sorted(state.released)))
+    try:
+        temporary.write_text(record.model_dump_json())
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # the first error says more
+            temporary.unlink(missing_ok=True)
+        _logger.error("which robots are stopped can't be written to %s: %s", path, error)
+        return f"{path} can't be written: {error.strerror or error}"
+    return ""

@@ -1,0 +1,43 @@
+"""``POST /robots/stop``, ``/robots/release`` and ``/calls/cancel``, and ``GET /robots``: the operator's last word.
+
+These speak for operators, as all of HTTP but ``/mcp`` does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.described import refusals
+from dimos_streams.operator.messages.stop import RobotOrder
+
+_REFUSALS = refusals(kinds.UNKNOWN_ROBOT, kinds.BAD_REQUEST, takes_body=True)
+
+
+def mount_robots(app: FastAPI, broker: Broker) -> None:
+    """Add the routes to an app."""
+    stops = broker.stops
+
+    @app.get("/robots", responses=refusals())
+    async def robots() -> dict[str, Any]:
+        return {"robots": sorted(stops.robots()), "stopped": stops.stopped().model_dump(mode="json")}
+
+    @app.post("/robots/stop", responses=_REFUSALS)
+    async def stop(body: RobotOrder | None = None) -> dict[str, Any]:
+        order = body or RobotOrder()
+        report = await stops.stop_robot(order.robot, order.reason)
+        return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}
+
+    @app.post("/robots/release", responses=_REFUSALS)
+    async def release(body: RobotOrder | None = None) -> dict[str, Any]:
+        report = await stops.release((body or RobotOrder()).robot)
+        return {**report.model_dump(mode="json"), "text": str(report)}
+
+    @app.post("/calls/cancel", responses=_REFUSALS)
+    async def cancel_all(body: RobotOrder | None = None) -> dict[str, Any]:
+        order = body or RobotOrder()
+        report = await stops.cancel_all(order.robot, order.reason)
+        return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}

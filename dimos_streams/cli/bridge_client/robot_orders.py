@@ -1,0 +1,90 @@
+"""An operator's orders to the bridges of runs: that robots stand still, that they may move again, that calls end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, find_bridge, find_run
+from dimos_streams.errors import DimosStreamsError, UnknownRobotError, UserError
+
+Order = Literal["/robots/stop", "/robots/release", "/calls/cancel"]
+_ANSWER_S = 10.0
+"""Longer than a bridge waits for gates and for calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Who an order goes to."""
+
+    name: str
+    """The run's id, or the bridge's URL."""
+    address: BridgeAddress | None
+    """None for a run without a bridge."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderResult:
+    """What came of an order at one bridge."""
+
+    receiver: str
+    done: bool
+    text: str
+    report: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For scripts."""
+        return {"run": self.receiver, "done": self.done, "text": self.text, **self.report}
+
+
+def receivers(run: str | None, url: str | None, port: int | None, token: str | None) -> list[Receiver]:
+    """The bridge that options name, else those of all living runs, else the one at the usual port.
+
+    Raises ``UserError`` for options that contradict each other, and for a run that there is not.
+    """
+    from dimos_streams.runtime.registry import runs
+
+    if run is not None and (url is not None or port is not None):
+        raise UserError("--run names a bridge as --url and --port do; give one of them")
+    living = [find_run(run)] if run is not None else runs()
+    if url is not None or port is not None or not living:
+        address = find_bridge(url, port, token)
+        return [Receiver(address.url, address)]
+    return [
+        Receiver(
+            record.run_id,
+            None if record.port is None else BridgeAddress(f"http://127.0.0.1:{record.port}", token or record.token),
+        )
+        for record in living
+    ]
+
+
+async def give(order: Order, robot: str, reason: str, to: list[Receiver]) -> list[OrderResult]:
+    """Give an order to all at once. One that can't be reached does not keep the others from it.
+
+    Raises ``UnknownRobotError`` if nobody has such a robot.
+    """
+    body = {"robot": robot, "reason": reason}
+    found = await asyncio.gather(*(_give(order, body, receiver) for receiver in to))
+    known = [result for result in found if isinstance(result, OrderResult)]
+    if not known:
+        raise next(error for error in found if isinstance(error, UnknownRobotError))
+    return known
+
+
+async def _give(order: Order, body: Mapping[str, str], to: Receiver) -> OrderResult | UnknownRobotError:
+    if to.address is None:
+        text = f"NOT done: the run has no bridge that could do it; `dimos-streams stop {to.name}` ends all of it"
+        return OrderResult(to.name, False, text, {})
+    from dimos_streams.cli.bridge_client.answers import REPORT
+
+    try:
+        report = await to.address.post(order, body, REPORT, timeout_s=_ANSWER_S)
+    except UnknownRobotError as error:
+        return error
+    except DimosStreamsError as error:
+        return OrderResult(to.name, False, f"NOT done: {error}", {})
+    done = report.confirmed and not report.unsaved
+    return OrderResult(to.name, done, report.text, report.model_dump(mode="json", exclude={"text"}))

@@ -1,0 +1,87 @@
+"""The operator's last word: stop-robot, release-robot, and the end of all calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import write, write_json
+
+if TYPE_CHECKING:
+    from dimos_streams.cli.bridge_client.robot_orders import Order
+
+Robot = Annotated[
+    str,
+    typer.Argument(metavar="[ROBOT]", help="Its namespace (`robot1`). Without it: every robot.", show_default=False),
+]
+Reason = Annotated[str, typer.Option("--reason", help="Shown while it lasts.", show_default=False)]
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        metavar="RUN",
+        help="A run's id, blueprint or process id. Without it: all living runs.",
+        show_default=False,
+    ),
+]
+
+
+def stop_robot(
+    robot: Robot = "",
+    reason: Reason = "",
+    run: RunOption = None,
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.Json = False,
+) -> None:
+    """Have robots stand still, at once, until `release-robot`. Exit code 1 unless every velocity gate says it holds.
+
+    It goes past agents and queues: the bridge itself holds the velocity gates, against teleoperation too, ends the
+    motions that run, and begins no other.
+    """
+    _order("/robots/stop", robot, reason, run, url, port, token, as_json=as_json)
+
+
+def release_robot(
+    robot: Robot = "",
+    run: RunOption = None,
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.Json = False,
+) -> None:
+    """Let robots move again after `stop-robot`. Nothing goes on by itself: what was ended is to be asked for anew."""
+    _order("/robots/release", robot, "", run, url, port, token, as_json=as_json)
+
+
+def cancel_all(
+    reason: str, run: str | None, url: str | None, port: int | None, token: str | None, *, as_json: bool
+) -> None:
+    """Cancel every call; raises ``typer.Exit(1)`` if one does not end within a bound."""
+    _order("/calls/cancel", "", reason, run, url, port, token, as_json=as_json)
+
+
+def _order(
+    order: Order,
+    robot: str,
+    reason: str,
+    run: str | None,
+    url: str | None,
+    port: int | None,
+    token: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from dimos_streams.cli.bridge_client.robot_orders import give, receivers
+    from dimos_streams.cli.system.async_runner import run_async
+
+    results = run_async(give(order, robot, reason, receivers(run, url, port, token)))
+    if as_json:
+        write_json([result.to_dict() for result in results], indent=2)
+    for result in [] if as_json else results:
+        write(f"{result.receiver}: {result.text}" if len(results) > 1 else result.text)
+    if not all(result.done for result in results):
+        raise typer.Exit(1)

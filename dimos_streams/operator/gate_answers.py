@@ -1,0 +1,69 @@
+"""What the velocity gates say of a hold: whoever holds a robot still believes that, and not what was sent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from dimos_streams import clock
+from dimos_streams.operator.holding import GateState, gate_state
+from dimos_streams.operator.messages.hold import GateNotHeld, HoldView
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
+
+_MAX_GATES = 50
+
+
+class GateAnswers:
+    """The answers of those velocity gates that a source's hold concerns."""
+
+    def __init__(self, directory: ModuleDirectory | None, source: str, concerns: Callable[[str], bool]) -> None:
+        """``concerns`` says whether a gate has to hold for ``source``, by its module's name. Without a ``directory``
+        there are none."""
+        self._directory = directory
+        self._source = source
+        self._concerns = concerns
+        self._instances: dict[str, str] = {}
+        """The instance of each gate: no message that is damaged makes one of them none."""
+
+    def view(self, since: float = -math.inf) -> HoldView:
+        """The gates' present answer; what they said before ``since`` does not count."""
+        held: list[str] = []
+        not_held: list[GateNotHeld] = []
+        for module, state in self.gates():
+            problem = self._problem_of(module, state, since)
+            if problem is None:
+                held.append(module.name)
+            else:
+                not_held.append(problem)
+        return HoldView(held=tuple(held[:_MAX_GATES]), not_held=tuple(not_held[:_MAX_GATES]))
+
+    def gates(self) -> Iterator[tuple[ModuleView, GateState]]:
+        """Who has ever said since its start that it is a gate that this concerns, with what it says now."""
+        for module in self._directory.modules() if self._directory is not None else ():
+            if not self._concerns(module.name):
+                continue
+            state = gate_state(module.state)
+            if state is not None:
+                self._instances[module.name] = module.instance
+            if self._instances.get(module.name) == module.instance:
+                yield module, state or GateState(listens=False, still=False)
+
+    def _problem_of(self, module: ModuleView, state: GateState, since: float) -> GateNotHeld | None:
+        if not module.alive or clock.monotonic() - module.age_s < since:
+            return GateNotHeld(gate=module.name, problem="silent", text=_silence(module.age_s))
+        if not state.listens:
+            return GateNotHeld(gate=module.name, problem="deaf", text="it does not listen to /hold")
+        if self._source not in state.holds:
+            others = f", only for {', '.join(state.holds)}" if state.holds else ""
+            return GateNotHeld(
+                gate=module.name, problem="not_holding", text=f"it does not hold for {self._source}{others}"
+            )
+        if not state.still:
+            return GateNotHeld(gate=module.name, problem="moving", text="it holds skills, but the base is driven")
+        return None
+
+
+def _silence(age_s: float) -> str:
+    """Coarse, so that not every moment has a text of its own."""
+    return f"it has been silent for {f'{age_s:.0f}' if age_s < 10 else 'more than 10'} s"

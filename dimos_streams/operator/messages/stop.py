@@ -1,0 +1,110 @@
+"""An operator's stop of robots: what is stopped, and what became of the order."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from dimos_streams.operator.messages.hold import GateNotHeld, HoldView
+from dimos_streams.operator.messages.message import MonitorMessage, OptionalName, Text
+
+EVERY_ROBOT = "every robot"
+
+
+class RobotOrder(MonitorMessage):
+    """Body of ``POST /robots/stop``, ``/robots/release`` and ``/calls/cancel``; it may be left out."""
+
+    robot: OptionalName = ""
+    """The robot's namespace, empty for every robot."""
+    reason: Text = ""
+
+
+class Stop(MonitorMessage):
+    """An operator's order that a robot stand still until it is released."""
+
+    robot: str
+    """The robot's namespace, empty for every robot."""
+    utime: int
+    """When it was given, µs since the Unix epoch."""
+    reason: str = ""
+
+
+class GoingOn(MonitorMessage):
+    """A call that was asked to end and has not."""
+
+    call_id: str
+    skill: str
+    module: str
+    since_utime: int
+    """When it was asked to end, µs since the Unix epoch."""
+    text: str
+    """What it said last."""
+
+    def __str__(self) -> str:
+        return f"{self.skill} [{self.call_id}] of {self.module}"
+
+
+class StoppedRobots(MonitorMessage):
+    """The robots that are stopped now, and what their velocity gates say of it."""
+
+    stops: tuple[Stop, ...] = ()
+    released: tuple[str, ...] = ()
+    """Robots that were released while every other one stays stopped."""
+    held: tuple[str, ...] = ()
+    not_held: tuple[GateNotHeld, ...] = ()
+
+
+class CancelReport(MonitorMessage):
+    """What became of the order that calls end."""
+
+    ended: tuple[str, ...] = ()
+    """Ids of calls that have ended."""
+    going_on: tuple[GoingOn, ...] = ()
+    """Calls that have not ended within the bound; they are asked again and again."""
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether all have ended."""
+        return not self.going_on
+
+    def __str__(self) -> str:
+        if self.going_on:
+            return f"STILL GOING ON: {'; '.join(map(str, self.going_on))}"
+        count = len(self.ended)
+        return f"{count} {'call has' if count == 1 else 'calls have'} ended" if count else "no call was open"
+
+
+class StopReport(HoldView):
+    """What became of an order that a robot, or every one, stand still."""
+
+    robot: str
+    """Empty for every robot."""
+    calls: CancelReport = Field(default_factory=CancelReport)
+    """The motions that were under way."""
+    unsaved: str = ""
+    """Why a bridge that is started again would not know of the order, empty if it would."""
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether each gate holds, there is one for each robot, no motion goes on, and the order is kept."""
+        return super().confirmed and self.calls.confirmed and not self.unsaved
+
+    def __str__(self) -> str:
+        parts = [f"{self.robot or EVERY_ROBOT} is stopped, {super().__str__()}", str(self.calls)]
+        if self.unsaved:
+            parts.append(f"NOT KEPT: a bridge that is started again would not hold: {self.unsaved}")
+        return "; ".join(parts)
+
+
+class ReleaseReport(MonitorMessage):
+    """What became of an order that a robot, or every one, may move again."""
+
+    robot: str
+    changed: bool
+    """False if it was not stopped."""
+    unsaved: str = ""
+    """Why a bridge that is started again would stop it anew, empty if it would not."""
+
+    def __str__(self) -> str:
+        robot = self.robot or EVERY_ROBOT
+        said = f"{robot} may move again; nothing goes on by itself" if self.changed else f"{robot} was not stopped"
+        return f"{said}; NOT KEPT: {self.unsaved}" if self.unsaved else said

@@ -1,0 +1,256 @@
+"""The operator's last word: stopped robots stand still, whoever commands, until an operator releases them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.stop_state import StopState
+from dimos_streams.errors import CallRejectedError, UnknownRobotError
+from dimos_streams.messages.codec import channel_name, decode, encode
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
+from dimos_streams.module import Module, ModuleConfig, RunContext, Services
+from dimos_streams.operator.messages.stop import Stop
+from dimos_streams.robot.velocity_gate.module import VelocityGate
+from dimos_streams.skill import Call, skill
+from dimos_streams.tool_stream.event import Outcome
+from tests.bridge.parts import Scene, Worker, answered, closed, scene, until
+
+pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]
+FORWARD = Twist(linear=Vector3(x=0.5))
+
+
+class StubbornConfig(ModuleConfig):
+    """Nothing to set."""
+
+
+class Stubborn(Module):
+    """An arm whose skill does not end when it is asked to."""
+
+    config: StubbornConfig
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.enough = asyncio.Event()
+
+    @skill(motion=True)
+    async def wave(self, call: Call) -> None:
+        """Wave until it is enough."""
+        await call.update("waving")
+        begun = clock.monotonic()
+        while not self.enough.is_set() and clock.monotonic() - begun < 30.0:
+            with contextlib.suppress(asyncio.CancelledError, TimeoutError):
+                await asyncio.wait_for(self.enough.wait(), 30.0)
+
+
+def of(robot: str, name: str) -> dict[str, Any]:
+    """The arguments of a module of a robot."""
+    return {"name": f"{robot}/{name}", "context": RunContext(services=Services(), namespace=f"{robot}/")}
+
+
+class Yard:
+    """Robots with a worker and a velocity gate each, whose skills and joysticks command all the time."""
+
+    def __init__(self, world: Scene) -> None:
+        self.world = world
+        self.passed: dict[str, float] = {}
+        """The newest forward speed that each robot's gate has let pass, m/s."""
+
+    async def add(self, robot: str, **unwired: None) -> None:
+        topics = {name: f"/{robot}/{name}" for name in ("skill_vel", "teleop_vel", "hold", "cmd_vel")}
+        process = await self.world.add()
+        for module, wiring in ((VelocityGate(name=f"{robot}/gate"), topics), (Worker(**of(robot, "worker")), {})):
+            await process.host.start(module, {k: topic for k, topic in wiring.items() if k not in unwired})
+            process.modules[module.name] = module
+        channel = channel_name(topics["cmd_vel"], Twist)
+
+        def keep(channel: str, data: bytes) -> None:
+            self.passed[robot] = decode(Twist, data, channel=channel).linear.x
+
+        self.world.inner.subscribe(channel, keep)
+        await self.world.offered(f"{robot}_follow")
+
+    async def drive(self, *wishes: str) -> None:
+        while True:
+            for wish in wishes:
+                self.world.inner.publish(channel_name(wish, Twist), encode(FORWARD))
+            await asyncio.sleep(0.05)
+
+
+@contextlib.asynccontextmanager
+async def yard(*robots: str, journal: Path | None = None) -> AsyncIterator[Yard]:
+    config: dict[str, Any] = {"journal": journal} if journal else {}
+    async with scene(worker=False, **config) as world:
+        made = Yard(world)
+        for robot in robots:
+            await made.add(robot)
+        wishes = [f"/{robot}/skill_vel" for robot in robots]
+        driving = asyncio.create_task(made.drive(*wishes))
+        await until(lambda: all(made.passed.get(robot, 0.0) > 0.3 for robot in robots))
+        try:
+            yield made
+        finally:
+            driving.cancel()
+            await asyncio.wait([driving])
+
+
+async def test_every_robot_stands_until_it_is_released_whoever_commands() -> None:
+    async with yard("robot1", "robot2") as made:
+        broker = made.world.broker
+        moving = await broker.call("robot1_follow", {"description": "ann"}, caller="agent")
+        sensing = await broker.call("robot2_search", {}, caller="agent")
+        await answered(broker, moving)
+        report = await broker.stops.stop_robot("", "a child on the floor")
+        assert report.confirmed, report
+        assert report.held == ("robot1/gate", "robot2/gate")
+        assert report.calls.ended == (moving,)
+        assert (await broker.view(moving)).outcome is Outcome.CANCELLED
+        assert (await broker.view(sensing)).state == "open", "it does not move anything"
+
+        joystick = asyncio.create_task(made.drive("/robot1/teleop_vel"))
+        for _ in range(20):
+            await asyncio.sleep(0.25)
+            assert made.passed == {"robot1": 0.0, "robot2": 0.0}
+        with pytest.raises(CallRejectedError, match=r"an operator has stopped \(a child on the floor\)"):
+            await broker.call("robot1_follow", {"description": "ann"}, caller="agent")
+
+        released = await broker.stops.release("")
+        assert released.changed
+        await until(lambda: made.passed["robot1"] > 0.3 and made.passed["robot2"] > 0.3, 2.0)
+        joystick.cancel()
+        await answered(broker, await broker.call("robot1_follow", {"description": "ann"}, caller="agent"))
+        assert not (await broker.stops.release("")).changed
+
+
+async def test_one_robot_of_two() -> None:
+    async with yard("robot1", "robot2") as made:
+        stops = made.world.broker.stops
+        report = await stops.stop_robot("robot1", "")
+        assert (report.confirmed, report.held) == (True, ("robot1/gate",))
+        await asyncio.sleep(1.0)
+        assert made.passed["robot1"] == 0.0
+        assert made.passed["robot2"] > 0.3
+        with pytest.raises(
+            UnknownRobotError, match=r"no robot is called 'robot3'; did you mean .* \(robots: robot1, robot2\)"
+        ):
+            await stops.stop_robot("robot3", "")
+
+        await stops.stop_robot("", "")
+        await stops.release("robot2")
+        await until(lambda: made.passed["robot2"] > 0.3, 2.0)
+        assert made.passed["robot1"] == 0.0, "the order for every robot still counts for it"
+
+
+async def test_it_outlives_the_bridge(tmp_path: Path) -> None:
+    async with yard("robot1", journal=tmp_path / "journal.sqlite") as made:
+        world = made.world
+        assert (await world.broker.stops.stop_robot("robot1", "wet floor")).confirmed
+        await world.kill_bridge()
+        await asyncio.sleep(30.0)
+        assert made.passed["robot1"] == 0.0, "the gate holds without a bridge"
+        await world.start_bridge()
+        await world.offered("robot1_follow")
+        await asyncio.sleep(100.0)
+        assert made.passed["robot1"] == 0.0, "and for as long as one lives"
+        (stop,) = world.broker.stops.stopped().stops
+        assert (stop.robot, stop.reason) == ("robot1", "wet floor")
+        with pytest.raises(CallRejectedError, match="wet floor"):
+            await world.broker.call("robot1_follow", {"description": "ann"}, caller="agent")
+        await world.broker.stops.release("robot1")
+        await until(lambda: made.passed["robot1"] > 0.3, 2.0)
+
+        (tmp_path / "journal.stops.json").write_text("{")
+        await world.kill_bridge()
+        await world.start_bridge()
+        await until(lambda: made.passed["robot1"] == 0.0, 2.0)
+        (stop,) = world.broker.stops.stopped().stops
+        assert (stop.robot, "can't be read" in stop.reason) == ("", True)
+
+
+async def test_gates_that_do_not_confirm_are_named() -> None:
+    async with yard("robot1") as made:
+        world = made.world
+        await made.add("robot2", hold=None)
+        await world.add(Worker(**of("robot3", "worker")))
+        await world.offered("robot3_follow")
+        report = await world.broker.stops.stop_robot("", "")
+        assert not report.confirmed
+        assert report.held == ("robot1/gate",)
+        assert [(gate.gate, gate.problem) for gate in report.not_held] == [
+            ("robot2/gate", "deaf"),
+            ("robot3", "missing"),
+        ]
+        assert "NOT held: robot2/gate: it does not listen to /hold; robot3: no velocity gate" in str(report)
+
+        world.processes[1].bus.partitioned = True
+        report = await world.broker.stops.stop_robot("robot1", "")
+        assert [(gate.gate, gate.problem) for gate in report.not_held] == [("robot1/gate", "silent")]
+        assert not report.confirmed
+
+
+async def test_a_gate_that_starts_again_holds_before_anything_moves() -> None:
+    async with yard("robot1") as made:
+        stops = made.world.broker.stops
+        assert (await stops.stop_robot("", "")).confirmed
+        made.world.processes[1].bus.partitioned = True
+        await asyncio.sleep(5.0)
+        passed: list[float] = []
+        made.world.inner.subscribe(
+            channel_name("/robot1/cmd_vel", Twist),
+            lambda channel, data: passed.append(decode(Twist, data, channel=channel).linear.x),
+        )
+        await made.add("robot1")
+        await asyncio.sleep(2.0)
+        assert passed
+        assert not any(passed)
+        await until(lambda: stops.stopped().held == ("robot1/gate",))
+
+
+async def test_a_hundred_calls_and_one_that_does_not_end() -> None:
+    async with yard("robot1") as made:
+        broker = made.world.broker
+        arm = Stubborn(**of("robot1", "arm"))
+        await made.world.add(arm)
+        await made.world.offered("robot1_wave")
+        waving = await broker.call("robot1_wave", {}, caller="agent")
+        calls = [await broker.call("robot1_search", {}, caller="agent") for _ in range(100)]
+        await answered(broker, waving)
+        report = await broker.stops.stop_robot("", "")
+        assert report.held == ("robot1/gate",)
+        assert not report.confirmed
+        assert [(call.call_id, call.module) for call in report.calls.going_on] == [(waving, "robot1/arm")]
+        assert f"STILL GOING ON: robot1_wave [{waving}] of robot1/arm" in str(report)
+        await until(lambda: [call.call_id for call in broker.stops.lingering()] == [waving], 1.0)
+
+        ended = await broker.stops.cancel_all("", "")
+        assert set(ended.ended) == set(calls)
+        assert [call.call_id for call in ended.going_on] == [waving]
+        arm.enough.set()
+        await closed(broker, waving)
+        assert broker.stops.lingering() == []
+
+
+def test_the_innermost_word_counts() -> None:
+    def stop(robot: str) -> Stop:
+        return Stop(robot=robot, utime=1)
+
+    def covered(state: StopState) -> list[str]:
+        return [space for space in ("", "a", "a/b", "a/c", "ab") if state.covering(space)]
+
+    everything = StopState().stop(stop(""))
+    assert covered(everything) == ["", "a", "a/b", "a/c", "ab"]
+    but_a = everything.release("a")
+    assert covered(but_a) == ["", "ab"]
+    assert covered(but_a.stop(stop("a/b"))) == ["", "a/b", "ab"]
+    assert covered(but_a.stop(stop(""))) == covered(everything), "a new order for every robot counts for every robot"
+    assert but_a.release("") == StopState()
+    one = StopState().stop(stop("a"))
+    assert covered(one) == ["a", "a/b", "a/c"]
+    assert one.release("a") == one.release("") == StopState()
+    assert one.release("b") == one

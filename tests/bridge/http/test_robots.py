@@ -1,0 +1,82 @@
+"""Orders over HTTP that robots stand still and calls end: one request each, that waits for nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from dimos_streams.bridge.http.request_order import RequestOrder
+from dimos_streams.cli.commands.runs import _warnings
+from tests.bridge.calls.test_robot_stops import Stubborn
+from tests.bridge.serving import Served, served
+
+pytestmark = pytest.mark.feature("K5")
+
+
+@pytest.fixture(scope="module")
+def bridge() -> Iterator[Served]:
+    with served() as made:
+        yield made
+
+
+def test_one_request_stops_and_one_releases(bridge: Served) -> None:
+    bridge.call("follow", "answer", description="ann")
+    report = bridge.post("/robots/stop", {"reason": "wet floor"}).json()
+    assert report["confirmed"] is False, "this robot has no velocity gate"
+    assert report["not_held"][0]["problem"] == "missing"
+    assert "NOT held: the robot: no velocity gate of it was heard of" in report["text"]
+    assert len(report["calls"]["ended"]) == 1
+    refused = bridge.post("/calls", {"skill": "at_once", "arguments": {"value": 1}})
+    assert (refused.status_code, "an operator has stopped" in refused.json()["detail"]) == (409, True)
+    assert bridge.get("/healthz").json()["stopped"]["stops"][0]["reason"] == "wet floor"
+    assert bridge.get("/robots").json()["robots"] == [""]
+
+    unknown = bridge.post("/robots/stop", {"robot": "robot7"})
+    assert (unknown.status_code, unknown.json()["type"]) == (404, "urn:dimos-streams:problem:unknown-robot")
+    assert bridge.post("/robots/stop", {"robots": "all"}).status_code == 422
+
+    assert bridge.post("/robots/release").json()["changed"] is True
+    assert bridge.call("at_once", value=1)["outcome"] == "completed"
+
+
+def test_a_call_that_does_not_end_is_shown(bridge: Served) -> None:
+    arm = Stubborn(name="arm")
+    bridge.run(bridge.scene.add(arm))
+    bridge.run(bridge.scene.offered("wave"))
+    call_id = bridge.call("wave", "answer")["call_id"]
+    report = bridge.post("/calls/cancel", {"reason": "enough"}).json()
+    assert (report["confirmed"], report["going_on"][0]["call_id"]) == (False, call_id)
+
+    def shown() -> dict[str, Any]:
+        health: dict[str, Any] = bridge.get("/healthz").json()
+        return health
+
+    late = shown()["not_ending"]
+    assert [(call["call_id"], call["skill"]) for call in late] == [(call_id, "wave")]
+    (line,) = _warnings({"not_ending": late})
+    assert line.startswith(f"NOT ending wave [{call_id}] of arm, asked to for ")
+    bridge._loop.call_soon_threadsafe(arm.enough.set)
+    assert bridge.run(bridge.broker.wait(call_id, "close", 10.0))
+    assert shown()["not_ending"] == []
+
+
+@pytest.mark.virtual_time
+async def test_a_stop_does_not_wait_for_the_requests_before_it() -> None:
+    begun: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.append(scope["path"])
+
+    async def nothing(*args: Any) -> Any:
+        raise AssertionError("nobody reads or writes here")
+
+    order = RequestOrder(app)
+    asked = [("POST", "/calls")] * 100 + [("POST", "/robots/stop")]
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.gather(*(order({"type": "http", "method": m, "path": p}, nothing, nothing) for m, p in asked))
+    assert begun.index("/robots/stop") <= 1
