@@ -4,6 +4,7 @@ rounds."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import random
 from pathlib import Path
@@ -24,6 +25,13 @@ STILL_WITHIN_S = 2.0
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60 + 12 * KILLS), pytest.mark.feature("K1")]
 
 
+def held_up(mission: Mission, moment: float) -> float:
+    """For how long the simulator, which measures every 0.05 s, was kept from it by a busy machine after a moment, in
+    seconds: a robot that stands in no time stands late there."""
+    times = [moment, *(at for at, _ in mission.speeds if at >= moment)]
+    return sum(max(0.0, later - at - 0.1) for at, later in itertools.pairwise(times))
+
+
 async def kill_one(mission: Mission, rng: random.Random, number: int) -> None:
     await mission.until_offered("errand", "go_to")
     sign = 1 if number % 2 else -1
@@ -39,13 +47,13 @@ async def kill_one(mission: Mission, rng: random.Random, number: int) -> None:
     assert {view.state for view in views} == {"closed"}, views
     texts = [(view.skill, view.outcome, view.text) for view in views]
     ended = {view.call_id: loop_time(view.closed_utime or 0) - moment for view in views}
-    assert max(ended.values()) <= STILL_WITHIN_S + 0.5, (texts, ended)
+    assert max(ended.values()) <= STILL_WITHIN_S, (texts, ended)
     if ended[call_id] > 0.3:  # or it was over when the process died; what it ran may still end by itself
         assert views[0].outcome is Outcome.LOST, (texts, ended)
     await until(lambda: mission.speeds[-1][0] > moment + STILL_WITHIN_S)
     still = mission.still_since(moment)
     assert still is not None, "it drives on"
-    assert still <= STILL_WITHIN_S
+    assert still <= STILL_WITHIN_S + held_up(mission, moment), (texts, ended)
     await mission.until_restarted("errands", number)
 
 
