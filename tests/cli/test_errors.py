@@ -143,7 +143,7 @@ def test_whoever_answers_in_a_bridges_place_is_no_bridge(machine: Machine) -> No
         finally:
             os.umask(before)
             server.shutdown()
-    why = f"what answers at http://127.0.0.1:{port} is no bridge: GET /healthz: "
+    why = f"what answers at http://127.0.0.1:{port} is no bridge: GET /"
     assert (status.code, status.err) == (0, "")
     assert f"http://127.0.0.1:{port} unreachable" in status.out
     assert why in status.out

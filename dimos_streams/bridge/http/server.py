@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import h11
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -30,18 +29,7 @@ _COMMANDS_WAITING = 4
 _LAST_STEPS = 100
 
 
-class _ClientsFaults(logging.Filter):
-    """uvicorn takes it for an error of the application when a client breaks HTTP while its request is answered."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, h11.LocalProtocolError):
-            record.msg, record.args = "A client broke HTTP while its request was answered: %s", (error,)
-            record.levelno, record.levelname, record.exc_info = logging.WARNING, "WARNING", None
-        return True
-
-
-_FILTERS = (_ClientsFaults(), LimitedRecords())
+_LIMITED = LimitedRecords()
 
 
 class _Server(uvicorn.Server):
@@ -113,8 +101,7 @@ class HttpServer:
         server = self._server = _Server(config)
         self._cutting = asyncio.get_running_loop().create_task(cut_idle(server), name="http idle")
         # It has a line for every malformed request.
-        for each in _FILTERS:
-            logging.getLogger("uvicorn.error").addFilter(each)
+        logging.getLogger("uvicorn.error").addFilter(_LIMITED)
         self._task = asyncio.get_running_loop().create_task(server.serve(self._listening), name="http")
         await server.ready.wait()
 
