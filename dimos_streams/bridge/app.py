@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.types import ASGIApp
 
 from dimos_streams import __version__
-from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_routes import mount_calls
@@ -31,6 +31,7 @@ from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
+from dimos_streams.tool_stream.event import is_call_id
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
@@ -175,8 +176,9 @@ def _mount_streams(
         from_: Annotated[int | None, Query(alias="from", ge=0, lt=2**53)] = None,
         last_event_id: Annotated[LastEventId | None, Header()] = None,
     ) -> EventStream:
-        if call is not None and not last_event_id:
-            await broker.view(call)  # who has read of it before gets what is left of it, and a gap
+        # Whoever calls on the bus chooses the id, perhaps later; and events are kept for longer than their calls.
+        if call is not None and not is_call_id(call):
+            raise UnknownCallError(call)
         if call is not None and not broker.journals(call):
             why = f"the events of call {call!r} are not kept: WS /monitor has what it reports"
             raise problems.ProblemError(kinds.NOT_FOUND, why)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
+from dimos_streams.bridge.calls import ledger
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.tool_stream.event import CALLS
 from tests.bridge.http.test_http import problem
 from tests.bridge.serving import served
 
@@ -37,12 +44,42 @@ def test_many_unknown_parameters_are_a_short_answer() -> None:
         assert len(problem(bridge.get(f"/tool_streams?{query}"), 422, "bad-request")["detail"]) < 5_000
 
 
-def test_what_is_no_call_has_no_stream() -> None:
+def test_what_can_be_no_call_has_no_stream() -> None:
     with served() as bridge:
-        for query in ("?call=zzzz", "?call=zzzz&from=1", "?call="):
+        for query in ("?call=..", "?call=a/b&from=1", "?call="):
             problem(bridge.get(f"/tool_streams{query}"), 404, "unknown-call")
         call_id = bridge.call("count", label="a", to=1)["call_id"]
         assert [offset for offset, _ in bridge.stream(f"?call={call_id}&from=1").events(3)] == [1, 2, 3]
+
+
+@pytest.mark.feature("A3")
+def test_whoever_waits_for_a_call_that_is_begun_on_the_bus_gets_its_events() -> None:
+    with served() as bridge:
+        stream = bridge.stream("?call=chosen&from=1")
+        arguments = json.dumps({"label": "a", "to": 1})
+        call = SkillCall(call_id="chosen", module="worker", skill="count", caller="me", arguments_json=arguments)
+
+        async def begin() -> None:
+            bridge.broker.bus.publish(CALLS, encode(call))
+
+        bridge.run(begin())
+        assert [event["type"] for _, event in stream.events(3)] == ["open", "update", "close"]
+
+
+@pytest.mark.feature("A4")
+def test_the_events_of_a_call_are_kept_for_longer_than_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "_KEPT_CLOSED", 1)
+    with served() as bridge:
+        journal = bridge.scene.bridge.journal
+        journal.limits = replace(journal.limits, closed_calls=1)
+        first, *_ = [bridge.call("count", label="a", to=1)["call_id"] for _ in range(3)]
+
+        async def trim() -> None:
+            journal.trim()
+
+        bridge.run(trim())
+        problem(bridge.get(f"/calls/{first}"), 404, "unknown-call")
+        assert [offset for offset, _ in bridge.stream(f"?call={first}&from=1").events(3)] == [1, 2, 3]
 
 
 def test_who_has_read_of_a_call_gets_a_gap_when_it_is_forgotten() -> None:
