@@ -31,8 +31,6 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 from tests.helpers import until
 
-_SMALL_PICTURES = {"robot.camera_width": 160, "robot.camera_height": 120}
-"""Every process of a run hears each picture's datagrams; small ones leave the processors to what is tested."""
 INPUT = "look out for a person in a red shirt and follow them"
 
 
@@ -166,8 +164,7 @@ async def running(
     await bus.open()
     options = RunOptions(bus_url=bus_url, port=port, run_dir=run_dir, **more)
     run_events: list[RunEvent] = []
-    stock = resolve("follow-person").configured(_SMALL_PICTURES)
-    configured = (blueprint or stock).configured({"bridge.port": port})
+    configured = (blueprint or resolve("follow-person")).configured({"bridge.port": port})
     supervisor = Supervisor(configured, options, run_events.append)
     gateway = HttpGateway(options.bridge_url, rng=random.Random(0))
     mission = Mission(supervisor, gateway, run_events)
