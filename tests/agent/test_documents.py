@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
@@ -24,7 +23,7 @@ def test_the_map_of_the_agent_has_every_room_and_every_file_beside_them() -> Non
 def test_the_declarations_of_skills() -> None:
     section = (DOCS / "writing-skills.md").read_text().split("## What a skill states of itself\n")[1]
     rows = dict(re.findall(r"^\| `(\w+)` \| (\S.*?) \|", section, re.MULTILINE))
-    fields = {field.name: field.default for field in dataclasses.fields(SkillPolicy)}
+    fields = {name: field.default for name, field in SkillPolicy.model_fields.items()}
     assert list(rows) == list(fields)
     for name, default in fields.items():
         if name == "resources" or default in ("", None):

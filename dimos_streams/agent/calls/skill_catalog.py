@@ -66,7 +66,7 @@ class Offers:
     def may_move(self, skill: str) -> bool:
         """Whether a call of a skill may move the robot: for all that is known of it."""
         known = self._all.get(skill)
-        return known is None or known.motion or bool(known.resources)
+        return known is None or known.may_move
 
     def _is_near(self, module: str) -> bool:
         """Whether a module is in the agent's namespace or in none: an agent does not command another one's robot."""

@@ -33,7 +33,7 @@ from dimos_streams.operator.messages.stop import (
     StoppedRobots,
     StopReport,
 )
-from dimos_streams.skill import SkillInfo, may_move
+from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
@@ -82,7 +82,7 @@ class RobotStops:
 
     def check(self, module: ModuleView, skill: SkillInfo) -> None:
         """Raises ``CallRejectedError`` for a call that may move a robot that is stopped."""
-        stop = self._covers(module.name) if may_move(skill) else None
+        stop = self._covers(module.name) if skill.may_move else None
         if stop is not None:
             why = f" ({stop.reason})" if stop.reason else ""
             raise CallRejectedError(
@@ -152,7 +152,9 @@ class RobotStops:
     def robots(self) -> set[str]:
         """The namespaces that have a velocity gate, or a skill that moves: what may be stopped by name."""
         return self._gated() | {
-            _namespace(module.name) for module in self._directory.modules() if any(map(may_move, module.skills))
+            _namespace(module.name)
+            for module in self._directory.modules()
+            if any(skill.moves for skill in module.skills)
         }
 
     async def _run(self) -> None:
@@ -270,7 +272,7 @@ class RobotStops:
     def _moves(self, call: CallState) -> bool:
         """Whether a call may move a robot: for all that is known of its skill."""
         try:
-            return may_move(self._directory.find(call.skill)[1])
+            return self._directory.find(call.skill)[1].may_move
         except UnknownSkillError:
             return call.journalled
 

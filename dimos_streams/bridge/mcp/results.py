@@ -97,7 +97,7 @@ def skill_tool(skill: SkillInfo) -> dict[str, Any]:
     """A skill as a tool. What is not said of a tool counts as dangerous, so only what its author states is denied:
     clients run what is read-only without asking anybody."""
     may_begin_others = "then" in skill.parameters.get("properties", {})
-    reads = skill.read_only and not (skill.motion or skill.resources or may_begin_others)
+    reads = skill.read_only and not (skill.may_move or may_begin_others)
     return {
         "name": skill.name,
         "description": skill.description,

@@ -1,0 +1,36 @@
+"""Skills: methods of modules that agents, operators and scripts call, and that may go on after they answered."""
+
+from dimos_streams.skill.call import Call, OnUpdate, SkillClient
+from dimos_streams.skill.declaration import skill
+from dimos_streams.skill.info import SkillInfo
+from dimos_streams.skill.names import public_names
+from dimos_streams.skill.policy import (
+    BASE,
+    Approval,
+    Audience,
+    DuplicateScope,
+    OnDuplicate,
+    OnLoss,
+    SkillPolicy,
+    SkillTraits,
+)
+from dimos_streams.skill.spec import SkillSpec, skills_of
+
+__all__ = [
+    "BASE",
+    "Approval",
+    "Audience",
+    "Call",
+    "DuplicateScope",
+    "OnDuplicate",
+    "OnLoss",
+    "OnUpdate",
+    "SkillClient",
+    "SkillInfo",
+    "SkillPolicy",
+    "SkillSpec",
+    "SkillTraits",
+    "public_names",
+    "skill",
+    "skills_of",
+]

@@ -1,0 +1,93 @@
+"""A running call as its skill sees it, with the other skills as it may use them."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+OnUpdate = Callable[[str, Mapping[str, Any]], Awaitable[None] | None]
+"""Gets text and data of what a child says; a coroutine function is awaited."""
+
+
+class SkillClient(Protocol):
+    """The other skills as a running skill may use them: check, start, cancel."""
+
+    async def check(self, skill: str, arguments: Mapping[str, Any]) -> None:
+        """Raises ``UnknownSkillError``, ``SkillArgumentError`` or ``CallRejectedError`` if such a call would be
+        refused for its form, or because its skill is not for skills to begin."""
+
+    async def start(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any],
+        *,
+        on_wait: Callable[[], Awaitable[None]] | None = None,
+    ) -> str:
+        """Begin a call on behalf of this call's caller, to whom its events go; the new call's id. It goes on when
+        this call ends; ``run`` is for a part of this call.
+
+        If the caller is an agent, the call passes the agent's gates as one that its model makes, and may wait for
+        long: ``on_wait`` is awaited once when it does. If this is cancelled, the call does not begin any more.
+        Raises ``CallRejectedError`` if it is refused, and ``SkillError`` if nobody takes it within a bound.
+        """
+
+    async def run(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any] | None = None,
+        /,
+        *,
+        on_update: OnUpdate | None = None,
+        on_wait: Callable[[], Awaitable[None]] | None = None,
+        quiet: bool = True,
+        **named: Any,
+    ) -> Any:
+        """Run another skill as a part of this call, to its end; its result, as JSON has it.
+
+        The call of that skill, the *child*, belongs to this one: it ends when this one ends, however that comes
+        about, and when this is cancelled, which waits a moment for it. What this call holds the child may use.
+        ``on_update`` gets text and data of each of its updates and of its progress; unless it is ``quiet`` they are
+        this call's updates too. It passes the gates of an agent as what ``start`` begins does, for ``on_wait`` see
+        there.
+
+        Arguments whose names are this method's own are given in ``arguments``. Raises ``SkillRunError`` with the
+        child's outcome and text if it did not complete or was refused.
+        """
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        """Ask a call to end. Returns at once."""
+
+
+class Call(abc.ABC):
+    """One running invocation of a skill, seen from inside it."""
+
+    id: str
+    skill: str
+    module: str
+    caller: str
+    parent: str
+    """The id of the call that began this one, or an empty string."""
+    arguments: Mapping[str, Any]
+    skills: SkillClient
+    loop: asyncio.AbstractEventLoop
+    """The loop on which the call's methods may be used; other threads use ``ToolStream``."""
+    cancel_reason: str | None
+    """The reason for which it was asked to end, None as long as nobody has asked."""
+    unsent: dict[asyncio.Task[None], None]
+    """Updates that nobody waits for; the call closes after them."""
+
+    @abc.abstractmethod
+    async def update(self, text: str, **data: Any) -> None:
+        """Send the caller a text that must arrive. The first update answers the call; the skill goes on.
+
+        Waits while the reader is too far behind. Raises ``StreamClosedError`` after the call's close.
+        """
+
+    @abc.abstractmethod
+    def progress(self, text: str, **data: Any) -> None:
+        """Send the caller a text that the next progress makes obsolete. As often as you like; never waits.
+
+        Raises ``StreamClosedError`` after the call's close.
+        """

@@ -1,0 +1,59 @@
+"""The decorator ``@skill``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, overload
+
+from pydantic import ValidationError
+
+from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.skill.policy import Approval, Audience, DuplicateScope, OnDuplicate, OnLoss, SkillPolicy
+
+F = TypeVar("F", bound=Callable[..., Any])
+_ATTRIBUTE = "__dimos_streams_skill__"
+
+
+@overload
+def skill(function: F) -> F: ...
+@overload
+def skill(
+    *,
+    resources: Iterable[str] = (),
+    on_duplicate: OnDuplicate = "allow",
+    duplicate_scope: DuplicateScope = "name",
+    audience: Audience = "everyone",
+    motion: bool = False,
+    concurrent: bool = False,
+    read_only: bool = False,
+    reversible: bool = True,
+    undo: str = "",
+    approval: Approval = "never",
+    polling: bool = False,
+    protected: bool = False,
+    on_loss: OnLoss = "stop",
+    time_limit_s: float | None = None,
+    name: str = "",
+) -> Callable[[F], F]: ...
+def skill(function: F | None = None, *, resources: Iterable[str] = (), **policy: Any) -> F | Callable[[F], F]:
+    """Mark a method as a skill: its signature is its schema, its docstring its description.
+
+    A parameter annotated ``Call`` receives the running call. A plain ``def`` runs in a thread. See ``SkillPolicy``
+    for the arguments. Raises ``TypeError`` for what can't be.
+    """
+    try:
+        stated = SkillPolicy(resources=tuple(sorted(set(resources))), **policy)
+    except ValidationError as error:
+        raise TypeError(f"@skill: {in_a_line(problems_with_values(error, 'the policy'))}") from error
+
+    def mark(method: F) -> F:
+        setattr(method, _ATTRIBUTE, stated)
+        return method
+
+    return mark if function is None else mark(function)
+
+
+def policy_of(function: object) -> SkillPolicy | None:
+    """The policy of a function that is marked as a skill, None for any other."""
+    stated = getattr(function, _ATTRIBUTE, None)
+    return stated if isinstance(stated, SkillPolicy) else None

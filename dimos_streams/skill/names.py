@@ -1,0 +1,17 @@
+"""The public names of skills, as callers in a namespace may say them."""
+
+from __future__ import annotations
+
+
+def public_names(skill: str, asked_by: str = "") -> tuple[str, ...]:
+    """The public names that may be meant by a skill of the module ``asked_by`` (``"robots/a/patrol"``), in the order
+    in which they are looked for: in its namespace (``robots_a_go_to``), in those around it (``robots_go_to``), in
+    none (``go_to``).
+
+    One that begins with a slash is absolute: ``"/robots/b/go_to"`` is ``robots_b_go_to``, wherever it is said.
+    """
+    if skill.startswith("/"):
+        return (skill[1:].replace("/", "_"),)
+    parts = asked_by.split("/")[:-1]
+    around = ["_".join([*parts[:length], ""]) for length in range(len(parts), -1, -1)]
+    return tuple(f"{prefix}{skill}" for prefix in around)

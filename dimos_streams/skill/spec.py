@@ -1,0 +1,103 @@
+"""Skills as the classes that have them define them, and as their callers see them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic.fields import FieldInfo
+
+from dimos_streams.common.docstrings import described
+from dimos_streams.common.invalid import problems_with_values
+from dimos_streams.common.plain_schema import plain_schema
+from dimos_streams.errors import SkillArgumentError
+from dimos_streams.skill.call import Call
+from dimos_streams.skill.declaration import policy_of
+from dimos_streams.skill.info import SkillInfo
+from dimos_streams.skill.policy import SkillPolicy, SkillTraits
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSpec:
+    """A skill as the class that has it defines it."""
+
+    name: str
+    function: Callable[..., Any]
+    policy: SkillPolicy
+    model: type[BaseModel]
+    description: str
+    call_parameter: str | None
+
+    def info(self, prefix: str = "") -> SkillInfo:
+        """The description that callers see; a namespaced module's ``prefix`` comes before name and resources."""
+        policy, public = self.policy, prefix.replace("/", "_")
+        traits = {name: getattr(policy, name) for name in SkillTraits.model_fields}
+        traits["resources"] = tuple(f"{prefix}{resource}" for resource in policy.resources)
+        traits["undo"] = f"{public}{policy.undo}" if policy.undo else ""
+        return SkillInfo(
+            name=f"{public}{self.name}",
+            description=self.description,
+            parameters=plain_schema(self.model),
+            **traits,
+        )
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the function takes them. Raises ``SkillArgumentError`` that names each bad field."""
+        try:
+            checked = self.model.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise SkillArgumentError(self.name, problems_with_values(error, "arguments")) from error
+        return {name: getattr(checked, name) for name in type(checked).model_fields}
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the function is a coroutine function; others run in a thread."""
+        return inspect.iscoroutinefunction(self.function)
+
+
+def skills_of(owner: type) -> dict[str, SkillSpec]:
+    """The skills of a class and its bases, by name, in the order of their definition.
+
+    Raises ``TypeError`` for a signature that can't be a schema.
+    """
+    found: dict[str, SkillSpec] = {}
+    for base in reversed(owner.__mro__):
+        for name in vars(base):
+            function = inspect.unwrap(getattr(owner, name)) if callable(getattr(owner, name, None)) else None
+            policy = policy_of(function)
+            if function is not None and policy is not None:
+                found[policy.name or name] = _spec(owner, function, policy)
+    for spec in found.values():
+        if spec.policy.undo and spec.policy.undo not in found:
+            raise TypeError(f"{owner.__name__}.{spec.name}: undo names {spec.policy.undo!r}, which is no skill of it")
+    return found
+
+
+@functools.cache
+def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> SkillSpec:
+    hints = typing.get_type_hints(function, include_extras=True)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    text, descriptions = described(inspect.getdoc(function) or "", [parameter.name for parameter in parameters])
+    fields: dict[str, Any] = {}
+    call_parameter = None
+    for parameter in parameters:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise TypeError(f"{owner.__name__}.{function.__name__}: a skill can't have {parameter}")
+        hint = hints.get(parameter.name)
+        if hint is None:
+            raise TypeError(f"{owner.__name__}.{function.__name__}: {parameter.name!r} needs a type")
+        if hint is Call:
+            call_parameter = parameter.name
+            continue
+        default = ... if parameter.default is parameter.empty else parameter.default
+        field = FieldInfo.from_annotated_attribute(hint, default)
+        field.description = field.description or descriptions.get(parameter.name)
+        fields[parameter.name] = (hint, field)
+    name = policy.name or function.__name__
+    model = create_model(name, __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **fields)
+    return SkillSpec(name, function, policy, model, text, call_parameter)
