@@ -1,24 +1,22 @@
-"""Typed inputs and outputs of a module."""
+"""An input of a module: the latest message, queues of its consumers, counts."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
 import typing
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.errors import DimosStreamsError, MessageError
-from dimos_streams.messages import registry
+from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import LcmStruct, Message
-from dimos_streams.messages.codec import channel_name, decode, encode
-from dimos_streams.messages.plain_classes import accepted, is_message_class, message_class
+from dimos_streams.messages.codec import channel_name, decode
+from dimos_streams.streams.spec import StreamSpec
 
 if typing.TYPE_CHECKING:
     from dimos_streams.bus import Bus, Subscription
@@ -26,20 +24,6 @@ if typing.TYPE_CHECKING:
 T = TypeVar("T", bound=LcmStruct)
 
 _log = LimitedLog(logging.getLogger(__name__))
-
-
-@dataclass(frozen=True, slots=True)
-class StreamSpec:
-    """One stream as a module class declares it."""
-
-    name: str
-    direction: Literal["in", "out"]
-    message: type[Message]
-    required: bool = False
-    queue: int = 1
-    on_demand: bool = False
-    external: bool = False
-    """Its messages may come from outside of the blueprint: it is connected in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,116 +212,3 @@ class In(Generic[T]):
             reader.push(message)
         for callback in self._callbacks:
             callback(message)
-
-
-class Out(Generic[T]):
-    """An output of a module, declared as a class annotation: ``cmd_vel: Out[Twist]``."""
-
-    def __init__(self) -> None:
-        self._spec: StreamSpec | None = None
-        self._bus: Bus | None = None
-        self._channel = ""
-        self._silent = False
-        self._muted = False
-
-    def declare(self, name: str, message: type[Message]) -> StreamSpec:
-        """The specification of this declaration under an attribute's name."""
-        return StreamSpec(name, "out", message)
-
-    @classmethod
-    def from_spec(cls, spec: StreamSpec) -> Out[T]:
-        """A fresh output of one module instance."""
-        stream = cls()
-        stream._spec = spec
-        return stream
-
-    def connect(self, bus: Bus, topic: str) -> None:
-        """Begin to publish on ``topic``; for hosts of modules."""
-        assert self._spec is not None
-        self._bus, self._channel = bus, channel_name(topic, self._spec.message)
-
-    def silence(self) -> None:
-        """Take what is published and send it nowhere, because the blueprint leaves the output unwired; for hosts."""
-        self._silent = True
-
-    def mute(self) -> None:
-        """Publish the type's zero value, for a velocity to stand, and then nothing until ``unmute``; for hosts.
-
-        What is published meanwhile goes nowhere. Twice is fine.
-        """
-        if not self._muted and self._bus is not None and not self._silent:
-            assert self._spec is not None
-            self._bus.publish(self._channel, encode(self._spec.message()))
-        self._muted = True
-
-    def unmute(self) -> None:
-        """Publish again. Twice is fine."""
-        self._muted = False
-
-    def disconnect(self) -> None:
-        """Publish no more. Twice is fine."""
-        self._bus = None
-
-    @property
-    def wanted(self) -> bool:
-        """Whether somebody may be listening. False is certain, so costly messages need not be made."""
-        return self._bus is not None and self._bus.has_subscribers(self._channel)
-
-    def publish(self, message: T) -> None:
-        """Send a message. Never blocks.
-
-        Raises ``DimosStreamsError`` before the module is started or after it has stopped, ``TypeError`` for another
-        type of message, ``MessageError`` for fields that the type can't hold.
-        """
-        if self._silent:
-            return
-        name = self._spec.name if self._spec else "?"
-        if self._bus is None:
-            raise DimosStreamsError(f"output {name!r} is not connected: its module has not started or has stopped")
-        assert self._spec is not None
-        typed = accepted(message, self._spec.message)
-        if typed is None:
-            raise TypeError(f"output {name!r} takes {self._spec.message.msg_name}, not {type(message).__name__}")
-        encoded = encode(typed)
-        if not self._muted:
-            self._bus.publish(self._channel, encoded)
-
-
-@functools.cache
-def declared_streams(owner: type) -> Mapping[str, StreamSpec]:
-    """The streams that a class and its bases declare, in the order of their declaration.
-
-    Raises ``TypeError`` for a stream without a message type, or an annotation that can't be resolved.
-    """
-    try:
-        hints = typing.get_type_hints(owner)
-    except NameError as error:
-        raise TypeError(f"{owner.__name__}: an annotation can't be resolved: {error}") from error
-    specs: dict[str, StreamSpec] = {}
-    for name, hint in hints.items():
-        origin = typing.get_origin(hint) or hint
-        if origin not in (In, Out):
-            continue
-        arguments = typing.get_args(hint)
-        message = _message_of(arguments, f"{owner.__name__}.{name}")
-        declaration = getattr(owner, name, None)
-        if declaration is None:
-            declaration = origin()
-        if not isinstance(declaration, origin):
-            raise TypeError(f"{owner.__name__}.{name} is annotated {hint} but set to {declaration!r}")
-        registry.use(message)
-        specs[name] = declaration.declare(name, message)
-    return specs
-
-
-def _message_of(arguments: tuple[object, ...], where: str) -> type[Message]:
-    if len(arguments) != 1 or not is_message_class(arguments[0]):
-        given = ", ".join(getattr(one, "__name__", repr(one)) for one in arguments) or "nothing"
-        raise TypeError(
-            f"{where} must name an LCM message type, as in In[Twist], not {given}: a class of "
-            "dimos_streams.messages, or one that 'dimos-streams messages generate' or lcm-gen has made"
-        )
-    try:
-        return message_class(arguments[0])
-    except (TypeError, ImportError, AttributeError) as error:
-        raise TypeError(f"{where}: {error}") from error

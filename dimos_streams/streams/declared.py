@@ -1,0 +1,54 @@
+"""The streams that a module class declares by its annotations."""
+
+from __future__ import annotations
+
+import functools
+import typing
+from collections.abc import Mapping
+
+from dimos_streams.messages import registry
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.plain_classes import is_message_class, message_class
+from dimos_streams.streams.input import In
+from dimos_streams.streams.output import Out
+from dimos_streams.streams.spec import StreamSpec
+
+
+@functools.cache
+def declared_streams(owner: type) -> Mapping[str, StreamSpec]:
+    """The streams that a class and its bases declare, in the order of their declaration.
+
+    Raises ``TypeError`` for a stream without a message type, or an annotation that can't be resolved.
+    """
+    try:
+        hints = typing.get_type_hints(owner)
+    except NameError as error:
+        raise TypeError(f"{owner.__name__}: an annotation can't be resolved: {error}") from error
+    specs: dict[str, StreamSpec] = {}
+    for name, hint in hints.items():
+        origin = typing.get_origin(hint) or hint
+        if origin not in (In, Out):
+            continue
+        arguments = typing.get_args(hint)
+        message = _message_of(arguments, f"{owner.__name__}.{name}")
+        declaration = getattr(owner, name, None)
+        if declaration is None:
+            declaration = origin()
+        if not isinstance(declaration, origin):
+            raise TypeError(f"{owner.__name__}.{name} is annotated {hint} but set to {declaration!r}")
+        registry.use(message)
+        specs[name] = declaration.declare(name, message)
+    return specs
+
+
+def _message_of(arguments: tuple[object, ...], where: str) -> type[Message]:
+    if len(arguments) != 1 or not is_message_class(arguments[0]):
+        given = ", ".join(getattr(one, "__name__", repr(one)) for one in arguments) or "nothing"
+        raise TypeError(
+            f"{where} must name an LCM message type, as in In[Twist], not {given}: a class of "
+            "dimos_streams.messages, or one that 'dimos-streams messages generate' or lcm-gen has made"
+        )
+    try:
+        return message_class(arguments[0])
+    except (TypeError, ImportError, AttributeError) as error:
+        raise TypeError(f"{where}: {error}") from error
