@@ -38,7 +38,8 @@ from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
 from dimos_streams.agent.record.mission_record import MissionRecord
-from dimos_streams.agent.recovery_reader import Resumption, spent_of
+from dimos_streams.agent.resumption.state import Resumption
+from dimos_streams.agent.resumption.unfinished import spent_of
 from dimos_streams.agent.standing_events import StandingEvents
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent

@@ -25,7 +25,7 @@ from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.operator_skills import OperatorSkills
 from dimos_streams.agent.record.mission_record import FOLDER
 from dimos_streams.agent.recovery import let_go, recover, tidy_up
-from dimos_streams.agent.recovery_reader import read_resumption
+from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.agent.stop_order import stop_all
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway

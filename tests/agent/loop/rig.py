@@ -19,7 +19,7 @@ from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import Finish, ModelDelta, ModelRequest, TextDelta, ToolCallDelta, Usage
 from dimos_streams.agent.recovery import recover, tidy_up
-from dimos_streams.agent.recovery_reader import read_resumption
+from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.errors import CallRejectedError, SkillError
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import Outcome, ToolEvent

@@ -20,7 +20,7 @@ from dimos_streams.agent.models.protocol import (
     UserMessage,
 )
 from dimos_streams.agent.record.mission_record import MissionRecord, read_lines, read_missions
-from dimos_streams.agent.recovery_reader import read_resumption
+from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, says
 from tests.agent.loop.skills import LineWorld

@@ -11,7 +11,7 @@ import pytest
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.models.protocol import Finish, TextDelta, Usage
 from dimos_streams.agent.record.mission_record import MissionRecord
-from dimos_streams.agent.recovery_reader import read_resumption
+from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld

@@ -16,7 +16,7 @@ from dimos_streams.agent.context.shortening import is_final
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.models.protocol import AssistantMessage, ModelRequest, ToolCallDelta, ToolResultMessage
 from dimos_streams.agent.record.mission_record import MissionRecord, read_lines, read_missions
-from dimos_streams.agent.recovery_reader import read_resumption
+from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Line, Rig, asks, in_turn, offered, says

@@ -11,7 +11,8 @@ import pytest
 
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.record import mission_record
-from dimos_streams.agent.recovery_reader import Resumption, read_resumption
+from dimos_streams.agent.resumption.reader import read_resumption
+from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld

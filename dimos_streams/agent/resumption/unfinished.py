@@ -1,0 +1,121 @@
+"""Reads from a mission's events how it stood when its agent died."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dimos_streams.agent.missions.end_reasons import of_last_answer, settle
+from dimos_streams.agent.models.protocol import STALE
+from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
+from dimos_streams.agent.resumption.state import AskedBatch, UnfinishedMission
+from dimos_streams.agent.subagents.sub_mission import of_sub_agent
+from dimos_streams.common.text import parse_json
+from dimos_streams.operator.messages.agent import AgentEvent, Usage
+from dimos_streams.tool_stream.event import Outcome
+
+_ASKED = 1000
+
+
+def read_unfinished(id: str, events: Iterable[AgentEvent]) -> UnfinishedMission:
+    """How a mission stood. Sub-missions died with the process: what they said and heard is not of this mission, what
+    they used is."""
+    reading = _Reading(id)
+    for event in events:
+        reading.read(event)
+    return reading.found
+
+
+def spent_of(event: AgentEvent) -> Usage:
+    """The usage that a ``usage`` event counts."""
+    data = event.data
+    return Usage(
+        requests=1, input_tokens=data["input_tokens"], output_tokens=data["output_tokens"], cost=data["cost"]
+    )
+
+
+class _Reading:
+    """A mission, as far as its events are read."""
+
+    def __init__(self, id: str) -> None:
+        self.found = UnfinishedMission(id=id, input="")
+        self._heard = False
+        """Whether the turn that goes on has heard input."""
+
+    def read(self, event: AgentEvent) -> None:
+        """The next event of the mission."""
+        if event.kind == EventKind.USAGE:
+            self.found.spent += spent_of(event)
+        elif event.kind == EventKind.ANSWER and event.data["tool_calls"]:
+            self.found.asked = [*self.found.asked, _asked(event)][-_ASKED:]
+        elif not of_sub_agent(event):
+            self._read_own(event)
+
+    def _read_own(self, event: AgentEvent) -> None:
+        match event.kind:
+            case EventKind.MISSION_START:
+                self.found.input = event.data["text"]
+                self.found.ended = "completed" if event.data.get("is_done") else ""
+            case EventKind.ENDED:
+                self.found.ended = event.data["reason"]
+            case EventKind.INPUT | EventKind.ITERATION_START:
+                self._go_on(event)
+            case EventKind.UPDATE:
+                self._note_failure(event)
+                self._go_on(event)
+            case EventKind.RESULT:
+                self._note_failure(event)
+            case EventKind.ANSWER:  # the turn's last: nothing is left of it but to note why it stopped
+                self._stop(event.data["text"] or self.found.text, *self._reason(event))
+            case EventKind.STOP:
+                note = event.data["note"] or event.data.get("why", "")
+                self._stop(event.data["text"], event.data["reason"], note)
+                self._heard = False
+
+    def _go_on(self, event: AgentEvent) -> None:
+        """The model is in the middle of a turn, or about to begin one."""
+        if event.kind == EventKind.INPUT:
+            self._heard = self.found.heard = True
+            if event.data.get("speaker", "operator") == "operator":
+                self.found.asked = []
+        self.found.in_turn = True
+
+    def _reason(self, answer: AgentEvent) -> tuple[str, str]:
+        reason, note = of_last_answer(answer.data["finish"])
+        return reason, note or answer.data.get("why_cut", "")
+
+    def _stop(self, text: str, reason: str, note: str) -> None:
+        self.found.in_turn = False
+        self.found.text = text
+        settle(self.found, reason, note, heard=self._heard)
+
+    def _note_failure(self, event: AgentEvent) -> None:
+        self.found.failed_call = self.found.failed_call or _failed_call(event, self.found.id)
+
+
+def _failed_call(event: AgentEvent, mission: str) -> str:
+    """The text of a mission's call that has failed; empty if this event reports none."""
+    data, tool_event = event.data, tool_event_of(event)
+    outcome = tool_event.outcome if tool_event is not None else None
+    if event.kind == EventKind.UPDATE:
+        failed, text = outcome not in (None, Outcome.COMPLETED), tool_event.text if tool_event is not None else ""
+    else:
+        failed, text = bool(data.get("is_error")) and data["text"] != STALE, data.get("text", "")
+    if not failed or outcome == Outcome.CANCELLED or mission not in data.get("heard", (mission,)):
+        return ""
+    return f"{data['skill']}: {text}"
+
+
+def _asked(event: AgentEvent) -> AskedBatch:
+    """Calls that were damaged did not count."""
+    calls = [(call["name"], _arguments(call["arguments"])) for call in event.data["tool_calls"]]
+    return AskedBatch(event.utime, tuple((name, arguments) for name, arguments in calls if arguments is not None))
+
+
+def _arguments(text: str) -> Mapping[str, Any] | None:
+    """None for what is no object."""
+    try:
+        arguments = parse_json(text if text.strip() else "{}")
+    except ValueError:
+        return None
+    return {} if arguments is None else arguments if isinstance(arguments, dict) else None
