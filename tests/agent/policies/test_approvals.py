@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.policies.approvals import ApprovalBook, Decision
+from dimos_streams.agent.policies.approval import Decision
+from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.errors import SkillError
 from tests.agent.policies.parts import Events

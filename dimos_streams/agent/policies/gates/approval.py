@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dimos_streams.agent.calls.canonical import canonical, shown
-from dimos_streams.agent.policies.approvals import ApprovalBook, denial
+from dimos_streams.agent.policies.approval_texts import denial
+from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.common.text import plain

@@ -1,0 +1,88 @@
+"""One approval: a call that waits for an operator's decision, and the decision."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dimos_streams import clock
+from dimos_streams.agent.calls.canonical import canonical
+from dimos_streams.operator.messages.agent import ApprovalView
+
+State = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
+Check = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""The arguments with what they leave out. Raises ``SkillError`` for arguments that can't be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The decision on an approval."""
+
+    approved: bool
+    arguments: Mapping[str, Any]
+    """Those to use; an operator may have changed them."""
+    changed: bool = False
+    reason: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Approval:
+    """A call that waits, or has waited, for the decision."""
+
+    id: str
+    skill: str
+    module: str
+    asked: Mapping[str, Any]
+    arguments: Mapping[str, Any]
+    reason: str
+    missions: tuple[str, ...]
+    check: Check
+    decided: asyncio.Future[None]
+    created_utime: int
+    expires_utime: int | None = None
+    state: State = "pending"
+    why: str = ""
+    """The operator's reason for the decision."""
+    waiters: int = 0
+    timer: asyncio.TimerHandle | None = None
+    remaining_s: float | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """By which the same call is known."""
+        return self.skill, canonical(self.asked)
+
+    @property
+    def holds_again(self) -> bool:
+        """Whether its decision holds for the same call of the same missions."""
+        final = self.state == "rejected" or (self.state == "approved" and not self.decision().changed)
+        return final and bool(self.missions)
+
+    def decision(self) -> Decision:
+        """The decision on it."""
+        changed = canonical(self.arguments) != canonical(self.asked)
+        return Decision(approved=self.state == "approved", arguments=self.arguments, changed=changed, reason=self.why)
+
+    def stop_time(self) -> None:
+        """Let time stand still for one that is pending."""
+        if self.timer is not None:
+            self.remaining_s = max(0.0, self.timer.when() - clock.monotonic())
+            self.timer.cancel()
+            self.timer, self.expires_utime = None, None
+
+    def view(self, agent: str) -> ApprovalView:
+        """It as operators of an agent see it."""
+        return ApprovalView(
+            id=self.id,
+            agent=agent,
+            skill=self.skill,
+            module=self.module,
+            arguments=dict(self.arguments),
+            reason=self.reason,
+            missions=self.missions,
+            state=self.state,
+            created_utime=self.created_utime,
+            expires_utime=self.expires_utime,
+        )

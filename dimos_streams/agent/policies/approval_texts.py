@@ -1,0 +1,45 @@
+"""What is said of calls that wait for an operator, or were not approved."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from dimos_streams.agent.calls.canonical import shown
+from dimos_streams.agent.policies.approval import Approval, Decision
+
+_SHOWN = 20_000
+"""Characters of a call in the note that says that it waits: all of each plan, and of each usual call."""
+
+
+def denial(skill: str, arguments: Mapping[str, Any], decision: Decision) -> str:
+    """The result that a model is shown of a call that an operator did not approve."""
+    why = f": {decision.reason}" if decision.reason else ""
+    return f"Not run: {shown(skill, arguments)} was not approved{why}. Do not repeat it as it is."
+
+
+def request_text(approval: Approval) -> str:
+    """For whoever follows the conversation and has no console."""
+    why = f" ({approval.reason})" if approval.reason else ""
+    commands = f"`dimos-streams approve {approval.id}`, or `reject`"
+    text = _whole(approval.skill, approval.arguments)
+    if len(text) > _SHOWN:
+        hidden = len(text) - _SHOWN
+        text = f"{text[:_SHOWN]}…\n{hidden} characters are not shown here: `dimos-streams approvals {approval.id}`"
+    return f"Waits for an operator's decision{why}: {text}\n{commands}"
+
+
+def _whole(skill: str, arguments: Mapping[str, Any]) -> str:
+    """A call with all its arguments; the steps of a plan first, one a line."""
+    steps = arguments.get("steps")
+    if (
+        not isinstance(steps, list)
+        or not steps
+        or not all(isinstance(step, Mapping) and "skill" in step for step in steps)
+    ):
+        return shown(skill, arguments, sys.maxsize)
+    calls = [shown(str(step["skill"]), step.get("arguments") or {}, sys.maxsize) for step in steps]
+    others = {name: value for name, value in arguments.items() if name != "steps"}
+    listed = "".join(f"\n{number}. {call}" for number, call in enumerate(calls, 1))
+    return f"{skill} with these steps:{listed}\n{shown('', others, sys.maxsize)}"
