@@ -3,35 +3,79 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 from dimos_streams.cli import exit_codes
-from dimos_streams.cli.commands import (
-    blueprints,
-    calls,
-    chat,
-    doctor,
-    messages,
-    missions,
-    monitor,
-    recording,
-    replay,
-    robots,
-    run,
-    runs,
-    topics,
-)
-from dimos_streams.cli.commands import operator as control
 
+_DEBUG = "--debug"
 _CONTROL = "The operator's control"
 _BLUEPRINTS, _RUNS, _SKILLS = "Blueprints", "Runs", "Skills and the agent"
 _BUS, _LOGS = "The bus and this machine", "Recordings"
 
 
-def create_app() -> typer.Typer:
-    """The whole command line."""
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """A command of the command line, or a group of them, that is imported only where it is needed."""
+
+    name: str
+    panel: str
+    module: str
+    """Within ``cli.commands``."""
+    function: str = ""
+    """The command; empty for a group of commands, which the module's ``create_app`` makes."""
+
+    def add_to(self, app: typer.Typer) -> None:
+        module = import_module(f"dimos_streams.cli.commands.{self.module}")
+        if self.function:
+            command: Callable[..., Any] = getattr(module, self.function)
+            app.command(self.name, rich_help_panel=self.panel)(command)
+        else:
+            app.add_typer(module.create_app(), name=self.name, rich_help_panel=self.panel)
+
+
+_COMMANDS = (
+    _Command("run", _RUNS, "run", "run"),
+    _Command("status", _RUNS, "runs", "status"),
+    _Command("stop", _RUNS, "runs", "stop"),
+    _Command("logs", _RUNS, "runs", "logs"),
+    _Command("missions", _RUNS, "missions", "missions"),
+    _Command("list", _BLUEPRINTS, "blueprints", "list_blueprints"),
+    _Command("check", _BLUEPRINTS, "blueprints", "check"),
+    _Command("graph", _BLUEPRINTS, "blueprints", "graph"),
+    _Command("config", _BLUEPRINTS, "blueprints", "config"),
+    _Command("say", _SKILLS, "calls", "say"),
+    _Command("chat", _SKILLS, "chat", "chat"),
+    _Command("skills", _SKILLS, "calls", "skills"),
+    _Command("call", _SKILLS, "calls", "call"),
+    _Command("calls", _SKILLS, "calls", "calls"),
+    _Command("cancel", _SKILLS, "calls", "cancel"),
+    _Command("approvals", _CONTROL, "operator", "approvals"),
+    _Command("approve", _CONTROL, "operator", "approve"),
+    _Command("reject", _CONTROL, "operator", "reject"),
+    _Command("pause", _CONTROL, "operator", "pause"),
+    _Command("resume", _CONTROL, "operator", "resume"),
+    _Command("step", _CONTROL, "operator", "step"),
+    _Command("abort", _CONTROL, "operator", "abort"),
+    _Command("undo", _CONTROL, "operator", "undo"),
+    _Command("stop-robot", _CONTROL, "robots", "stop_robot"),
+    _Command("release-robot", _CONTROL, "robots", "release_robot"),
+    _Command("forget", _CONTROL, "operator", "forget"),
+    _Command("monitor", _CONTROL, "monitor", "monitor"),
+    _Command("topics", _BUS, "topics"),
+    _Command("messages", _BUS, "messages"),
+    _Command("recording", _LOGS, "recording"),
+    _Command("replay", _LOGS, "replay", "replay"),
+    _Command("doctor", _BUS, "doctor", "doctor"),
+)
+
+
+def create_app(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The whole command line, or only the command that ``arguments`` name: each takes its time to put together."""
     app = typer.Typer(
         help="Middleware for robots whose skills talk back.",
         epilog=exit_codes.table(),
@@ -41,38 +85,9 @@ def create_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_global_options)
-    app.command("run", rich_help_panel=_RUNS)(run.run)
-    app.command("status", rich_help_panel=_RUNS)(runs.status)
-    app.command("stop", rich_help_panel=_RUNS)(runs.stop)
-    app.command("logs", rich_help_panel=_RUNS)(runs.logs)
-    app.command("missions", rich_help_panel=_RUNS)(missions.missions)
-    app.command("list", rich_help_panel=_BLUEPRINTS)(blueprints.list_blueprints)
-    app.command("check", rich_help_panel=_BLUEPRINTS)(blueprints.check)
-    app.command("graph", rich_help_panel=_BLUEPRINTS)(blueprints.graph)
-    app.command("config", rich_help_panel=_BLUEPRINTS)(blueprints.config)
-    app.command("say", rich_help_panel=_SKILLS)(calls.say)
-    app.command("chat", rich_help_panel=_SKILLS)(chat.chat)
-    app.command("skills", rich_help_panel=_SKILLS)(calls.skills)
-    app.command("call", rich_help_panel=_SKILLS)(calls.call)
-    app.command("calls", rich_help_panel=_SKILLS)(calls.calls)
-    app.command("cancel", rich_help_panel=_SKILLS)(calls.cancel)
-    app.command("approvals", rich_help_panel=_CONTROL)(control.approvals)
-    app.command("approve", rich_help_panel=_CONTROL)(control.approve)
-    app.command("reject", rich_help_panel=_CONTROL)(control.reject)
-    app.command("pause", rich_help_panel=_CONTROL)(control.pause)
-    app.command("resume", rich_help_panel=_CONTROL)(control.resume)
-    app.command("step", rich_help_panel=_CONTROL)(control.step)
-    app.command("abort", rich_help_panel=_CONTROL)(control.abort)
-    app.command("undo", rich_help_panel=_CONTROL)(control.undo)
-    app.command("stop-robot", rich_help_panel=_CONTROL)(robots.stop_robot)
-    app.command("release-robot", rich_help_panel=_CONTROL)(robots.release_robot)
-    app.command("forget", rich_help_panel=_CONTROL)(control.forget)
-    app.command("monitor", rich_help_panel=_CONTROL)(monitor.monitor)
-    app.add_typer(topics.create_app(), name="topics", rich_help_panel=_BUS)
-    app.add_typer(messages.create_app(), name="messages", rich_help_panel=_BUS)
-    app.add_typer(recording.create_app(), name="recording", rich_help_panel=_LOGS)
-    app.command("replay", rich_help_panel=_LOGS)(replay.replay)
-    app.command("doctor", rich_help_panel=_BUS)(doctor.doctor)
+    first = next((argument for argument in arguments if argument != _DEBUG), None)
+    for command in [command for command in _COMMANDS if command.name == first] or _COMMANDS:
+        command.add_to(app)
     return app
 
 
@@ -86,7 +101,7 @@ def _show_version(wanted: bool) -> None:
 
 def _global_options(
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show tracebacks; so does DIMOS_STREAMS_DEBUG=1.", show_default=False)
+        bool, typer.Option(_DEBUG, help="Show tracebacks; so does DIMOS_STREAMS_DEBUG=1.", show_default=False)
     ] = False,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version)

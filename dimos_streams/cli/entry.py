@@ -26,7 +26,7 @@ def run_command(arguments: list[str]) -> int:
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)  # so that a user's own blueprints and modules are found where they stand
     try:
-        code = create_app()(arguments, prog_name=PROGRAM, standalone_mode=False)
+        code = create_app(arguments)(arguments, prog_name=PROGRAM, standalone_mode=False)
         return code if isinstance(code, int) else DONE
     except Interrupted as error:
         return error.exit_code

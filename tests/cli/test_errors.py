@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from dimos_streams.cli.app import create_app
 from dimos_streams.runtime.registry import RunRecord, keep_private, process_start, write
 from tests.cli.machine import REPOSITORY, ROVER, Machine
 
@@ -91,11 +92,25 @@ def test_every_command_has_help(machine: Machine, command: str) -> None:
 def test_help_imports_nothing_heavy() -> None:
     """The modules of all commands are imported for the help."""
     heavy = {"pydantic", "requests", "numpy", "lcm", "prompt_toolkit", "ruamel", "fastapi", "mujoco", "openai"}
-    code = "import sys; import dimos_streams.cli.entry; print(*{name.partition('.')[0] for name in sys.modules})"
+    code = "import sys; from dimos_streams.cli.entry import create_app; create_app()"
+    code += "; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY, check=True, timeout=30
     )
     assert heavy.isdisjoint(done.stdout.split())
+
+
+@pytest.mark.parametrize("arguments", [["status", "--json"], ["--debug", "status"]])
+def test_only_the_command_that_is_named_is_put_together(arguments: list[str]) -> None:
+    assert [command.name for command in create_app(arguments).registered_commands] == ["status"]
+    assert not create_app(arguments).registered_groups
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--help", "status"], ["--version"], ["statsu"]])
+def test_all_commands_are_there_where_none_is_named(arguments: list[str]) -> None:
+    app = create_app(arguments)
+    assert len(app.registered_commands) > 20
+    assert {"topics", "messages", "recording"} == {group.name for group in app.registered_groups}
 
 
 def test_a_reader_that_leaves_ends_the_command_silently(machine: Machine) -> None:
