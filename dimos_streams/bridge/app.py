@@ -101,7 +101,7 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
 
     @app.get("/healthz", responses=refusals())
     async def healthz() -> dict[str, Any]:
-        journal, receiver, modules = hub.journal, broker.receiver.statistics(), broker.directory.modules()
+        journal, receiver = hub.journal, broker.receiver.statistics()
         lost = ["events, at the bridge's end: the journal is in memory"] if journal.state != "ok" else []
         if trouble := disk():
             lost += ["logs", "mission records", "pictures"]
@@ -111,7 +111,7 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
             "lost": lost,
             "stopped": broker.stops.stopped().model_dump(mode="json"),
             "not_ending": [call.model_dump(mode="json") for call in broker.stops.lingering()],
-            "unwell": {view.name: view.health for view in modules if view.health != "ok"},
+            "unwell": broker.directory.unwell(),
             "journal": {
                 "state": journal.state,
                 "first_offset": journal.first_offset,
@@ -120,7 +120,7 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
             },
             "offset": hub.last_offset,
             "counts": {
-                "modules": len(modules),
+                "modules": broker.directory.count,
                 "open_calls": len(broker.ledger.calls.open),
                 "leases": broker.ledger.leases.holders(),
                 "hub": asdict(hub.statistics()),

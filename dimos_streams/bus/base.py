@@ -77,6 +77,8 @@ class Subscription:
         self._scheduled = False
         self._closed = False
         self._received = self._handled = self._dropped = self._errors = 0
+        self.missed_at = float("-inf")
+        """When messages were thrown away last, or may have been; on the loop's clock."""
 
     def push(self, loop: asyncio.AbstractEventLoop, channel: str, data: bytes) -> None:
         """Queue one message and have it handled soon; for implementations of buses."""
@@ -94,13 +96,19 @@ class Subscription:
             return
         if self._is_flood(len(data)):
             self._dropped += 1
+            self.may_miss()
             return
         self._queue.append((channel, data))
         self._queued_bytes += len(data)
         self._queued_bits += len(data).bit_length()
         while len(self._queue) > self._capacity or self._queued_bytes > self._capacity_bytes:
             self._dropped += 1
+            self.may_miss()
             self._take()
+
+    def may_miss(self) -> None:
+        """Note that there was no room for all that came; for implementations of buses."""
+        self.missed_at = clock.monotonic()
 
     def _take(self) -> tuple[str, bytes]:
         channel, data = self._queue.popleft()

@@ -8,20 +8,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.bus import guard
 from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, SLICE_S, Bus, Handler, Subscription, Wants
-from dimos_streams.bus.lcm_queue import KEPT_BYTES, LcmQueue
+from dimos_streams.bus.lcm_queue import LcmQueue
 from dimos_streams.bus.udpm import UdpmSocket
 from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError
 
-_BURST = 256
-"""Messages taken from LCM before the loop has its turn."""
-_ALL_KEPT_BYTES = 16 * KEPT_BYTES
+_READING = 0.25
+"""The share of the loop's time that taking messages from LCM may have. What a busy loop leaves there is lost, and in
+a flood, with the rest, the few messages that matter."""
+_MAX_READING_S = 0.02
+"""The time after which the loop has its turn, whatever its last one took."""
+_ALL_KEPT_BYTES = 8 * 1024 * 1024
 """The bytes that LCM keeps for a subscription to all channels."""
 _SELECT_LIMIT = 1024
 _NO_GUARD = "no packet guard, a malformed datagram can end this process"
@@ -49,6 +53,9 @@ class LcmBus(Bus):
         self._of_all: dict[Subscription, Wants | None] = {}
         self._arrived: dict[Subscription, None] = {}
         self._lcm_subscriptions: dict[str, Any] = {}
+        self._queues: dict[str, LcmQueue] = {}
+        self._read_at = 0.0
+        """When messages were taken last."""
         self.guarded = False
         """Whether the kernel keeps malformed datagrams from the LCM library."""
 
@@ -105,7 +112,7 @@ class LcmBus(Bus):
         capacity_bytes: int = CAPACITY_BYTES,
     ) -> Subscription:
         group = self._by_channel.setdefault(channel, [])
-        self._listen(re.escape(channel), LcmQueue(self._deliver))
+        self._listen(re.escape(channel), LcmQueue(self._deliver, lambda: _miss(group)))
 
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
@@ -120,7 +127,7 @@ class LcmBus(Bus):
     def subscribe_all(
         self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
     ) -> Subscription:
-        self._listen(".*", LcmQueue(self._deliver_to_all, _ALL_KEPT_BYTES))
+        self._listen(".*", LcmQueue(self._deliver_to_all, lambda: _miss(self._of_all), _ALL_KEPT_BYTES))
 
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
@@ -140,10 +147,15 @@ class LcmBus(Bus):
 
     def _read(self) -> None:
         lcm, loop = self._opened_lcm(), self._opened_loop()
-        until = clock.monotonic() + SLICE_S
-        for _ in range(_BURST):
-            if lcm.handle_timeout(0) <= 0 or clock.monotonic() > until:
-                break
+        now = clock.monotonic()
+        until = now + min(max(SLICE_S, (now - self._read_at) * _READING), _MAX_READING_S)
+        is_empty = False
+        while now < until and not is_empty:
+            is_empty = lcm.handle_timeout(0) <= 0
+            now = clock.monotonic()
+        self._read_at = now
+        for queue in self._queues.values():
+            queue.settle(is_empty=is_empty)
         arrived, self._arrived = self._arrived, {}
         # The loop's next turn would be later by as much as most handlers take.
         for subscription in arrived:
@@ -170,6 +182,7 @@ class LcmBus(Bus):
         # Our own queues drop the oldest, and count; LCM's fills up only while the loop does not run.
         queue.bound(subscription)
         self._lcm_subscriptions[pattern] = subscription
+        self._queues[pattern] = queue
 
     def _create(self) -> _Lcm:
         try:
@@ -193,9 +206,15 @@ class LcmBus(Bus):
             _logger.warning("%s: %s", _NO_GUARD, error)
 
     def _unlisten(self, pattern: str) -> None:
+        del self._queues[pattern]
         self._opened_lcm().unsubscribe(self._lcm_subscriptions.pop(pattern))
 
     def _opened_lcm(self) -> _Lcm:
         if self._lcm is None:
             raise BusError(f"the bus {self.url!r} is not open")
         return self._lcm
+
+
+def _miss(subscriptions: Iterable[Subscription]) -> None:
+    for subscription in subscriptions:
+        subscription.may_miss()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from dimos_streams.bus.base import Handler
@@ -10,7 +11,7 @@ MOST = 8192
 """Messages that LCM keeps at most, the oldest;"""
 LEAST = 8
 """at least, however large they are;"""
-KEPT_BYTES = 512 * 1024
+KEPT_BYTES = 2 * 1024 * 1024
 """and in between, as many as have so many bytes together."""
 _WEIGHT = 1 / 16
 
@@ -29,12 +30,15 @@ class LcmQueue:
     that they have once filled: 8192 large ones are half a gigabyte.
     """
 
-    def __init__(self, deliver: Handler, kept_bytes: int = KEPT_BYTES) -> None:
-        """``deliver`` gets each message."""
+    def __init__(self, deliver: Handler, miss: Callable[[], None], kept_bytes: int = KEPT_BYTES) -> None:
+        """``deliver`` gets each message; ``miss`` is called where LCM may have thrown some away."""
         self._deliver = deliver
+        self._miss = miss
         self._kept_bytes = kept_bytes
         self._mean = self._from = self._to = 0.0
         self._subscription: LcmSubscription | None = None
+        self._capacity = 0
+        self._taken = 0
 
     def bound(self, subscription: LcmSubscription) -> None:
         """Bound a subscription of which ``take`` is the handler."""
@@ -43,14 +47,25 @@ class LcmQueue:
 
     def put(self, channel: str, data: bytes) -> None:
         """Pass one on."""
+        self._taken += 1
         self._mean += (len(data) - self._mean) * _WEIGHT
         if not self._from <= self._mean <= self._to:
             self._fit()
         self._deliver(channel, data)
 
+    def settle(self, *, is_empty: bool) -> None:
+        """Note whether LCM's queue is empty now. Before, it may have been full and thrown messages away, if as many
+        as it holds were passed on."""
+        if self._taken >= self._capacity:
+            self._taken = 0
+            self._miss()
+        elif is_empty:
+            self._taken = 0
+
     def _fit(self) -> None:
         mean = max(self._mean, self._kept_bytes / MOST)
         self._from = mean / 2 if mean == self._mean else 0.0
         self._to = mean * 1.5
+        self._capacity = max(LEAST, int(self._kept_bytes / mean))
         if self._subscription is not None:
-            self._subscription.set_queue_capacity(max(LEAST, int(self._kept_bytes / mean)))
+            self._subscription.set_queue_capacity(self._capacity)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from dimos_streams import clock
-from dimos_streams.operator.holding import GateState, gate_state
+from dimos_streams.operator.holding import GATE, GateState, gate_state
 from dimos_streams.operator.messages.hold import GateNotHeld, HoldView
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -40,13 +40,18 @@ class GateAnswers:
 
     def gates(self) -> Iterator[tuple[ModuleView, GateState]]:
         """Who has ever said since its start that it is a gate that this concerns, with what it says now."""
-        for module in self._directory.modules() if self._directory is not None else ():
-            if not self._concerns(module.name):
+        if self._directory is None:
+            return
+        modules = {module.name: module for module in self._directory.reporting(GATE)}
+        once_gates = map(self._directory.module, self._instances.keys() - modules.keys())
+        modules |= {module.name: module for module in once_gates if module is not None}
+        for name, module in sorted(modules.items()):
+            if not self._concerns(name):
                 continue
             state = gate_state(module.state)
             if state is not None:
-                self._instances[module.name] = module.instance
-            if self._instances.get(module.name) == module.instance:
+                self._instances[name] = module.instance
+            if self._instances.get(name) == module.instance:
                 yield module, state or GateState(listens=False, still=False)
 
     def _problem_of(self, module: ModuleView, state: GateState, since: float) -> GateNotHeld | None:

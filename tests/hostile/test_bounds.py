@@ -14,7 +14,6 @@ import pytest
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.base import CAPACITY_BYTES
 from dimos_streams.bus.lcm_bus import LcmBus
-from dimos_streams.bus.lcm_queue import LEAST, MOST, LcmQueue
 from dimos_streams.common.limited_log import LimitedLog, LimitedRecords
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.codec import decode, encode
@@ -72,23 +71,6 @@ def test_the_lcm_library_keeps_no_more_than_the_bytes_of_a_few_messages(bus_url:
         await bus.close()
 
     asyncio.run(check())
-
-
-def test_lcms_queue_is_long_for_small_messages_and_short_for_large_ones() -> None:
-    class Noted:
-        capacity = 0
-
-        def set_queue_capacity(self, capacity: int) -> None:
-            self.capacity = capacity
-
-    noted, passed = Noted(), list[bytes]()
-    queue = LcmQueue(lambda channel, data: passed.append(data))
-    queue.bound(noted)
-    for size, fewest, most in ((40, MOST, MOST), (60_000, 8, 20), (1_000_000, LEAST, LEAST), (40, MOST // 2, MOST)):
-        for _ in range(300):
-            queue.put("/a", bytes(size))
-        assert fewest <= noted.capacity <= most, size
-    assert len(passed) == 1200
 
 
 def test_a_datagram_cannot_claim_to_be_a_message_of_gigabytes(bus_url: str) -> None:

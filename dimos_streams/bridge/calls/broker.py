@@ -118,9 +118,8 @@ class Broker:
         """See ``SkillGateway``."""
         return [
             OfferedSkill(**info.model_dump(), module=module.name, available=self._available(module), agent=agent)
-            for module in self.directory.modules()
+            for module, info in self.directory.skills()
             for agent in [review_skill(module.skills) is not None]
-            for info in module.skills
             if info.audience != "bridge"
         ]
 

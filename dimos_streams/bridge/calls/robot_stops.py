@@ -19,7 +19,7 @@ from dimos_streams.bridge.calls.stop_state import StopState
 from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.errors import CallRejectedError, DimosStreamsError, UnknownRobotError, UnknownSkillError
+from dimos_streams.errors import CallRejectedError, DimosStreamsError, UnknownRobotError
 from dimos_streams.messages.codec import channel_name, encode, split_channel
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.gate_answers import GateAnswers
@@ -151,11 +151,8 @@ class RobotStops:
 
     def robots(self) -> set[str]:
         """The namespaces that have a velocity gate, or a skill that moves: what may be stopped by name."""
-        return self._gated() | {
-            _namespace(module.name)
-            for module in self._directory.modules()
-            if any(skill.moves for skill in module.skills)
-        }
+        moving = {_namespace(module.name) for module, info in self._directory.skills() if info.moves}
+        return self._gated() | moving
 
     async def _run(self) -> None:
         while True:
@@ -271,13 +268,11 @@ class RobotStops:
 
     def _moves(self, call: CallState) -> bool:
         """Whether a call may move a robot: for all that is known of its skill."""
-        try:
-            return self._directory.find(call.skill)[1].may_move
-        except UnknownSkillError:
-            return call.journalled
+        found = self._directory.known(call.skill)
+        return call.journalled if found is None else found[1].may_move
 
     def _gated(self) -> set[str]:
-        return {_namespace(module.name) for module in self._directory.modules() if GATE in module.state}
+        return {_namespace(module.name) for module in self._directory.reporting(GATE)}
 
     def _check_known(self, robot: str) -> None:
         known = self.robots()

@@ -6,7 +6,6 @@ A module that can't be heard may hear well: it hears of each of its calls that w
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from dimos_streams.bridge.calls.closing import close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bus import Bus
 from dimos_streams.common.allowance import Allowance
-from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.tool_stream.event import CALLS, CANCELS, Outcome, json_text
@@ -35,6 +33,8 @@ _MAX_LOST = 1000
 _PARENTS_TRIES = 3
 """A call is asked to end so often, within 0.5 s, before its children are asked besides: it should end them itself,
 in its order."""
+_NOISE = 4.0
+"""So many times longer a silence may last in which this process missed messages: in a flood, it may be its own."""
 _FOREIGN_OUTCOMES = 10.0
 """Words a second on how calls ended that were begun without the bridge: whoever forges calls, or heartbeats that name
 them, must not make a flood of these."""
@@ -157,11 +157,13 @@ class Watchdog:
                     self._ledger.save(call)
 
     def _look_up_leases(self, call: CallState) -> None:
-        with contextlib.suppress(UnknownSkillError):  # its module has not introduced itself yet
-            call.resources = self._directory.find(call.skill)[1].resources
-            call.missing_open = False
-            self._ledger.leases.grant(call.call_id, call.resources)
-            self._ledger.save(call)
+        found = self._directory.known(call.skill)
+        if found is None:  # its module has not introduced itself yet
+            return
+        call.resources = found[1].resources
+        call.missing_open = False
+        self._ledger.leases.grant(call.call_id, call.resources)
+        self._ledger.save(call)
 
     async def _run(self) -> None:
         while True:
@@ -222,27 +224,34 @@ class Watchdog:
 
     def _why_lost(self, call: CallState, now: float) -> str:
         if call.state == REQUESTED:
-            if now - call.since <= self._timeouts.begin_s:
+            begin_s = self._patience(self._timeouts.begin_s, call.since)
+            if now - call.since <= begin_s:
                 return ""
-            return f"module {call.module!r} did not begin the call within {self._timeouts.begin_s:g} s"
+            return f"module {call.module!r} did not begin the call within {begin_s:g} s"
         if now < self._trust_from:
             return ""
         # Whatever others say in its module's name, a call is lost only by the silence of the instance that runs it.
         heard = max(self._trust_from - self._timeouts.silence_s, call.listed, self._receiver.heard(call.call_id))
         silent = now - heard
-        if silent <= self._timeouts.silence_s:
+        alive_s = self._patience(self._timeouts.silence_s, heard)
+        if silent <= alive_s:
             return ""
         if call.instance and self._directory.superseded(call.module, call.instance):
             return f"module {call.module!r} was started again while the call ran"
         module = self._directory.module(call.module)
-        silence_s = self._timeouts.continue_s if call.on_loss == "continue" else self._timeouts.silence_s
+        silence_s = self._timeouts.continue_s if call.on_loss == "continue" else alive_s
         if module is None:
             return f"module {call.module!r} is not known" if silent > silence_s else ""
         if min(module.age_s, silent) > silence_s:
             return f"module {call.module!r} is {module.health}"
-        if module.age_s <= self._timeouts.silence_s:
+        if module.age_s <= alive_s:
             return f"module {call.module!r} does not know the call any more"
         return ""
+
+    def _patience(self, seconds: float, since: float) -> float:
+        """How long to wait for messages, ``seconds`` if none were missed since."""
+        missed_at = max(self._directory.missed_at, self._receiver.missed_at)
+        return seconds * _NOISE if missed_at >= since else seconds
 
     def lose(self, call: CallState, why: str) -> None:
         """Close a call as lost, behind what its module has said of it."""

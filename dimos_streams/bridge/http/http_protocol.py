@@ -30,8 +30,8 @@ MAX_HEAD = 16 * 1024
 MAX_UNSENT = 8 * 1024 * 1024
 """Bytes that wait for all clients together to take them."""
 _UNSENT = 0
-"""Bytes that wait for one client before its response is held up; the last write comes on top. With none, whatever waits
-here is what a client leaves that does not keep up, and all of it counts; the kernel's buffer lies in front."""
+"""Bytes that wait for one client before its response is held up; the last write comes on top. With none, whatever
+waits here is what a client leaves that does not keep up, and all of it counts; the kernel's buffer lies in front."""
 _EVENTS = 16
 """Parsed for one connection at a time."""
 

@@ -86,10 +86,33 @@ class ModuleDirectory:
 
         return end
 
+    @property
+    def missed_at(self) -> float:
+        """When there was no room for heartbeats last, on the loop's clock."""
+        return float("-inf") if self._subscription is None else self._subscription.missed_at
+
+    @property
+    def count(self) -> int:
+        """How many modules were heard of."""
+        return len(self._entries)
+
     def modules(self) -> list[ModuleView]:
-        """All modules heard of, by name."""
+        """All modules heard of, by name. There may be a thousand, made up by somebody: not for what is done often."""
+        return self._views(lambda entry: True)
+
+    def reporting(self, key: str) -> list[ModuleView]:
+        """The modules whose state has a topic, by name."""
+        return self._views(lambda entry: key in entry.state)
+
+    def unwell(self) -> dict[str, str]:
+        """The health of each module that is not ``"ok"``, by name."""
         now = clock.monotonic()
-        return [entry.view(name, now) for name, entry in sorted(self._entries.items())]
+        healths = {name: entry.health_at(now) for name, entry in sorted(self._entries.items())}
+        return {name: health for name, health in healths.items() if health != "ok"}
+
+    def _views(self, wanted: Callable[[ModuleEntry], bool]) -> list[ModuleView]:
+        now = clock.monotonic()
+        return [entry.view(name, now) for name, entry in sorted(self._entries.items()) if wanted(entry)]
 
     def module(self, name: str) -> ModuleView | None:
         """One module, None if it was never heard of."""
@@ -108,13 +131,22 @@ class ModuleDirectory:
 
     def skills(self) -> list[tuple[ModuleView, SkillInfo]]:
         """All skills with their modules, in the order of modules' names, then of definition."""
-        return [(module, info) for module in self.modules() for info in module.skills]
+        offering = self._views(lambda entry: bool(entry.skills))
+        return [(module, info) for module in offering for info in module.skills]
 
     def find(self, skill: str, *, asked_by: str = "") -> tuple[ModuleView, SkillInfo]:
-        """The skill of that name, as a skill of the module ``asked_by`` means it, see ``public_names``.
+        """As ``known``. Raises ``UnknownSkillError``."""
+        found = self.known(skill, asked_by=asked_by)
+        if found is None:
+            raise UnknownSkillError(skill, (info.name for entry in self._entries.values() for info in entry.skills))
+        return found
+
+    def known(self, skill: str, *, asked_by: str = "") -> tuple[ModuleView, SkillInfo] | None:
+        """The skill of that name, as a skill of the module ``asked_by`` means it, see ``public_names``; None if no
+        module has it.
 
         A module that is alive comes first, and of several the one known for longest: who comes later with the same
-        skill does not get its calls. Raises ``UnknownSkillError``.
+        skill does not get its calls.
         """
         for public in public_names(skill, asked_by):
             found = [
@@ -123,7 +155,7 @@ class ModuleDirectory:
             if found:
                 break
         else:
-            raise UnknownSkillError(skill, (info.name for _, info in self.skills()))
+            return None
         now = clock.monotonic()
 
         def rank(pair: tuple[str, SkillInfo]) -> tuple[bool, float, str]:

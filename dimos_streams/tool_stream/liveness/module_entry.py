@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.liveness.instances import Instances, listed
+from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills
 
@@ -45,22 +45,15 @@ class ModuleEntry:
 
     def view(self, name: str, now: float) -> ModuleView:
         """The view of the module at a moment of ``clock.monotonic``."""
-        age = now - self.heard
-        if self.reported_at > self.heard and now - self.reported_at <= _REPORT_S:
-            health = self.reported_health
-        else:
-            health = self.health if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
-        rivals = tuple(self.instances.side_by_side(now, ALIVE_S))
-        if rivals:
-            health = f"{len(rivals)} instances run under this name: {listed(rivals)}"[:_MAX_CONTRADICTION]
+        rivals = self._rivals(now)
         bound = self.instances.bound
         assert bound is not None, "an entry begins with a heartbeat"
         return ModuleView(
             name,
             bound.id,
             bound.pid,
-            health,
-            age,
+            self._health(now, rivals),
+            now - self.heard,
             self.skills,
             self.state,
             host=bound.host,
@@ -68,3 +61,18 @@ class ModuleEntry:
             introduced=bool(self.skills_version),
             rivals=rivals,
         )
+
+    def health_at(self, now: float) -> str:
+        """``ModuleView.health`` at a moment of ``clock.monotonic``."""
+        return self._health(now, self._rivals(now))
+
+    def _health(self, now: float, rivals: tuple[Instance, ...]) -> str:
+        if rivals:
+            return f"{len(rivals)} instances run under this name: {listed(rivals)}"[:_MAX_CONTRADICTION]
+        if self.reported_at > self.heard and now - self.reported_at <= _REPORT_S:
+            return self.reported_health
+        age = now - self.heard
+        return self.health if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
+
+    def _rivals(self, now: float) -> tuple[Instance, ...]:
+        return tuple(self.instances.side_by_side(now, ALIVE_S))

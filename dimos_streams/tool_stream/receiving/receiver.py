@@ -143,6 +143,11 @@ class ToolStreamReceiver:
         stream = self._inflows.get(call_id)
         return float("-inf") if stream is None else stream.heard_at
 
+    @property
+    def missed_at(self) -> float:
+        """When there was no room for events last, on the loop's clock."""
+        return self._events.missed_at if self._subscriptions else float("-inf")
+
     def statistics(self) -> ReceiverStatistics:
         """The counters of what has come in."""
         return ReceiverStatistics(

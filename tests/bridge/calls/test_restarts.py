@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.bus.base import DEFAULT_CAPACITY
 from dimos_streams.errors import (
     CallRejectedError,
     SkillUnavailableError,
 )
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import CALLS, Outcome
+from dimos_streams.tool_stream.event import CALLS, STATUS, Outcome
 from tests.bridge.parts import Worker, answered, closed, collect, event, free_base, scene, until
 
 
@@ -47,6 +50,37 @@ async def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
         await until(lambda: not worker.running)
         assert await free_base(broker)
         assert await collect(broker, call_id=call_id) == events, "nothing follows a close"
+
+
+@pytest.mark.feature("A5", "F6")
+@pytest.mark.virtual_time
+async def test_a_silence_that_noise_may_have_made_lasts_four_times_as_long() -> None:
+    """A flood of heartbeats leaves no room for all of them."""
+    async with scene() as world:
+        broker, process = world.broker, world.processes[1]
+        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
+        await answered(broker, call_id)
+
+        def shout() -> None:
+            for number in range(DEFAULT_CAPACITY + 1):
+                world.inner.publish(STATUS, encode(ModuleStatus(module=f"forged{number % 50}")))
+
+        process.bus.partitioned = True
+        before = clock.monotonic()
+        await asyncio.sleep(0.5)
+        shout()
+        assert (await closed(broker, call_id)).outcome is Outcome.LOST
+        assert clock.monotonic() - before == pytest.approx(6.0, abs=0.5)
+
+        process.bus.partitioned = False
+        await until(lambda: broker.directory.module("worker").alive)  # type: ignore[union-attr]
+        process.bus.partitioned = True
+        call_id = await broker.call("follow", {"description": "bob"}, caller="agent")
+        shout()
+        before = clock.monotonic()
+        view = await closed(broker, call_id)
+        assert (view.outcome, view.text) == (Outcome.LOST, "module 'worker' did not begin the call within 8 s")
+        assert clock.monotonic() - before == pytest.approx(8.0, abs=0.5)
 
 
 @pytest.mark.virtual_time
