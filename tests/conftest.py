@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import os
 import random
 import socket
@@ -117,13 +118,19 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
+_tests = itertools.count()
+
+
 @pytest.fixture(autouse=True)
-def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No setting of the user's reaches a test, and no test's file reaches the user."""
+def isolated_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of the user's reaches a test, and no test's file reaches the user.
+
+    The directory is made by those that need one: making and removing thousands takes seconds.
+    """
     for name in [name for name in os.environ if name.startswith("DIMOS_STREAMS")]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("LCM_DEFAULT_URL", raising=False)
-    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path_factory.getbasetemp() / f"state{next(_tests)}"))
 
 
 @pytest.fixture(autouse=True)

@@ -130,7 +130,7 @@ class Subscription:
     def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
         until = clock.monotonic() + SLICE_S  # the loop's own time may be in whole milliseconds
         for _ in range(_SLICE):
-            if self._closed or not self._queue or clock.monotonic() > until:
+            if self._closed or not self._queue:
                 break
             channel, data = self._take()
             try:
@@ -139,6 +139,8 @@ class Subscription:
                 self._errors += 1
                 _log.exception("handler of %s failed: %s", channel, error)
             self._handled += 1
+            if self._queue and clock.monotonic() > until:
+                break
         if self._queue and not self._closed:
             loop.call_soon(self._drain, loop)
         else:

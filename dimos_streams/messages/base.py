@@ -47,6 +47,7 @@ class Message:
     """Name on the wire, as in ``"geometry_msgs.Twist"``."""
     _layout: ClassVar[tuple[Field, ...]]
     _content: ClassVar[tuple[Field, ...]]
+    _names: ClassVar[frozenset[str]]
 
     if TYPE_CHECKING:
 
@@ -70,6 +71,7 @@ class Message:
         slots: list[str] = vars(vars(cls).get("_plain", cls))["__slots__"]  # see ``plain_classes``
         rows = zip(slots, cls.__typenames__, cls.__dimensions__, strict=True)
         cls._layout = tuple(field_from_lcm(*row) for row in rows)
+        cls._names = frozenset(slots)
         sizes = {field.size for field in cls._layout}
         cls._content = tuple(field for field in cls._layout if field.name not in sizes)
 
@@ -86,9 +88,9 @@ class Message:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def _assign(self, values: dict[str, Any]) -> None:
-        names = [field.name for field in self._layout]
         for name, value in values.items():
-            if name not in names:
+            if name not in self._names:
+                names = [field.name for field in self._layout]
                 raise TypeError(f"{self.msg_name} has no field {name!r}{suggest(name, names)}")
             setattr(self, name, value)
 

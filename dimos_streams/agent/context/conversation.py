@@ -215,7 +215,7 @@ class Conversation:
         """The messages that a model is given."""
         prompt = "\n\n".join(part for part in (self._system_prompt, LEFT_OUT if self._left_out else "") if part)
         system = (SystemMessage(prompt),) if prompt else ()
-        return (*system, *(message for message in self._messages if message is not None))
+        return (*system, *[message for message in self._messages if message is not None])
 
     def notify(self) -> None:
         """Wake who waits for ``changed``."""

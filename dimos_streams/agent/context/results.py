@@ -45,11 +45,17 @@ class ResultStore:
         self._references: dict[str, str] = {}
         self._numbers = itertools.count(1)
         self._bytes = 0
+        self._forgotten = 0
 
     @property
     def bytes(self) -> int:
         """How much is kept."""
         return self._bytes
+
+    @property
+    def forgotten(self) -> int:
+        """How many texts were kept and are not any more."""
+        return self._forgotten
 
     def put(self, text: str) -> str:
         """Keep a text; its reference."""
@@ -65,6 +71,7 @@ class ResultStore:
             _, gone = self._texts.popitem(last=False)
             del self._references[gone]
             self._bytes -= _size(gone)
+            self._forgotten += 1
         return reference
 
     def __contains__(self, reference: str) -> bool:
@@ -94,6 +101,17 @@ class _Masked:
     reference: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """Old messages, and what a model saw of them with room for so many pictures when the store had forgotten so many
+    texts: as long as that is so, it sees the same."""
+
+    messages: tuple[Message, ...] = ()
+    shaped: tuple[Message, ...] = ()
+    room: int = 0
+    forgotten: int = 0
+
+
 class ResultPipeline:
     """Shapes results for one conversation. See ``Results``."""
 
@@ -106,6 +124,7 @@ class ResultPipeline:
         self._settings = settings or ResultSettings()
         self._shortened: OrderedDict[str, _Shortened] = OrderedDict()
         self._masked: Memo[ToolResultMessage | UserMessage, _Masked] = Memo(self._mask)
+        self._old = _Old()
 
     def shorten(self, text: str, *, skill: str, call_id: str = "", is_error: bool = False) -> str:
         """See ``Results``: head and tail, how much is left out, and the reference to the whole."""
@@ -126,23 +145,46 @@ class ResultPipeline:
         return shortened
 
     def mask(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """See ``Results``."""
-        masked = list(messages)
-        after = self._settings.masked_after
-        answers = images = 0
-        for index in range(len(masked) - 1, -1, -1):
-            message = masked[index]
-            if isinstance(message, AssistantMessage):
-                answers += 1
+        """See ``Results``. It takes as long as there is something new, however long the conversation is."""
+        everything = tuple(messages)
+        recent_from = self._recent_from(everything)
+        recent, room = self._shape(everything[recent_from:], self._settings.images, old=False)
+        return (*self._shape_old(everything[:recent_from], room), *recent)
+
+    def _recent_from(self, messages: tuple[Message, ...]) -> int:
+        """How many are older than ``masked_after`` answers."""
+        after, answers = self._settings.masked_after, 0
+        for index in range(len(messages) - 1, -1, -1) if after is not None else ():
+            answers += isinstance(messages[index], AssistantMessage)
+            if after is not None and answers > after:
+                return index
+        return 0
+
+    def _shape_old(self, messages: tuple[Message, ...], room: int) -> tuple[Message, ...]:
+        known = self._old
+        seen = len(known.messages)
+        newer, left = self._shape(messages[seen:], room, old=True)
+        forgotten = self._store.forgotten
+        if (left, forgotten) == (known.room, known.forgotten) and messages[:seen] == known.messages:
+            shaped = known.shaped + newer
+        else:
+            shaped, _ = self._shape(messages, room, old=True)
+        self._old = _Old(messages, shaped, room, forgotten)
+        return shaped
+
+    def _shape(self, messages: tuple[Message, ...], room: int, *, old: bool) -> tuple[tuple[Message, ...], int]:
+        """What a model sees of messages with room for so many pictures, and the room left for those before them."""
+        shaped = list(messages)
+        for index in range(len(shaped) - 1, -1, -1):
+            message = shaped[index]
+            if not isinstance(message, (ToolResultMessage, UserMessage)):
                 continue
-            if not isinstance(message, ToolResultMessage | UserMessage):
-                continue
-            if after is not None and answers > after and self._may_go(message):
-                masked[index] = self._instead_of(message)
+            if old and self._may_go(message):
+                shaped[index] = self._instead_of(message)
             elif message.event is not None:
-                message = masked[index] = self._with_images(message, self._settings.images - images)
-                images += len(message.images)
-        return tuple(masked)
+                message = shaped[index] = self._with_images(message, room)
+                room -= len(message.images)
+        return tuple(shaped), room
 
     def _may_go(self, message: ToolResultMessage | UserMessage) -> bool:
         """Results and updates of calls that are long enough; neither errors nor an operator's input."""

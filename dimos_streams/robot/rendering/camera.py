@@ -3,6 +3,7 @@
 Frame of the pixels: camera_optical, x right, y down, z forward, at `MOUNT` in base_link. Needs no GL.
 """
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -85,15 +86,19 @@ class RayCamera:
         self._facing = 1.0 / np.sqrt(1.0 + self._u[None, :] ** 2 + self._v[:, None] ** 2)
         self._caster = RayCaster(world.model, world.scene.room, world.base_body, SUN)
         self._palette = world.model.geom_rgba[:, :3].astype(np.float32)
-        self._floor = floor.floor_texture(world.scene)
         self._floor_geom = int(world.model.geom("floor").id)
+
+    @functools.cached_property
+    def _floor(self) -> Floats:
+        """Made for the first picture in colour: there may be none."""
+        return floor.floor_texture(self._world.scene)
 
     def render(self, colour: bool = True) -> RenderedFrame:
         """Take a picture. Without colour only every second ray of every second row is cast."""
         stride = 1 if colour else 2
         base = self._world.pose()
         u, v = self._u[::stride], self._v[::stride]
-        hits = self._caster.cast(self._world.data, _eye(base), base.yaw, u, v)
+        hits = self._caster.cast(self._world.data, _eye(base), base.yaw, u, v, lit=colour)
         sparse = slice(None, None, 2 // stride)
         instances = self._world.instance_of_geom[hits.geom[sparse, sparse]]
         picture = self._shade(hits) if colour else None
@@ -104,7 +109,8 @@ class RayCamera:
 
     def _shade(self, hits: Hits) -> NDArray[np.uint8]:
         colour = self._palette.take(hits.geom, axis=0)
-        light: Floats = AMBIENT + SKY * (0.5 + 0.5 * hits.up) + SUNLIGHT * np.maximum(hits.sun, 0.0)
+        sun, up = hits.lights
+        light: Floats = AMBIENT + SKY * (0.5 + 0.5 * up) + SUNLIGHT * np.maximum(sun, 0.0)
         light += HEADLIGHT * self._facing
         light *= np.maximum(0.55, 1.0 - FADE_PER_METRE * hits.depth)
         self._shade_floor(hits, colour, light)

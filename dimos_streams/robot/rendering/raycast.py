@@ -35,14 +35,13 @@ _SHELL_NORMALS = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 
 class Hits:
     """The first hit of each ray, as (rows, columns) arrays.
 
-    `depth` in metres along the optical axis, `geom` the geom's id, `sun` and `up` the cosines between the
-    surface's normal and the light, and the vertical.
+    `depth` in metres along the optical axis, `geom` the geom's id, `lights` the cosines between the surface's normal
+    and the sun, and the vertical: nothing if they were not asked for.
     """
 
     depth: Floats
     geom: Integers
-    sun: Floats
-    up: Floats
+    lights: tuple[Floats, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +70,10 @@ class RayCaster:
         self._half_table = _table(self._halves)
         self._sun = np.array(sun) / math.hypot(*sun)
 
-    def cast(self, data: Any, eye: NDArray[np.float64], yaw: float, u: Floats, v: Floats) -> Hits:
+    def cast(self, data: Any, eye: NDArray[np.float64], yaw: float, u: Floats, v: Floats, lit: bool = True) -> Hits:
         """Cast the rays through all pairs of u (to the right, per column) and v (down, per row)."""
         turn = _turn(yaw)
-        hits = self._room(eye, turn, u, v)
+        hits = self._room(eye, turn, u, v, lit)
         axes = turn.T @ data.geom_xmat[self._geoms].reshape(-1, 3, 3)
         centres = (data.geom_xpos[self._geoms] - eye) @ turn
         boxes = self._boxes(axes, centres, data.geom_xpos[self._geoms, 2] > _FAR_BELOW, u, v)
@@ -96,9 +95,11 @@ class RayCaster:
         np.minimum.at(buffer, pairs.pixel[hit], depth[hit])
         front = hit[depth[hit] == buffer[pairs.pixel[hit]]]
         pixel, geom = pairs.pixel[front], pairs.geom[front]
-        normals = shape.normal(origins[:, front] + depth[front] * directions[:, front], half[:, front])
         hits.geom.reshape(-1)[pixel] = self._geoms[geom]
-        for light, cosines in enumerate((hits.sun, hits.up)):
+        if not hits.lights:
+            return
+        normals = shape.normal(origins[:, front] + depth[front] * directions[:, front], half[:, front])
+        for light, cosines in enumerate(hits.lights):
             cosines.reshape(-1)[pixel] = np.einsum("ij,ij->j", normals, frames.lights[light].take(geom, axis=1))
 
     def _boxes(
@@ -149,7 +150,7 @@ class RayCaster:
             first = (boxes[geoms, 0] * width + boxes[geoms, 2]).astype(np.int32)
             yield shape, _Pairs(geom, np.repeat(first, count) + row * np.int32(width) + column)
 
-    def _room(self, eye: NDArray[np.float64], turn: NDArray[np.float64], u: Floats, v: Floats) -> Hits:
+    def _room(self, eye: NDArray[np.float64], turn: NDArray[np.float64], u: Floats, v: Floats, lit: bool) -> Hits:
         """The rays against the inside of the room: the background of everything."""
         half = self._extent / 2
         origin = eye - np.array([0.0, 0.0, half[2]])
@@ -163,8 +164,8 @@ class RayCaster:
                 nearer = depth < best
                 np.copyto(best, depth, where=nearer)
                 np.copyto(face, 2 * axis + (direction > 0), where=nearer)
-        sun, up = (_SHELL_NORMALS @ self._sun).astype(np.float32), _SHELL_NORMALS[:, 2].astype(np.float32)
-        return Hits(best, self._shell[face], sun[face], up[face])
+        cosines = (_SHELL_NORMALS @ self._sun, _SHELL_NORMALS[:, 2]) if lit else ()
+        return Hits(best, self._shell[face], tuple(light.astype(np.float32)[face] for light in cosines))
 
 
 class _Frames:
