@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from dimos_streams.common.namespaces import namespace_of, prefix_of
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError, suggest
 
@@ -57,12 +58,12 @@ class ModuleSpec(_Described):
     @property
     def namespace(self) -> str:
         """``"robot1"`` for ``"robot1/follow"``; empty without one."""
-        return self.name.rpartition("/")[0]
+        return namespace_of(self.name)
 
     @property
     def prefix(self) -> str:
         """The prefix of the module's topics and resources: ``"robot1/"``, or nothing."""
-        return f"{self.namespace}/" if self.namespace else ""
+        return prefix_of(self.name)
 
     def topic(self, stream: str) -> str | None:
         """The topic of a stream of this module, None for an input that is left unwired."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from dimos_streams.common.namespaces import prefix_of
 from dimos_streams.errors import UnknownAgentError, suggest
 from dimos_streams.operator.messages.commands import AgentCommand
 from dimos_streams.operator.reporting import REPORT, SAY
@@ -65,7 +66,7 @@ def agents_among(skills: Iterable[Offered]) -> list[AgentView]:
 
 def public_name(module: str, skill: str) -> str:
     """The public name of a module's skill: its name behind the module's namespace, ``robot1_pause``."""
-    return f"{module[: module.rfind('/') + 1].replace('/', '_')}{skill}"
+    return f"{prefix_of(module).replace('/', '_')}{skill}"
 
 
 def is_conversation(event: ToolEvent) -> bool:

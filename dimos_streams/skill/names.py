@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dimos_streams.common.namespaces import prefix_of
+
 
 def public_names(skill: str, asked_by: str = "") -> tuple[str, ...]:
     """The public names that may be meant by a skill of the module ``asked_by`` (``"robots/a/patrol"``), in the order
@@ -12,6 +14,6 @@ def public_names(skill: str, asked_by: str = "") -> tuple[str, ...]:
     """
     if skill.startswith("/"):
         return (skill[1:].replace("/", "_"),)
-    parts = asked_by.split("/")[:-1]
+    parts = prefix_of(asked_by).split("/")[:-1]
     around = ["_".join([*parts[:length], ""]) for length in range(len(parts), -1, -1)]
     return tuple(f"{prefix}{skill}" for prefix in around)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from dimos_streams import clock
+from dimos_streams.common.namespaces import namespace_of, prefix_of
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 
@@ -70,5 +71,4 @@ class Offers:
 
     def _is_near(self, module: str) -> bool:
         """Whether a module is in the agent's namespace or in none: an agent does not command another one's robot."""
-        namespace, slash, _ = self._module.rpartition("/")
-        return not slash or "/" not in module or module.startswith(f"{namespace}/")
+        return not namespace_of(module) or module.startswith(prefix_of(self._module))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dimos_streams import clock
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.namespaces import prefix_of
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.gate_answers import GateAnswers
 from dimos_streams.operator.holding import HOLD_PERIOD_S, RELEASES
@@ -45,8 +46,7 @@ class RobotHold:
         self._emit = emit
         self._on_change = on_change
         self._directory = directory
-        namespace = agent[: agent.rfind("/") + 1]
-        self._gates = GateAnswers(directory, agent, lambda module: module.startswith(namespace))
+        self._gates = GateAnswers(directory, agent, lambda module: module.startswith(prefix_of(agent)))
         self._bound_s = bound_s
         self._changed = asyncio.Event()
         self._heard = asyncio.Event()

@@ -14,16 +14,16 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.bridge.calls import stop_state
 from dimos_streams.bridge.calls.call_state import CLOSED, ENDS_WITHIN_S, CallState
+from dimos_streams.bridge.calls.hold_sender import HoldSender, is_hold_channel, usual_channels
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.stop_state import StopState
 from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.errors import CallRejectedError, DimosStreamsError, UnknownRobotError
-from dimos_streams.messages.codec import channel_name, encode, split_channel
-from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.errors import CallRejectedError, UnknownRobotError
 from dimos_streams.operator.gate_answers import GateAnswers
-from dimos_streams.operator.holding import GATE, HOLD_PERIOD_S, MAX_VALID_S, RELEASES, STOP_ROBOT
+from dimos_streams.operator.holding import GATE, HOLD_PERIOD_S, STOP_ROBOT
 from dimos_streams.operator.messages.hold import GateNotHeld, HoldView
 from dimos_streams.operator.messages.stop import (
     CancelReport,
@@ -51,7 +51,6 @@ class RobotStops:
         self, bus: Bus, ledger: Ledger, directory: ModuleDirectory, watchdog: Watchdog, path: Path | None = None
     ) -> None:
         """``path`` is where the orders are kept; without one they end with the bridge."""
-        self._bus = bus
         self._ledger = ledger
         self._directory = directory
         self._watchdog = watchdog
@@ -59,10 +58,7 @@ class RobotStops:
         self._state = StopState()
         self._saving = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._seq = 0
-        self._releasing: dict[str, int] = {}
-        """How often the end of the hold is still to be sent, by channel."""
-        self._held_on: set[str] = set()
+        self._holds = HoldSender(bus)
         self._gates = GateAnswers(directory, STOP_ROBOT, lambda module: self._covers(module) is not None)
         self._all_gates = GateAnswers(directory, STOP_ROBOT, lambda module: True)
         self._task: asyncio.Task[None] | None = None
@@ -112,9 +108,8 @@ class RobotStops:
         before, self._state = self._state, self._state.release(robot)
         # Gates may hold for a bridge that is gone, too.
         gates = [state for module, state in self._all_gates.gates() if _is_of(module.name, robot)]
-        channels = {state.channel for state in gates if _is_hold(state.channel)}
-        for channel in (channels | _usual_channels([robot])) - self._channels():
-            self._releasing[channel] = RELEASES
+        channels = {state.channel for state in gates if is_hold_channel(state.channel)}
+        self._holds.release((channels | usual_channels([robot])) - self._channels())
         self._changed.set()
         changed = self._state != before or any(STOP_ROBOT in state.holds for state in gates)
         return ReleaseReport(robot=robot, changed=changed, unsaved=await self._save())
@@ -151,7 +146,7 @@ class RobotStops:
 
     def robots(self) -> set[str]:
         """The namespaces that have a velocity gate, or a skill that moves: what may be stopped by name."""
-        moving = {_namespace(module.name) for module, info in self._directory.skills() if info.moves}
+        moving = {namespace_of(module.name) for module, info in self._directory.skills() if info.moves}
         return self._gated() | moving
 
     async def _run(self) -> None:
@@ -163,45 +158,21 @@ class RobotStops:
                     self._cancel(filter(self._is_stopped_motion, self._ledger.calls.open), "")
             except Exception:  # the hold must outlive whatever one message or call does to it
                 _log.exception("stopped robots could not be held this time")
-            busy = self._state.stops or self._releasing
+            busy = self._state.stops or self._holds.releasing
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(HOLD_PERIOD_S if busy else None):
                     await self._changed.wait()
 
     def _send(self) -> None:
         """Say to each gate that may be concerned what holds."""
-        held = self._channels() if self._state.stops else set()
-        for channel in self._held_on - held:
-            self._releasing[channel] = RELEASES
-        self._held_on = held
-        for channel in sorted(held):
-            self._releasing.pop(channel, None)
-            self._publish(channel, hold=True)
-        for channel, left in sorted(self._releasing.items()):
-            self._publish(channel, hold=False)
-            if left > 1:
-                self._releasing[channel] = left - 1
-            else:
-                del self._releasing[channel]
-
-    def _publish(self, channel: str, *, hold: bool) -> None:
-        self._seq += 1
-        reason = next(iter(self._state.stops.values())).reason if hold else ""
-        message = Hold(
-            utime=clock.utime(),
-            source=STOP_ROBOT,
-            seq=self._seq,
-            hold=hold,
-            valid_s=MAX_VALID_S,
-            reason=reason or "an operator has stopped the robot",
-        )
-        self._bus.publish(channel, encode(message))
+        stops = self._state.stops
+        self._holds.send(self._channels() if stops else set(), next(iter(stops.values())).reason if stops else "")
 
     def _channels(self) -> set[str]:
         """Where the gates of stopped robots listen, whether they were heard of or not."""
-        channels = {state.channel for _, state in self._gates.gates() if _is_hold(state.channel)}
+        channels = {state.channel for _, state in self._gates.gates() if is_hold_channel(state.channel)}
         known = sorted({"", *self._state.stops, *self.robots()})[:_MAX_ROBOTS]
-        return channels | _usual_channels(name for name in known if self._state.covering(name) is not None)
+        return channels | usual_channels(name for name in known if self._state.covering(name) is not None)
 
     def _cancel(self, motions: Iterable[CallState], reason: str) -> None:
         for call in motions:
@@ -261,7 +232,7 @@ class RobotStops:
             end()
 
     def _covers(self, module: str) -> Stop | None:
-        return self._state.covering(_namespace(module))
+        return self._state.covering(namespace_of(module))
 
     def _is_stopped_motion(self, call: CallState) -> bool:
         return call.cancel is None and self._covers(call.module) is not None and self._moves(call)
@@ -272,7 +243,7 @@ class RobotStops:
         return call.journalled if found is None else found[1].may_move
 
     def _gated(self) -> set[str]:
-        return {_namespace(module.name) for module in self._directory.reporting(GATE)}
+        return {namespace_of(module.name) for module in self._directory.reporting(GATE)}
 
     def _check_known(self, robot: str) -> None:
         known = self.robots()
@@ -290,27 +261,5 @@ def _going_on(call: CallState) -> GoingOn:
     )
 
 
-def _usual_channels(namespaces: Iterable[str]) -> set[str]:
-    """Where gates of namespaces listen, unless their blueprint says otherwise."""
-    channels = set()
-    for namespace in namespaces:
-        with contextlib.suppress(DimosStreamsError):  # a name that no topic can have: no gate listens there
-            channels.add(channel_name(f"/{namespace}/hold" if namespace else "/hold", Hold))
-    return channels
-
-
-def _is_hold(channel: str) -> bool:
-    """Whether a channel that a gate names is one for holds: it comes from outside."""
-    try:
-        topic, type_name = split_channel(channel)
-        return bool(topic) and type_name == Hold.msg_name and channel == channel_name(topic, Hold)
-    except DimosStreamsError:
-        return False
-
-
-def _namespace(module: str) -> str:
-    return module.rpartition("/")[0]
-
-
 def _is_of(module: str, robot: str) -> bool:
-    return stop_state.is_in(_namespace(module), robot)
+    return stop_state.is_in(namespace_of(module), robot)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import channel_name, decode
 from dimos_streams.messages.nav_msgs import Odometry
@@ -60,7 +61,7 @@ class Robots:
 
     def follow(self, modules: Iterable[str]) -> None:
         """Listen to the robots of the namespaces of these modules, and to no others; to 100 of them at most."""
-        namespaces = dict.fromkeys(module.rpartition("/")[0] for module in modules)
+        namespaces = dict.fromkeys(map(namespace_of, modules))
         for gone in self._followed.keys() - namespaces.keys():
             for newest in self._followed.pop(gone):
                 newest.close()

@@ -1,0 +1,14 @@
+"""Namespaces: what stands before the last slash of a module's name."""
+
+from __future__ import annotations
+
+
+def namespace_of(module: str) -> str:
+    """The namespace of a module: ``"robots/a"`` of ``"robots/a/follow"``; empty for a module in none."""
+    return module.rpartition("/")[0]
+
+
+def prefix_of(module: str) -> str:
+    """What stands before the names of a module's namespace: ``"robots/a/"``, or nothing."""
+    namespace = namespace_of(module)
+    return f"{namespace}/" if namespace else ""
