@@ -18,38 +18,21 @@ from dimos_streams.client.handoff import Handoff
 from dimos_streams.client.iterators import closing
 from dimos_streams.client.loop_reader import LoopReader
 from dimos_streams.client.sse import SseEvent, SseParser
+from dimos_streams.client.sse_http import MAX_WAIT_S, PassingError, SseError, check_answer, request_headers
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.errors import DimosStreamsError
 
 if TYPE_CHECKING:
     import requests
 
     from dimos_streams.client.http_session import CuttableSession
 
-_CONTENT_TYPE = "text/event-stream"
+__all__ = ["OnEnd", "OnEvent", "SseClient", "SseError", "SseStatistics"]
+
 _PIECE = 65536
-_MAX_WAIT_S = 30.0
 
 OnEvent = Callable[[SseEvent], None]
 OnEnd = Callable[[Exception | None], None]
 _Deliver = Callable[[list[SseEvent]], None]
-
-
-class SseError(DimosStreamsError):
-    """The server's answer is no event stream and will not become one: wrong status, wrong content type."""
-
-    def __init__(self, url: str, problem: str, status: int) -> None:
-        self.url = url
-        self.status = status
-        super().__init__(f"no events from {url}: {problem}")
-
-
-class _PassingError(Exception):
-    """An answer after which it is worth to try again."""
-
-    def __init__(self, problem: str, retry_after_s: float = 0.0) -> None:
-        self.retry_after_s = retry_after_s
-        super().__init__(problem)
 
 
 class SseStatistics(NamedTuple):
@@ -196,7 +179,7 @@ class SseClient:
         try:
             self._read_connection(deliver)
             problem = "the server ended the stream"
-        except _PassingError as error:
+        except PassingError as error:
             problem, retry_after_s = str(error), error.retry_after_s
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             problem = why(error)
@@ -219,12 +202,12 @@ class SseClient:
             try:
                 with session.get(
                     self.url,
-                    headers=self._request_headers(),
+                    headers=request_headers(self.last_event_id) | self._headers,
                     stream=True,
                     timeout=self._timeout,
                     allow_redirects=False,
                 ) as response:
-                    self._check(response)
+                    check_answer(self.url, response)
                     self._connections += 1
                     taken_over = session.take_over(response) if self._handoff is not None else None
                     if self._handoff is not None and taken_over is not None:
@@ -234,24 +217,6 @@ class SseClient:
             finally:
                 with self._guard:
                     self._session = None
-
-    def _request_headers(self) -> dict[str, str]:
-        headers = {"Accept": _CONTENT_TYPE, "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
-        if self.last_event_id:
-            headers["Last-Event-ID"] = self.last_event_id
-        return headers | self._headers
-
-    def _check(self, response: requests.Response) -> None:
-        status = response.status_code
-        if status != 200:
-            body = " ".join(response.raw.read(300, decode_content=True).decode(errors="replace").split())
-            problem = f"HTTP {status} {response.reason}" + (f": {body}" if body else "")
-            if status == 429 or status >= 500:
-                raise _PassingError(problem, _retry_after_s(response))
-            raise SseError(self.url, problem, status)
-        kind = response.headers.get("Content-Type", "")
-        if kind.partition(";")[0].strip().lower() != _CONTENT_TYPE:
-            raise SseError(self.url, f"the content type is {kind!r}, not {_CONTENT_TYPE!r}", status)
 
     def _read(self, response: requests.Response, deliver: _Deliver) -> None:
         parser = self._parser()
@@ -300,7 +265,7 @@ class SseClient:
         self._bytes += len(piece)
         self._backoff.reset()
         if parser.retry_ms is not None:
-            self._backoff.initial_s = min(parser.retry_ms / 1000, _MAX_WAIT_S)
+            self._backoff.initial_s = min(parser.retry_ms / 1000, MAX_WAIT_S)
         if parser.oversized:
             self._malformed += parser.oversized
             parser.oversized = 0
@@ -316,9 +281,3 @@ class SseClient:
             except Exception:
                 self._log.exception("event stream %s: the callback failed", self.url)
             self.last_event_id = event.id
-
-
-def _retry_after_s(response: requests.Response) -> float:
-    """The header in seconds, bounded; the form with a date counts as absent."""
-    text = response.headers.get("Retry-After", "").strip()
-    return min(float(text), _MAX_WAIT_S) if text.isascii() and text.isdigit() else 0.0

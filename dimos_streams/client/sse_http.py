@@ -1,0 +1,59 @@
+"""The HTTP around an event stream: what a client asks with, and whether the answer is a stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dimos_streams.errors import DimosStreamsError
+
+if TYPE_CHECKING:
+    import requests
+
+_CONTENT_TYPE = "text/event-stream"
+MAX_WAIT_S = 30.0
+"""The longest wait that a server may ask for."""
+
+
+class SseError(DimosStreamsError):
+    """The server's answer is no event stream and will not become one: wrong status, wrong content type."""
+
+    def __init__(self, url: str, problem: str, status: int) -> None:
+        self.url = url
+        self.status = status
+        super().__init__(f"no events from {url}: {problem}")
+
+
+class PassingError(Exception):
+    """An answer after which it is worth to try again."""
+
+    def __init__(self, problem: str, retry_after_s: float = 0.0) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(problem)
+
+
+def request_headers(last_event_id: str) -> dict[str, str]:
+    """The headers of a request for the events after one, or for those from now on."""
+    headers = {"Accept": _CONTENT_TYPE, "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
+    if last_event_id:
+        headers["Last-Event-ID"] = last_event_id
+    return headers
+
+
+def check_answer(url: str, response: requests.Response) -> None:
+    """Raises ``SseError`` for an answer that is no event stream, ``PassingError`` if it may become one."""
+    status = response.status_code
+    if status != 200:
+        body = " ".join(response.raw.read(300, decode_content=True).decode(errors="replace").split())
+        problem = f"HTTP {status} {response.reason}" + (f": {body}" if body else "")
+        if status == 429 or status >= 500:
+            raise PassingError(problem, _retry_after_s(response))
+        raise SseError(url, problem, status)
+    kind = response.headers.get("Content-Type", "")
+    if kind.partition(";")[0].strip().lower() != _CONTENT_TYPE:
+        raise SseError(url, f"the content type is {kind!r}, not {_CONTENT_TYPE!r}", status)
+
+
+def _retry_after_s(response: requests.Response) -> float:
+    """The header in seconds, bounded; the form with a date counts as absent."""
+    text = response.headers.get("Retry-After", "").strip()
+    return min(float(text), MAX_WAIT_S) if text.isascii() and text.isdigit() else 0.0
