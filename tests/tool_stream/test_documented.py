@@ -10,7 +10,7 @@ from dimos_streams.bridge.calls.watchdog import Timeouts
 from dimos_streams.runtime import neighbours
 from dimos_streams.tool_stream.hosting import heart, loss
 from dimos_streams.tool_stream.liveness import directory, instances, module_view
-from dimos_streams.tool_stream.receiving import inflow, nacks, receiver
+from dimos_streams.tool_stream.receiving import acks, inflow, nacks
 from dimos_streams.tool_stream.sending import call_writer, receivers
 from dimos_streams.tool_stream.sending.call_writer import PublisherLimits
 
@@ -25,7 +25,7 @@ def test_timers_and_bounds() -> None:
         "nacks.SETTLE_S": f"{nacks.SETTLE_S * 1000:g} ms",
         "nacks.NACK_DELAYS_S": f"{short} ms, {len(delays) - 5} times {delays[-1] * 1000:g} ms, then a `gap`:"
         f" {sum(delays):.1f} s in all",
-        "receiver.ACK_DELAY_S": f"after {receiver.ACK_DELAY_S * 1000:g} ms, or {receiver.ACK_EVERY} events",
+        "acks.ACK_DELAY_S": f"after {acks.ACK_DELAY_S * 1000:g} ms, or {acks.ACK_EVERY} events",
         "inflow.MAX_PENDING": f"{inflow.MAX_PENDING}",
         "PublisherLimits.window": f"{limits.window};",
         "call_writer.RECEIVER_ANSWERS_S": f"has {call_writer.RECEIVER_ANSWERS_S:g} s",

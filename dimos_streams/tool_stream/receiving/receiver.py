@@ -14,6 +14,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
+from dimos_streams.tool_stream.receiving.acks import ACK_EVERY, Acks
 from dimos_streams.tool_stream.receiving.admission import Admission
 from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows, Names, ResumePoint
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
@@ -22,8 +23,6 @@ from dimos_streams.tool_stream.wire import call_id_of, unpack_event
 
 _log = LimitedLog(logging.getLogger(__name__))
 
-ACK_EVERY = 64
-ACK_DELAY_S = 0.01
 _RETRY_S = 0.005
 """Until events are handed over again that could not be."""
 _MAX_BATCH = 256
@@ -70,13 +69,12 @@ class ToolStreamReceiver:
         self._resume = resume or (lambda call_id: ResumePoint())
         self._inflows = Inflows()
         self._requests = Requests(bus, name)
+        self._acks = Acks(self._inflows, self._requests, lambda: {event.call_id for event in self._batch})
         self._nacks = NackSchedule(self._inflows, self._requests, self._give_up)
         self._admission = Admission()
         self._batch: list[ToolEvent] = []
         self._flushing = False
         self._retry: asyncio.TimerHandle | None = None
-        self._to_ack: set[str] = set()
-        self._ack_timer: asyncio.TimerHandle | None = None
         self._subscriptions: list[Subscription] = []
         self._delivered = self._duplicates = self._malformed = self._gaps = 0
 
@@ -98,11 +96,11 @@ class ToolStreamReceiver:
             subscription.close()
         self._subscriptions = []
         self._nacks.stop()
-        for timer in (self._ack_timer, self._retry):
-            if timer is not None:
-                timer.cancel()
+        self._acks.stop()
+        if self._retry is not None:
+            self._retry.cancel()
         self._flush()
-        self._send_acks()
+        self._acks.send()
 
     def on_status(self, status: ModuleStatus, *, bound: bool = True) -> None:
         """Take a heartbeat: it names last events that may never have arrived.
@@ -126,7 +124,7 @@ class ToolStreamReceiver:
             if not stream.closed and stream.highest < last_seq <= MAX_SEQ:
                 stream.highest = last_seq
                 self._nacks.arm(call_id, stream)
-            self._ack_soon(call_id, at_once=False)
+            self._acks.soon(call_id, at_once=False)
 
     def finish(self, call_id: str) -> int:
         """Take nothing more of a call, because somebody else closes it; the last seq that was delivered."""
@@ -209,14 +207,18 @@ class ToolStreamReceiver:
         if stream.closed or event.seq <= stream.delivered or event.seq in stream.pending:
             self._duplicates += 1
             self._inflows.heard(event.call_id, stream)
-            self._ack_soon(event.call_id, at_once=False)
-            return
+            self._acks.soon(event.call_id, at_once=False)
+        else:
+            self._take(stream, event, len(data))
+
+    def _take(self, stream: Inflow, event: ToolEvent, size: int) -> None:
+        """Deliver an event that has not come before, or keep it if it has come too early."""
         stream.highest = max(stream.highest, event.seq)
         stream.claimed_by = event.instance or stream.claimed_by
         if event.seq == stream.delivered + 1:
             self._advance(stream, event)
         else:
-            self._inflows.keep(stream, event, len(data))
+            self._inflows.keep(stream, event, size)
         self._inflows.heard(event.call_id, stream)
         if stream.highest > stream.delivered and not stream.closed:
             self._nacks.arm(event.call_id, stream)
@@ -255,25 +257,7 @@ class ToolStreamReceiver:
         self._delivered += len(batch)
         for call_id in dict.fromkeys(event.call_id for event in batch):
             stream = self._stream(call_id)
-            self._ack_soon(call_id, at_once=stream.closed or stream.delivered - stream.acked >= ACK_EVERY)
-
-    def _ack_soon(self, call_id: str, *, at_once: bool) -> None:
-        self._to_ack.add(call_id)
-        if at_once:
-            self._send_acks()
-        elif self._ack_timer is None:
-            self._ack_timer = self._loop.call_later(ACK_DELAY_S, self._send_acks)
-
-    def _send_acks(self) -> None:
-        if self._ack_timer is not None:
-            self._ack_timer.cancel()
-            self._ack_timer = None
-        undelivered = {event.call_id for event in self._batch}
-        for call_id in sorted(self._to_ack - undelivered):
-            stream = self._inflows.get(call_id)
-            if stream is not None:
-                self._requests.ack(call_id, stream)
-        self._to_ack &= undelivered
+            self._acks.soon(call_id, at_once=stream.closed or stream.delivered - stream.acked >= ACK_EVERY)
 
     def _give_up(self, call_id: str, stream: Inflow, to_seq: int) -> None:
         """Say that events up to ``to_seq`` are gone, and go on behind them."""

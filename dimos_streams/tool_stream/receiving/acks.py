@@ -1,0 +1,49 @@
+"""Acknowledgements: when a receiver says what was delivered of a call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from dimos_streams.tool_stream.receiving.inflow import Inflows
+from dimos_streams.tool_stream.receiving.requests import Requests
+
+ACK_EVERY = 64
+"""So many events of a call are acknowledged at once."""
+ACK_DELAY_S = 0.01
+
+
+class Acks:
+    """Gathers the calls of which something was delivered, and acknowledges them together."""
+
+    def __init__(self, inflows: Inflows, requests: Requests, undelivered: Callable[[], set[str]]) -> None:
+        """``undelivered`` are the calls of which something is in hand: they are acknowledged later."""
+        self._inflows = inflows
+        self._requests = requests
+        self._undelivered = undelivered
+        self._due: set[str] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def soon(self, call_id: str, *, at_once: bool) -> None:
+        """Acknowledge a call now, or within ``ACK_DELAY_S``."""
+        self._due.add(call_id)
+        if at_once:
+            self.send()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(ACK_DELAY_S, self.send)
+
+    def send(self) -> None:
+        """Acknowledge what is due."""
+        self.stop()
+        undelivered = self._undelivered()
+        for call_id in sorted(self._due - undelivered):
+            stream = self._inflows.get(call_id)
+            if stream is not None:
+                self._requests.ack(call_id, stream)
+        self._due &= undelivered
+
+    def stop(self) -> None:
+        """Send nothing by itself. Twice is fine."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
