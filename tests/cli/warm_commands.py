@@ -1,0 +1,171 @@
+"""Commands as forks of a process that has imported what they import: real processes, without a start of Python each.
+
+All of them have one seed for the order of sets, and find imported what they might have forgotten to import: what that
+could hide is left to the commands of documents, to ``run`` and to ``Machine.started``, which begin with nothing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import dimos_streams.cli
+
+_NUMBER = struct.Struct("!i")
+_STANDARD = 3
+_IMPORTED = (
+    *("agent.module", "bridge.module", "perception.module", "robot.simulator", "robot.velocity_gate.module"),
+    *("skills.drive", "skills.follow_person", "skills.look_out_for", "skills.observe", "skills.patrol"),
+    *("blueprint.check", "client.http_gateway", "recording.summary", "recording.writer"),
+)
+
+
+def run_warm(
+    arguments: Sequence[str], stdin: str, environment: Mapping[str, str], folder: Path, timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """``dimos-streams ARGUMENTS`` as ``subprocess.run`` runs it, in a folder that has these tests.
+
+    Raises ``subprocess.TimeoutExpired``.
+    """
+    pipes = [os.pipe() for _ in range(_STANDARD)]
+    (in_read, in_write), (out_read, out_write), (err_read, err_write) = pipes
+    request = json.dumps({"arguments": list(arguments), "environment": dict(environment)}).encode()
+    with socket.socket(socket.AF_UNIX) as connection, ThreadPoolExecutor(_STANDARD) as pool:
+        connection.connect(_address(folder))
+        ends = [in_read, out_write, err_write]
+        socket.send_fds(connection, [request[:1]], ends)
+        for end in ends:
+            os.close(end)
+        writing = pool.submit(_write, in_write, stdin)
+        reading = [pool.submit(_read, end) for end in (out_read, err_read)]
+        connection.sendall(request[1:])
+        connection.shutdown(socket.SHUT_WR)
+        process = _receive(connection)
+        connection.settimeout(timeout_s)
+        try:
+            code = os.waitstatus_to_exitcode(_receive(connection))
+        except TimeoutError:
+            os.kill(process, signal.SIGKILL)
+            raise subprocess.TimeoutExpired(list(arguments), timeout_s) from None
+        writing.result()
+        out, err = (each.result() for each in reading)
+    return subprocess.CompletedProcess(list(arguments), code, out, err)
+
+
+@functools.cache
+def _address(folder: Path) -> str:
+    """Where the process answers that forks commands. It is started for the first one, and ends with this process."""
+    place = tempfile.TemporaryDirectory()
+    address = str(Path(place.name) / "socket")
+    server = subprocess.Popen(
+        [sys.executable, "-m", __name__, address],
+        cwd=folder,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    assert server.stdout.readline(), "it did not begin"
+
+    def end() -> None:
+        server.communicate()
+        place.cleanup()
+
+    atexit.register(end)
+    return address
+
+
+def _write(end: int, text: str) -> None:
+    with contextlib.suppress(BrokenPipeError), os.fdopen(end, "w", encoding="utf-8") as pipe:
+        pipe.write(text)
+
+
+def _read(end: int) -> str:
+    with os.fdopen(end, encoding="utf-8") as pipe:
+        return pipe.read()
+
+
+def _receive(connection: socket.socket) -> int:
+    data = connection.recv(_NUMBER.size, socket.MSG_WAITALL)
+    number: int = _NUMBER.unpack(data)[0]
+    return number
+
+
+def _serve(address: str) -> None:
+    """Fork for each request. Returns only where a command is to be run."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        os.write(sys.stdout.fileno(), b"ready\n")
+        while True:
+            readable, _, _ = select.select([listener, sys.stdin.fileno()], (), ())
+            if listener not in readable:
+                os._exit(0)
+            connection, _ = listener.accept()
+            if not os.fork():
+                listener.close()
+                return _command(connection)
+            connection.close()
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+
+
+def _command(connection: socket.socket) -> None:
+    """Fork once more: what is left waits for the command and tells how it ended."""
+    request, descriptors, _, _ = socket.recv_fds(connection, 1, _STANDARD)
+    with connection.makefile("rb") as rest:
+        request += rest.read()
+    child = os.fork()
+    if child:
+        for descriptor in (*range(_STANDARD), *descriptors):
+            os.close(descriptor)
+        connection.sendall(_NUMBER.pack(child))
+        connection.sendall(_NUMBER.pack(os.waitpid(child, 0)[1]))
+        os._exit(0)
+    connection.close()
+    for standard, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, standard)
+        os.close(descriptor)
+    wanted = json.loads(request)
+    os.environ.clear()
+    os.environ.update(wanted["environment"])
+    sys.argv[1:] = wanted["arguments"]
+
+
+def _import_commands() -> None:
+    for found in pkgutil.walk_packages(dimos_streams.cli.__path__, "dimos_streams.cli."):
+        importlib.import_module(found.name)
+    for name in _IMPORTED:
+        importlib.import_module(f"dimos_streams.{name}")
+    from dimos_streams.cli.app import create_app
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        create_app()(["--version"], standalone_mode=False)  # Typer imports what it needs with the first command
+    gc.collect()
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    _import_commands()
+    _serve(sys.argv[1])
+    dimos_streams.cli.main()
