@@ -70,6 +70,27 @@ async def test_nobody_else_writes_on_in_a_call(seq: int, data: str) -> None:
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize("data", [{}, {"_instance": "forged"}, {"_instance": "rival"}, {"outcome": "completed"}])
+@pytest.mark.parametrize("seq", [1, 2, 500])
+async def test_nobody_else_begins_a_call_whose_module_was_not_heard_yet(seq: int, data: dict[str, str]) -> None:
+    async with scene() as world:
+        broker, process = world.broker, world.processes[1]
+        world.inner.publish(STATUS, encode(ModuleStatus(module="walker", instance="rival", skills_version="1")))
+        process.bus.partitioned = True
+        call_id = await broker.call("count", {"label": "real", "to": 3}, caller="test")
+        for type in ("open", "update", "close"):
+            world.inner.publish(EVENTS, event(call_id, seq, type, data=json.dumps({"outcome": "failed", **data})))
+        await asyncio.sleep(0.5)
+        assert broker.ledger.calls.open[0].state == "requested"
+        process.bus.partitioned = False
+        assert await broker.wait(call_id, "close", 5.0)
+        reported = await journal_of(broker, call_id)
+        assert [each.seq for each in reported] == [1, 2, 3, 4, 5]
+        assert [each.text for each in reported[1:]] == ["real 1", "real 2", "real 3", "real"]
+        assert broker.contradictions() == 3
+
+
+@pytest.mark.virtual_time
 async def test_who_writes_on_in_somebodys_call_is_named_in_the_bridges_health_for_a_while() -> None:
     async with scene() as world:
         broker = world.broker

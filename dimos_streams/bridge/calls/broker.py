@@ -28,7 +28,7 @@ from dimos_streams.errors import CallRejectedError, SkillArgumentError, SkillErr
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
-from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, is_name, json_text
+from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, ToolEvent, is_name, json_text
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -65,7 +65,9 @@ class Broker:
         self.timeouts = timeouts or Timeouts()
         self.bus = bus
         self.ledger = Ledger(journal, hub)
-        self.receiver = ToolStreamReceiver(bus, self.ledger.enter, resume=self.ledger.resume, name=name)
+        self.receiver = ToolStreamReceiver(
+            bus, self.ledger.enter, resume=self.ledger.resume, name=name, may_open=self._may_open
+        )
         self.directory = ModuleDirectory(bus)
         self.directory.listen(self._on_status)
         self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver, self.timeouts)
@@ -260,6 +262,11 @@ class Broker:
 
     def _new_id(self) -> str:
         return f"{self._random.getrandbits(64):016x}"
+
+    def _may_open(self, event: ToolEvent) -> bool:
+        """Whether an event may be the first of a call: one of the module that was asked to run it."""
+        call = self.ledger.calls.get(event.call_id)
+        return self.directory.speaks_for((call and call.module) or event.module, event.instance)
 
     def _on_status(self, status: ModuleStatus) -> None:
         self.receiver.on_status(status, bound=self.directory.is_bound(status.module, status.instance))

@@ -124,6 +124,11 @@ class ModuleDirectory:
         entry = self._entries.get(name)
         return entry is not None and entry.instances.is_bound(instance)
 
+    def speaks_for(self, name: str, instance: str) -> bool:
+        """Whether an instance is the one that speaks for a module, or has done so for long."""
+        entry = self._entries.get(name)
+        return entry is not None and bool(instance) and entry.instances.is_known(instance)
+
     def superseded(self, name: str, instance: str) -> bool:
         """Whether an instance of a module has fallen silent and another one has taken its place."""
         entry = self._entries.get(name)

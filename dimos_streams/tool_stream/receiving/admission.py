@@ -55,7 +55,7 @@ class Admission:
         _seldom.warning(
             "call %s is of instance %r; its event %d in the name of instance %r is not believed",
             event.call_id,
-            stream.instance,
+            stream.instance or "that its module has",
             event.seq,
             event.instance,
         )

@@ -59,13 +59,16 @@ class ToolStreamReceiver:
         resume: Callable[[str], ResumePoint] | None = None,
         name: str = "receiver",
         wanted: Callable[[str], bool] | None = None,
+        may_open: Callable[[ToolEvent], bool] | None = None,
     ) -> None:
         """``resume`` says where it stands in calls that it does not remember. ``wanted`` chooses calls by their ids,
-        None is for all of them; what it has begun to receive it receives to the end.
+        None is for all of them; what it has begun to receive it receives to the end. ``may_open`` says whether an
+        event that comes first of a call that was begun here can be of the instance that runs it; None believes all.
         """
         self._bus = bus
         self._deliver = deliver
         self._wanted = wanted
+        self._may_open = may_open or (lambda event: True)
         self._resume = resume or (lambda call_id: ResumePoint())
         self._inflows = Inflows()
         self._requests = Requests(bus, name)
@@ -196,7 +199,7 @@ class ToolStreamReceiver:
             _log.warning("skipped: %s", error)
             return
         stream = stream or self._stream(event.call_id)
-        if stream.instance not in ("", event.instance):
+        if not self._is_of_its_instance(stream, event):
             self._admission.refuse(stream, event)
             return
         if stream.instance:
@@ -222,6 +225,11 @@ class ToolStreamReceiver:
         self._inflows.heard(event.call_id, stream)
         if stream.highest > stream.delivered and not stream.closed:
             self._nacks.arm(event.call_id, stream)
+
+    def _is_of_its_instance(self, stream: Inflow, event: ToolEvent) -> bool:
+        if stream.instance:
+            return stream.instance == event.instance
+        return stream.stranger or self._may_open(event)
 
     def _advance(self, stream: Inflow, event: ToolEvent) -> None:
         """Deliver an event and the ones that waited for it."""
