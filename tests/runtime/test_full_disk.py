@@ -159,6 +159,28 @@ def test_a_journal_returns_to_its_disk_with_all_that_memory_has(small_disk: Path
     assert not path.with_name("journal.sqlite.new").exists()
 
 
+def test_a_journal_that_could_not_be_opened_returns_to_its_disk_and_leaves_the_older_one(small_disk: Path) -> None:
+    path = small_disk / "journal.sqlite"
+    killed = Journal(path)
+    killed.open()
+    killed.append([event(seq) for seq in range(1, 11)])
+    ballast = fill(small_disk)
+    journal = Journal(path)
+    journal.open()
+    assert journal.state.startswith("memory: ")
+    (entry,) = journal.append([event(11)])
+    ballast.unlink()
+    assert journal.come_back()
+    assert (journal.state, journal.first_offset, journal.last_offset) == ("ok", entry.offset, entry.offset)
+    journal.close()
+    killed.close()
+    (left,) = small_disk.glob("journal.sqlite.left-*[0-9]")
+    old = Journal(left)
+    old.open()
+    assert old.last_offset == 10
+    old.close()
+
+
 def test_nobody_goes_on_with_a_mission_whose_end_could_not_be_written(small_disk: Path) -> None:
     def reported(number: int, kind: str, **data: Any) -> AgentEvent:
         return AgentEvent(number=number, utime=number, agent="agent", kind=kind, missions=("m1",), data=data)

@@ -14,8 +14,9 @@ from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent, ToolStreamRequest
 from dimos_streams.testing import FaultBus, Faults
-from dimos_streams.tool_stream.event import EVENTS, REQUESTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import EVENTS, REQUESTS, STATUS, EventType, Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.receiving import inflow
 from dimos_streams.tool_stream.receiving.inflow import ResumePoint
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
@@ -130,6 +131,21 @@ async def test_a_lost_last_event_is_noticed_by_the_heartbeat() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_all_that_is_missing_is_asked_for_at_once() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        writer = ends.begin("call")
+        for number in range(200):
+            ends.sender_bus.faults = Faults(loss=number % 2, affects=lambda channel: channel == EVENTS)
+            await writer.update(str(number), {})
+        ends.sender_bus.faults = Faults()
+        began = clock.monotonic()
+        writer.close(Outcome.COMPLETED, "", {})
+        await ends.until_closed("call")
+        assert ends.receiver.statistics().nacks >= 100
+        assert clock.monotonic() - began < 0.1
+
+
+@pytest.mark.virtual_time
 async def test_a_publisher_that_leaves_waits_until_all_has_come_but_for_nobody_who_is_gone() -> None:
     async with await bus_and_ends(Faults(), 1) as ends:
 
@@ -213,7 +229,9 @@ async def test_progress_thins_out_and_updates_wait_while_the_receiver_is_behind(
         for number in range(10_000):
             writer.progress(str(number), {})
         assert writer.last_seq <= ends.publisher.limits.window + 1
+        began = clock.monotonic()
         await writer.update("after", {})
+        assert clock.monotonic() - began < 0.3, "it waits for the acknowledgement, and no longer"
         writer.close(Outcome.COMPLETED, "", {})
         events = await ends.until_closed("call")
         progress = [event for event in events if event.type == "progress"]
@@ -334,6 +352,34 @@ async def test_an_instance_that_does_not_speak_for_its_module_is_heard_on_its_ow
         assert [event.seq for event in ends.delivered["call"]] == [1, 2]
         await asyncio.sleep(5.0)
         assert ends.delivered["unknown"] == []
+
+
+@pytest.mark.virtual_time
+async def test_what_came_behind_a_close_takes_no_room_from_other_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inflow, "ALL_PENDING_BYTES", 1000)
+    async with await bus_and_ends(Faults(), 1) as ends:
+
+        def send(call_id: str, *events: tuple[int, EventType]) -> None:
+            for seq, type in events:
+                data = {"outcome": "completed", "of": "x" * 600}
+                event = ToolEvent(
+                    utime=1,
+                    call_id=call_id,
+                    seq=seq,
+                    type=type,
+                    module="m",
+                    skill="s",
+                    caller="c",
+                    text="",
+                    data=data,
+                )
+                ends.sender_bus.publish(EVENTS, pack_event(event))
+
+        send("ended", (1, "open"), (3, "update"), (2, "close"))
+        await ends.until_closed("ended")
+        send("other", (1, "open"), (3, "close"), (2, "update"))
+        assert [event.seq for event in await ends.until_closed("other")] == [1, 2, 3]
+        assert ends.receiver.statistics().nacks == 0, "nothing had to be sent again"
 
 
 @pytest.mark.virtual_time

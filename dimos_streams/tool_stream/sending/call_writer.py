@@ -65,8 +65,6 @@ class CallWriter:
         self.call_id, self.module, self.skill, self.caller = call_id, module, skill, caller
         self.outcome: Outcome | None = None
         """How the call ended, None before."""
-        self.answered = False
-        """Whether an update has been sent."""
         self.acknowledged_at = float("-inf")
         """When any receiver that wants more of it acknowledged something, on the loop's clock."""
         self._parent_heard_at = clock.monotonic() if parent_of(call_id) else float("-inf")
@@ -96,7 +94,6 @@ class CallWriter:
         await self._wait_for_space()
         self._check_open("an update")
         self._flush_progress()
-        self.answered = True
         self._emit("update", text, data)
         if self.last_seq % _TURN == 0:
             await asyncio.sleep(0)  # a skill that never waits must not keep the acknowledgements out

@@ -130,8 +130,9 @@ async def test_a_bridge_that_starts_again_knows_its_calls(tmp_path: Path) -> Non
         await asyncio.sleep(1)
 
         await world.start_bridge()
-        await world.offered("follow")
         broker = world.broker
+        assert broker.ledger.leases.holders() == {"base": call_id}, "before anybody could take it"
+        await world.offered("follow")
         assert await broker.offset() >= offset
         assert broker.ledger.leases.holders() == {"base": call_id}
         assert (await broker.view(counted)).result == "a"

@@ -213,7 +213,10 @@ def test_clients_can_be_made_of_the_document() -> None:
             False,
             False,
         ]
-        assert content["paths"]["/mcp"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        post = content["paths"]["/mcp"]["post"]
+        assert post["requestBody"]["content"]["application/json"]["schema"]
+        for status in ("400", "404", "503"):
+            assert post["responses"][status]["description"].endswith("Or an error of JSON-RPC.")
         assert list(content["paths"]["/tool_streams"]["get"]["responses"]["200"]["content"]) == ["text/event-stream"]
         assert list(content["paths"]["/metrics"]["get"]["responses"]["200"]["content"]) == ["text/plain"]
         assert set(content["paths"]["/calls"]["post"]["responses"]["201"]["headers"]) == {"Location", "Link"}

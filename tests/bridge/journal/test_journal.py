@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams.bridge.journal import tables
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bridge.journal.tables import CallRow
@@ -142,6 +143,25 @@ def test_a_damaged_file_is_moved_aside(tmp_path: Path, opened: OpenJournal) -> N
     assert 10**15 < offset < 2**53
     assert journal.first_offset == offset
     journal.close()
+
+
+def test_a_damaged_file_in_whose_place_none_can_be_made_is_memory(
+    tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    path.write_bytes(b"this is no database, and long enough to be taken for one" * 100)
+    open_file = tables.open_file
+
+    def open_if_there(path: Path) -> sqlite3.Connection:
+        if not path.exists():
+            raise sqlite3.OperationalError("unable to open database file")
+        return open_file(path)
+
+    monkeypatch.setattr(tables, "open_file", open_if_there)
+    journal = opened(path)
+    assert journal.state == "memory: unable to open database file"
+    (offset,) = offsets(journal.append([event(1)]))
+    assert offset > 10**15
 
 
 def test_damage_that_shows_in_mid_run_goes_on_in_memory_at_the_next_offset(

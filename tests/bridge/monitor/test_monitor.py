@@ -267,6 +267,24 @@ async def test_an_agent_that_refuses_to_report_is_asked_again_once_a_second(monk
         await console.close()
 
 
+@pytest.mark.virtual_time
+async def test_an_agent_that_takes_its_time_to_report_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with agents("agent") as (scene, _):
+        asked: list[float] = []
+        call = scene.broker.call
+
+        async def slow(skill: str, *arguments: Any, **more: Any) -> str:
+            asked.append(clock.monotonic())
+            await asyncio.sleep(3.0)
+            return await call(skill, *arguments, **more)
+
+        monkeypatch.setattr(scene.broker, "call", slow)
+        console = Console(scene.bridge.monitor.watch())
+        await until(lambda: console.agent("agent"))
+        assert len(asked) == 1
+        await console.close()
+
+
 def test_reports_outlive_the_bridge_and_an_agent_that_comes_back_is_asked_again() -> None:
     async def scenario(journal: str) -> None:
         async with agents("agent", journal=journal) as (scene, made):

@@ -14,10 +14,10 @@ from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import SkillError, UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.tool_stream.children import ChildStreams
 from dimos_streams.tool_stream.client import BusSkillClient
-from dimos_streams.tool_stream.event import CALLS, CANCELS, STATUS
+from dimos_streams.tool_stream.event import CALLS, CANCELS, REQUESTS, STATUS
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
@@ -84,3 +84,26 @@ async def test_a_call_that_nobody_takes_is_asked_for_again_and_given_up() -> Non
             assert clock.monotonic() - began == pytest.approx(5.0 * number, abs=0.5)
         assert list(asked) == ["parent.1", "parent.2"]
         assert min(asked.values()) >= 5
+
+
+@pytest.mark.virtual_time
+async def test_a_host_that_has_stopped_acknowledges_no_childs_events() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    requests: list[str] = []
+    bus.subscribe(
+        REQUESTS, lambda channel, data: requests.append(decode(ToolStreamRequest, data, channel=channel).kind)
+    )
+    directory, publisher = ModuleDirectory(bus), ToolStreamPublisher(bus)
+    streams = ChildStreams(bus, directory)
+    streams.stop()
+    streams.open("parent~1")
+    writer = publisher.begin("parent~1", module="m", skill="s", caller="c", text="", data={})
+    await asyncio.sleep(0.1)
+    assert requests == ["ack"]
+    streams.stop()
+    streams.stop()
+    await writer.update("unheard", {})
+    await asyncio.sleep(0.1)
+    assert requests == ["ack"]
+    await bus.close()

@@ -366,11 +366,12 @@ class Truck(Module):
     """It fails half-way."""
 
     load: Any = None
+    problem = "the ramp is up"
 
     @skill
     async def unload(self) -> None:
         """Unload."""
-        raise SkillError("the ramp is up", result=self.load)
+        raise SkillError(self.problem, result=self.load)
 
 
 @pytest.mark.virtual_time
@@ -386,6 +387,16 @@ async def test_a_failed_call_has_what_there_is_of_a_result(load: Any, reported: 
         assert (closed.outcome, closed.text, closed.data.get("result")) == ("failed", "the ramp is up", reported)
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("size", "reported"), [(37_900, True), (38_100, False)])
+async def test_a_failed_calls_long_error_counts_for_more_than_its_result(size: int, reported: bool) -> None:
+    truck = Truck(name="truck")
+    truck.load, truck.problem = {"parcels": "x" * size}, "y" * 10_000
+    async with ModuleHarness(truck) as harness:
+        closed = await (await harness.call("unload")).closed()
+        assert (closed.outcome, closed.text, "result" in closed.data) == ("failed", truck.problem, reported)
+
+
 @dataclasses.dataclass(frozen=True)
 class Load:
     parcels: int
@@ -396,6 +407,14 @@ class SpokenLoad(Load):
         return f"{self.parcels} parcels"
 
 
+@dataclasses.dataclass(frozen=True)
+class OwnLoad:
+    parcels: int
+
+    def __str__(self) -> str:
+        return f"{self.parcels} parcels of its own"
+
+
 class Carrier(Module):
     """It says what it carries, in different ways."""
 
@@ -404,12 +423,18 @@ class Carrier(Module):
         """Carry."""
         if how == "on":
             await asyncio.Event().wait()
-        return {"plain": Load(2), "spoken": SpokenLoad(2), "table": {"parcels": 2}}[how]
+        return {"plain": Load(2), "spoken": SpokenLoad(2), "own": OwnLoad(2), "table": {"parcels": 2}}[how]
 
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(
-    ("how", "text"), [("plain", '{"parcels":2}'), ("spoken", "2 parcels"), ("table", '{"parcels":2}')]
+    ("how", "text"),
+    [
+        ("plain", '{"parcels":2}'),
+        ("spoken", "2 parcels"),
+        ("own", "2 parcels of its own"),
+        ("table", '{"parcels":2}'),
+    ],
 )
 async def test_a_result_is_said_in_its_own_words_if_it_has_any(how: str, text: str) -> None:
     async with ModuleHarness(Carrier) as harness:
@@ -426,3 +451,25 @@ async def test_a_module_runs_so_many_calls_and_no_more(monkeypatch: pytest.Monke
         await asyncio.sleep(0.1)
         closed = await (await harness.call("carry", how="plain")).closed()
         assert (closed.outcome, closed.text) == (Outcome.REJECTED, "module 'carrier' runs 2 calls already")
+
+
+@pytest.mark.virtual_time
+async def test_a_call_for_whose_rejection_there_was_no_room_is_rejected_when_it_is_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host, "_REJECTIONS", (1.0, 1.0))
+    async with ModuleHarness(Carrier, name="carrier") as harness:
+
+        async def ask(call_id: str) -> None:
+            harness.bus.publish(CALLS, encode(SkillCall(call_id=call_id, module="carrier", skill="fly", caller="me")))
+            await asyncio.sleep(0.01)
+
+        def rejected() -> list[str]:
+            return [event.call_id for event in harness.events() if event.outcome is Outcome.REJECTED]
+
+        await ask("one")
+        await ask("two")
+        assert rejected() == ["one"]
+        await asyncio.sleep(1.0)
+        await ask("two")
+        assert rejected() == ["one", "two"]

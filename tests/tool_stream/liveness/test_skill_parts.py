@@ -115,6 +115,25 @@ async def test_parts_that_are_lost_come_again_and_none_of_another_version_is_mix
 
 @pytest.mark.feature("K3")
 @pytest.mark.virtual_time
+async def test_a_schema_that_would_take_for_ever_is_refused_in_a_part_too() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    directory = ModuleDirectory(bus)
+    directory.start()
+    endless = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}
+    *sound, last = infos(90, 1000)
+    texts = described("m", [*sound, last.model_copy(update={"parameters": endless})])
+    assert len(texts) > 1
+    for text in texts:
+        bus.publish(STATUS, encode(ModuleStatus(module="m", instance="i", skills_version="1", skills_json=text)))
+    await asyncio.sleep(0.1)
+    assert (directory.skills(), directory.malformed) == ([], 1)
+    directory.stop()
+    await bus.close()
+
+
+@pytest.mark.feature("K3")
+@pytest.mark.virtual_time
 async def test_parts_whose_rest_never_comes_take_no_room_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(directories, "MAX_BYTES", 200_000)
     bus = create_bus("memq://")
