@@ -45,6 +45,7 @@ _COMMANDS = (
     _Command("logs", _RUNS, "runs", "logs"),
     _Command("missions", _RUNS, "missions", "missions"),
     _Command("list", _BLUEPRINTS, "blueprints", "list_blueprints"),
+    _Command("new", _BLUEPRINTS, "new"),
     _Command("check", _BLUEPRINTS, "blueprints", "check"),
     _Command("graph", _BLUEPRINTS, "blueprints", "graph"),
     _Command("config", _BLUEPRINTS, "blueprints", "config"),

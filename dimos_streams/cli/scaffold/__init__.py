@@ -1,0 +1,1 @@
+"""The files that ``new`` makes: their templates, names, places, and writing them all or none."""

@@ -1,0 +1,109 @@
+"""Names that a package, a module or a skill can have, so that what is made of one works."""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+import re
+import sys
+from pathlib import Path
+
+from dimos_streams.cli.scaffold.templates import identifiers
+from dimos_streams.errors import UserError
+
+MAX_LENGTH = 24
+"""Longer ones break the lines of what is made."""
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+def class_name(name: str) -> str:
+    """``"WaveTwice"`` of ``"wave_twice"``."""
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def checked_form(kind: str, name: str) -> None:
+    """Raises ``UserError``, with a name that would do, for what is none of a Python module in lower case."""
+    if not _NAME.fullmatch(name) or len(name) > MAX_LENGTH:
+        near = _nearest(name)
+        proposal = f"; {near!r} would do" if near else ""
+        raise UserError(
+            f"a {kind} can't be called {name!r}: a name has small letters, digits and single underscores, begins with"
+            f" a letter and has at most {MAX_LENGTH} characters{proposal}"
+        )
+    if keyword.iskeyword(name):
+        raise UserError(
+            f"a {kind} can't be called {name!r}: that is a word of Python's; {_other(kind, name)} would do"
+        )
+
+
+def checked_import(kind: str, name: str, folder: Path) -> None:
+    """Raises ``UserError`` if Python imports something else by this name. ``folder`` is where it is to be: what is
+    there does not count."""
+    why = ""
+    if name in sys.stdlib_module_names:
+        why = "Python has a module of this name"
+    elif name in ("tests", "conftest"):
+        why = "tests are called so"
+    elif (there := _installed(name, folder)) is not None:
+        why = f"{there} is imported by this name"
+    if why:
+        raise UserError(f"a {kind} can't be called {name!r}: {why}; {_other(kind, name)} would do")
+
+
+def checked_blueprint(kind: str, name: str) -> None:
+    """Raises ``UserError`` if a stock blueprint has the name."""
+    from dimos_streams.blueprint.stock import find_stock, stock_blueprints
+
+    if name in stock_blueprints():
+        at = find_stock(name).target
+        if isinstance(at, Path):  # those that packages register may be the one that is made anew
+            raise UserError(
+                f"a {kind} can't be called {name!r}: a stock blueprint has this name; {_other(kind, name)} would do"
+            )
+
+
+def checked_use(kind: str, name: str) -> None:
+    """Raises ``UserError`` if a skill or robot of this name were in the way of the modules and skills beside it, or
+    of what its own class has or uses."""
+    from dimos_streams.blueprint.classes import module_class
+    from dimos_streams.blueprint.load import resolve
+    from dimos_streams.module import Module
+    from dimos_streams.skill import skills_of
+
+    beside = resolve("follow-person")
+    taken = {spec.name: f"module {spec.name!r}" for spec in beside.modules.values()}
+    for spec in beside.modules.values():
+        taken |= {skill: f"skill {skill!r} of module {spec.name!r}" for skill in skills_of(module_class(spec))}
+    own = identifiers(kind) | set(dir(Module))
+    why = ""
+    if name in taken or f"go_and_{name}" in taken:
+        why = f"the stock robot has the {taken.get(name) or taken[f'go_and_{name}']}"
+    elif name in own:
+        why = f"modules have or use {name!r} themselves"
+    elif class_name(name) in own:
+        why = f"its class would be {class_name(name)!r}, which modules use themselves"
+    if why:
+        raise UserError(f"a {kind} can't be called {name!r}: {why}; {_other(kind, name)} would do")
+
+
+def _nearest(name: str) -> str:
+    """A form of a name that would do, empty if nothing of it is left."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    near = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_0123456789")[:MAX_LENGTH].rstrip("_")
+    return "" if keyword.iskeyword(near) else near
+
+
+def _other(kind: str, name: str) -> str:
+    return repr(f"my_{name}"[:MAX_LENGTH].rstrip("_"))
+
+
+def _installed(name: str, folder: Path) -> str | None:
+    """Where Python finds a module of a name, None if it does not, or finds it in the folder."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):  # half of something is there
+        return None
+    if spec is None or spec.origin is None:  # nothing, or a folder without code
+        return None
+    at = Path(spec.origin)
+    return None if at.is_relative_to(folder.resolve()) else str(at)

@@ -1,0 +1,126 @@
+"""What belongs where: a whole package, a module of the package that is there, or files that stand alone."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from dimos_streams import __version__
+from dimos_streams.cli.scaffold.names import (
+    checked_blueprint,
+    checked_form,
+    checked_import,
+    checked_use,
+    class_name,
+)
+from dimos_streams.cli.scaffold.templates import rendered
+from dimos_streams.documents.document import display_path
+from dimos_streams.errors import UserError
+
+FIRST_SKILL = "greet"
+"""The skill that a new package begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewFiles:
+    """Files to be made, by their place."""
+
+    files: dict[Path, str]
+    next_steps: tuple[str, ...]
+    """Commands that a reader would give now."""
+
+
+def new_package(name: str, folder: Path) -> NewFiles:
+    """A whole package ``folder/name``. Raises ``UserError`` for a name that it can't have."""
+    checked_form("package", name)
+    checked_import("package", name, folder)
+    checked_blueprint("package", name)
+    root = folder / name
+    version = ".".join(__version__.split(".")[:2]) + ".0"
+    texts = rendered("package", {"package": name, "version": version})
+    texts |= _in_package("skill", FIRST_SKILL, package=name, inside=name, blueprint=f"{name}.yaml")
+    del texts[PurePosixPath(name, f"{FIRST_SKILL}.yaml")]
+    steps = (*_into(root), "pip install --editable '.[test]'", "pytest", f"dimos-streams check {name}")
+    return NewFiles({root / path: text for path, text in texts.items()}, steps)
+
+
+def new_module(kind: str, name: str, folder: Path) -> NewFiles:
+    """A ``skill`` or a ``robot``: a module, its blueprint and its test. They go into the package whose project
+    ``folder`` is in, or else into the folder itself. Raises ``UserError`` for a name that they can't have."""
+    checked_form(kind, name)
+    checked_use(kind, name)
+    project = find_project(folder)
+    if project is None:
+        checked_import(kind, name, folder)
+        texts = _alone(kind, name)
+        return NewFiles(
+            {folder / path: text for path, text in texts.items()},
+            (*_into(folder), f"pytest test_{name}.py", f"dimos-streams check {name}.yaml"),
+        )
+    inside = project.inside.as_posix()
+    texts = _in_package(kind, name, package=project.package, inside=inside, blueprint=f"{name}.yaml")
+    steps = (*_into(project.root), f"pytest tests/test_{name}.py", f"dimos-streams check {inside}/{name}.yaml")
+    return NewFiles({project.root / path: text for path, text in texts.items()}, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A directory with a pyproject.toml and the package that this names."""
+
+    root: Path
+    package: str
+    inside: PurePosixPath
+    """The package's directory, relative to the root."""
+
+
+def find_project(folder: Path) -> Project | None:
+    """The project that a directory is in; None where no pyproject.toml is, or its package is not beside it.
+
+    Raises ``UserError`` for a pyproject.toml that can't be read.
+    """
+    start = folder.resolve()
+    for root in (start, *start.parents):
+        path = root / "pyproject.toml"
+        if path.is_file():
+            package = _package_of(path)
+            places = (PurePosixPath(package), PurePosixPath("src", package)) if package else ()
+            return next((Project(root, package, at) for at in places if (root / at / "__init__.py").is_file()), None)
+    return None
+
+
+def _package_of(path: Path) -> str:
+    try:
+        project = tomllib.loads(path.read_text("utf-8")).get("project", {})
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} can't be read: {error}") from error
+    name = project.get("name", "") if isinstance(project, dict) else ""
+    return re.sub(r"[-.]+", "_", str(name)).lower()
+
+
+def _in_package(kind: str, name: str, *, package: str, inside: str, blueprint: str) -> dict[PurePosixPath, str]:
+    """By path relative to the project."""
+    values = {
+        "module": f"{package}.{name}",
+        "path": f"{inside}/{blueprint}",
+        "blueprint": f"../{inside}/{blueprint}",
+    }
+    texts = _module(kind, name, values)
+    return {
+        PurePosixPath("tests" if path.name.startswith("test_") else inside, path): text
+        for path, text in texts.items()
+    }
+
+
+def _alone(kind: str, name: str) -> dict[PurePosixPath, str]:
+    return _module(kind, name, {"module": name, "path": f"{name}.yaml", "blueprint": f"{name}.yaml"})
+
+
+def _module(kind: str, name: str, values: dict[str, str]) -> dict[PurePosixPath, str]:
+    return rendered(kind, {"name": name, "Class": class_name(name), **values})
+
+
+def _into(folder: Path) -> tuple[str, ...]:
+    return () if folder.resolve() == Path.cwd() else (f"cd {shlex.quote(display_path(folder))}",)

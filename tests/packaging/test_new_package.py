@@ -1,0 +1,78 @@
+"""What ``new`` makes works where nothing but the wheel is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.feature("K4"),
+    pytest.mark.slow,
+    pytest.mark.timeout(240),
+    pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="pip is not installed"),
+]
+_FROM_HERE = ("--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", "--no-build-isolation")
+
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def run(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs commands of a new virtual environment with the wheel in it, and with what this one has besides."""
+    folder = tmp_path_factory.mktemp("venv")
+    venv = folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], timeout=60, check=True)
+    packages = next(venv.glob("lib/python*/site-packages"))
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    environment |= {
+        "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "XDG_STATE_HOME": str(folder / "state"),
+    }
+
+    def execute(*command: str, cwd: Path, code: int = 0) -> str:
+        if command[0] == "python":
+            command = (str(venv / "bin" / "python"), *command[1:])
+        done = subprocess.run(
+            command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=200, check=False
+        )
+        assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    pip = (sys.executable, "-m", "pip", "--python", str(venv / "bin" / "python"), "install", *_FROM_HERE)
+    execute(*pip, "--no-compile", str(next(built.glob("*.whl"))), cwd=folder)
+    execute("dimos-streams", "new", "package", "demo", cwd=folder)
+    execute(*pip, "--editable", "demo", cwd=folder)
+    return execute
+
+
+@pytest.fixture(scope="module")
+def demo(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package's directory."""
+    where = run("python", "-c", "import demo; print(demo.__file__)", cwd=tmp_path_factory.mktemp("elsewhere"))
+    return Path(where.strip()).parents[1]
+
+
+def test_its_tests_pass_and_hold_what_it_did(run: Run, demo: Path) -> None:
+    run("dimos-streams", "new", "robot", "rover", cwd=demo)
+    said = run("python", "-m", "pytest", "-q", "--update-recordings", cwd=demo)
+    assert "5 passed, 1 skipped" in said  # there was no recording yet
+    assert "1 passed" in run("python", "-m", "pytest", "-q", "-k", "what_it_did", cwd=demo)
+
+
+def test_its_blueprint_is_found_checked_and_run_from_anywhere(run: Run, demo: Path, tmp_path: Path) -> None:
+    assert run("dimos-streams", "check", "demo", cwd=tmp_path) == "demo: ok, 10 modules\n"
+    mission = ("--virtual-time", "--exit-when-done", "--seed", "7", "--say", "move 0.5")
+    assert "completed: Moved 0." in run("dimos-streams", "run", "demo", *mission, cwd=tmp_path)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
+def test_its_types_are_strict(run: Run, demo: Path, tmp_path: Path) -> None:
+    assert "Success" in run("python", "-m", "mypy", "--cache-dir", str(tmp_path), cwd=demo)
