@@ -20,9 +20,10 @@ from tests.cli.warm_commands import run_warm
 REPOSITORY = Path(__file__).parents[2]
 ROVER = "tests/cli/rover.yaml"
 _MARK = "CLI_TEST_MARK"
+_LONGEST_NAME = 15
 _BOUND_S = 45.0
-_COLD = (("run",), ("replay",))
-"""What starts processes, or must be the same every time."""
+_COLD = frozenset({"--virtual-time", "replay"})
+"""What must be the same every time, whatever order Python gives to sets."""
 _AT_THE_START = ("PYTHONIOENCODING", "PYTHONUTF8", "LC_ALL")
 """Python looks at them only then."""
 
@@ -65,7 +66,9 @@ class Machine:
     def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> Result:
         """Run a command to its end."""
         environment = self.environment | environment
-        if arguments[:1] in _COLD or any(environment.get(name) != os.environ.get(name) for name in _AT_THE_START):
+        if not _COLD.isdisjoint(arguments) or any(
+            environment.get(name) != os.environ.get(name) for name in _AT_THE_START
+        ):
             done = subprocess.run(
                 _command(arguments),
                 input=stdin,
@@ -77,7 +80,7 @@ class Machine:
                 check=False,
             )
         else:
-            done = run_warm(arguments, stdin, environment, REPOSITORY, _BOUND_S)
+            done = run_warm(arguments, stdin, environment, REPOSITORY, self._name, _BOUND_S)
         return Result(done.returncode, done.stdout, done.stderr)
 
     @contextmanager
@@ -99,6 +102,11 @@ class Machine:
                 if process.poll() is None:
                     process.kill()
 
+    @property
+    def _name(self) -> str:
+        """Of the processes that have no environment of their own from their start."""
+        return self.mark[:_LONGEST_NAME]
+
     def leaves_nothing(self) -> bool:
         """Whether all processes that commands of this machine have started end, within seconds."""
         for _ in range(100):
@@ -114,7 +122,8 @@ class Machine:
             if not folder.name.isdigit():
                 continue
             try:
-                if self.mark.encode() in (folder / "environ").read_bytes():
+                own = self.mark.encode() in (folder / "environ").read_bytes()
+                if own or (folder / "comm").read_text().strip() == self._name:
                     found.append((folder / "cmdline").read_text().replace("\0", " "))
             except OSError:  # it ended while we looked, or is somebody else's
                 continue

@@ -1,7 +1,7 @@
 """Commands as forks of a process that has imported what they import: real processes, without a start of Python each.
 
 All of them have one seed for the order of sets, and find imported what they might have forgotten to import: what that
-could hide is left to the commands of documents, to ``run`` and to ``Machine.started``, which begin with nothing.
+could hide is left to the commands of documents, and to those that ``Machine`` starts, which begin with nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import io
 import json
 import os
 import pkgutil
+import runpy
 import select
 import signal
 import socket
@@ -38,15 +39,16 @@ _IMPORTED = (
 
 
 def run_warm(
-    arguments: Sequence[str], stdin: str, environment: Mapping[str, str], folder: Path, timeout_s: float
+    arguments: Sequence[str], stdin: str, environment: Mapping[str, str], folder: Path, name: str, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
     """``dimos-streams ARGUMENTS`` as ``subprocess.run`` runs it, in a folder that has these tests.
 
+    The system shows ``name`` as that of the process, and of those that it forks.
     Raises ``subprocess.TimeoutExpired``.
     """
     pipes = [os.pipe() for _ in range(_STANDARD)]
     (in_read, in_write), (out_read, out_write), (err_read, err_write) = pipes
-    request = json.dumps({"arguments": list(arguments), "environment": dict(environment)}).encode()
+    request = json.dumps({"arguments": list(arguments), "environment": dict(environment), "name": name}).encode()
     with socket.socket(socket.AF_UNIX) as connection, ThreadPoolExecutor(_STANDARD) as pool:
         connection.connect(_address(folder))
         ends = [in_read, out_write, err_write]
@@ -150,6 +152,7 @@ def _command(connection: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(wanted["environment"])
     sys.argv[1:] = wanted["arguments"]
+    Path("/proc/self/comm").write_text(wanted["name"])
 
 
 def _import_commands() -> None:
@@ -168,4 +171,4 @@ def _import_commands() -> None:
 if __name__ == "__main__":
     _import_commands()
     _serve(sys.argv[1])
-    dimos_streams.cli.main()
+    runpy.run_module("dimos_streams", run_name="__main__", alter_sys=True)
