@@ -8,7 +8,7 @@ import importlib
 import random
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field, SecretStr, field_validator
 
@@ -24,9 +24,12 @@ from dimos_streams.common.secrets import checked
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.tool_stream.gateway import SkillGateway
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 if TYPE_CHECKING:
     from dimos_streams.bridge.http.server import HttpServer
+
+S = TypeVar("S")
 
 _MAINTENANCE_S = 5.0
 _SETTLE_S = 0.001
@@ -72,7 +75,8 @@ class BridgeConfig(ModuleConfig):
 class Bridge(Module):
     """Takes tool streams off the bus, journals them, serves them over HTTP, and takes calls in.
 
-    Needs the run's ``Bus`` among the services of its process, and offers a ``SkillGateway`` there.
+    Needs the run's ``Bus`` and ``ModuleDirectory`` among the services of its process, and offers a ``SkillGateway``
+    there.
     """
 
     config: BridgeConfig
@@ -100,9 +104,8 @@ class Bridge(Module):
 
     async def start(self) -> None:
         """See ``Module``. Raises ``UserError`` if the port is taken, or a token is missing."""
-        bus = self.context.services.get(Bus)  # type: ignore[type-abstract]
-        if bus is None:
-            raise DimosStreamsError(f"module {self.name!r}: nobody offers a Bus in this process")
+        bus = self._needs(Bus)  # type: ignore[type-abstract]
+        directory = self._needs(ModuleDirectory)
         # The first call's arguments are checked with it; importing it then would hold every stream up.
         await self.run_blocking(importlib.import_module, "jsonschema")
         serves = self.config.http if self.config.http is not None else not clock.is_virtual()
@@ -116,7 +119,13 @@ class Bridge(Module):
         # A bridge that starts again must not make the ids of calls that it made before.
         seed = f"{self.random.random()}/{self.journal.last_offset}/{clock.utime()}"
         self.broker = Broker(
-            bus, self.journal, self.hub, random=random.Random(seed), name=self.name, stops=self._stops_path()
+            bus,
+            directory,
+            self.journal,
+            self.hub,
+            random=random.Random(seed),
+            name=self.name,
+            stops=self._stops_path(),
         )
         await self.broker.start()
         self._report_health()
@@ -130,6 +139,12 @@ class Bridge(Module):
         self._to_undo.push_async_callback(self.monitor.stop)
         # Readers are ended first of all: a stream that waits for events would hold the server up.
         self._to_undo.callback(self.hub.close)
+
+    def _needs(self, kind: type[S]) -> S:
+        service = self.context.services.get(kind)
+        if service is None:
+            raise DimosStreamsError(f"module {self.name!r}: nobody offers a {kind.__name__} in this process")
+        return service
 
     async def run(self) -> None:
         """See ``Module``: keeps the journal within its bounds."""

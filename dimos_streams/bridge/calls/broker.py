@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -52,6 +52,7 @@ class Broker:
     def __init__(
         self,
         bus: Bus,
+        directory: ModuleDirectory,
         journal: Journal,
         hub: Hub,
         *,
@@ -60,16 +61,17 @@ class Broker:
         timeouts: Timeouts | None = None,
         stops: Path | None = None,
     ) -> None:
-        """``random`` makes the ids of calls; ``journal`` must be open. Which robots an operator has
-        stopped is kept in the file ``stops``; without one that ends with the broker."""
+        """``directory`` is somebody else's to start and to stop, ``journal`` must be open; ``random`` makes the ids of
+        calls. Which robots an operator has stopped is kept in the file ``stops``; without one that ends with the
+        broker."""
         self.timeouts = timeouts or Timeouts()
         self.bus = bus
         self.ledger = Ledger(journal, hub)
         self.receiver = ToolStreamReceiver(
             bus, self.ledger.enter, resume=self.ledger.resume, name=name, may_open=self._may_open
         )
-        self.directory = ModuleDirectory(bus)
-        self.directory.listen(self._on_status)
+        self.directory = directory
+        self._end_listening: Callable[[], None] = lambda: None
         self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver, self.timeouts)
         self.stops = RobotStops(bus, self.ledger, self.directory, self._watchdog, stops)
         self._authority = Authority(self.directory, self.ledger.calls)
@@ -91,7 +93,7 @@ class Broker:
             if call.key is not None:
                 self._keys.restore(call)
         self.receiver.start()
-        self.directory.start()
+        self._end_listening = self.directory.listen(self._on_status)
         self._requests.start()
         self._watchdog.start(all_known=all_known)
         self.stops.start()
@@ -101,7 +103,7 @@ class Broker:
         await self.stops.stop()
         await self._watchdog.stop()
         await self._requests.stop()
-        self.directory.stop()
+        self._end_listening()
         self.receiver.stop()
 
     def malformed(self) -> dict[str, int]:
