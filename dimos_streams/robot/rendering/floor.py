@@ -75,9 +75,13 @@ def _cast_shadow(shade: Floats, x: Floats, y: Floats, item: Furniture, part: Sol
     lean = 0.12 * top
     cx = item.x + cos * part.at[0] - sin * part.at[1] + lean
     cy = item.y + sin * part.at[0] + cos * part.at[1] - lean
+    softness = 0.08 + 0.25 * bottom + 0.1 * top
+    # Further away there is no shadow, and a floor has many more texels than that.
+    reach = math.hypot(part.size[0], part.size[1]) / 2 + softness
+    near = np.ix_(np.abs(y[:, 0] - cy) <= reach, np.abs(x[0] - cx) <= reach)
+    x, y = x[near], y[near]
     u = np.abs(cos * (x - cx) + sin * (y - cy)) - part.size[0] / 2
     v = np.abs(cos * (y - cy) - sin * (x - cx)) - part.size[1] / 2
     outside = np.hypot(np.maximum(u, 0), np.maximum(v, 0)) + np.minimum(np.maximum(u, v), 0)
-    softness = 0.08 + 0.25 * bottom + 0.1 * top
     cover = np.clip(0.5 - outside / (2 * softness), 0.0, 1.0)
-    shade *= 1.0 - (0.42 / (1.0 + 0.5 * bottom)) * cover
+    shade[near] *= 1.0 - (0.42 / (1.0 + 0.5 * bottom)) * cover
