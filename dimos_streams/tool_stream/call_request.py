@@ -24,9 +24,11 @@ _TAKEN_WITHIN_S = 5.0
 class CallRequest:
     """A call that is asked for again and again, until the bridge has said what becomes of it."""
 
-    def __init__(self, bus: Bus, message: SkillCall) -> None:
+    def __init__(self, bus: Bus, message: SkillCall, alone: Callable[[], bool]) -> None:
+        """``alone`` says whether no bridge can be there."""
         self._bus = bus
         self._message = message
+        self._alone = alone
         self._decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending = False
         """Whether the bridge has said since the last look that the call waits."""
@@ -47,6 +49,11 @@ class CallRequest:
                     if on_wait is not None:
                         report, on_wait = on_wait, None
                         await report()
+                elif self._alone():
+                    raise SkillError(
+                        f"nobody took the call of {self._message.skill!r}: there is no bridge on this bus, which "
+                        "skills need to use others (modules: {bridge: {type: dimos_streams.bridge.module:Bridge}})"
+                    )
         finally:
             for subscription in subscriptions:
                 subscription.close()

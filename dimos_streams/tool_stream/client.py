@@ -82,7 +82,7 @@ class BusSkillClient:
         """See ``SkillClient``. The broker resolves the skill, has the call reviewed and takes the leases."""
         call_id = f"{self._call_id}.{next(self._numbers)}"
         try:
-            await CallRequest(self._bus, self._asked(call_id, skill, arguments)).begun(on_wait)
+            await self._request(self._asked(call_id, skill, arguments)).begun(on_wait)
         except CallRejectedError:
             raise
         except BaseException:
@@ -108,7 +108,7 @@ class BusSkillClient:
         self._children[call_id] = None
         try:
             try:
-                await CallRequest(self._bus, message).begun(on_wait)
+                await self._request(message).begun(on_wait)
             except CallRejectedError as error:
                 del self._children[call_id]
                 raise SkillRunError(str(error), skill=skill, outcome=Outcome.REJECTED, call_id=call_id) from error
@@ -190,6 +190,9 @@ class BusSkillClient:
             parent=self._call_id,
             arguments_json=json_text(arguments),
         )
+
+    def _request(self, message: SkillCall) -> CallRequest:
+        return CallRequest(self._bus, message, lambda: self._own.alone)
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillClient``."""

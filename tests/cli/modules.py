@@ -54,3 +54,8 @@ class Rover(Module):
     async def stumble(self) -> None:
         """Fail."""
         raise SkillError("the wheel is off")
+
+    @skill
+    async def trip(self) -> None:
+        """Have a bug."""
+        raise ZeroDivisionError("no wheels")

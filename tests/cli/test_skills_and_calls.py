@@ -218,3 +218,16 @@ def test_doctor(rover: Machine) -> None:
     assert json.dumps(result.json)
     text = rover("doctor")
     assert text.out.rstrip().endswith("usable")
+
+
+@pytest.mark.feature("E9")
+def test_a_bug_names_its_type_and_the_command_that_shows_it(rover: Machine) -> None:
+    failed = rover("call", "trip")
+    assert failed.code == 1
+    said = re.search(r"internal error \S+ \(ZeroDivisionError\): `(.*) \| grep -F -A 40 (\S+)` shows it", failed.out)
+    assert said is not None, failed
+    assert "no wheels" not in failed.out
+    logs = rover(*said[1].split()[1:]).out
+    place = logs.index(said[2])
+    assert "Traceback" in logs[place:]
+    assert "ZeroDivisionError: no wheels" in logs[place:]

@@ -16,7 +16,7 @@ from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
+from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError, internal_error
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
@@ -95,7 +95,7 @@ class Execution:
         except Exception as error:
             error_id = f"{self._turn.id}-{assembled.call.id}"
             _logger.exception("call of %r, %s", assembled.call.name, error_id)
-            result = CallResult(f"internal error {error_id} ({type(error).__name__})", is_error=True)
+            result = CallResult(internal_error(error_id, error), is_error=True)
         self._turn.emit(
             EventKind.CALL_END,
             tool_call_id=assembled.call.id,

@@ -22,6 +22,7 @@ from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.secrets import redacted
+from dimos_streams.errors import internal_error
 
 _logger = logging.getLogger(__name__)
 
@@ -120,8 +121,8 @@ class Turn:
                 if ending is not None:
                     return ending
         except Exception as error:
-            _logger.exception("the agent's loop has a bug")
-            text = f"internal error in turn {self.id} ({type(error).__name__}: {redacted(str(error))})"
+            _logger.exception("the agent's loop has a bug, turn %s", self.id)
+            text = f"{internal_error(self.id, error)}: {redacted(str(error))}"
             self.emit(EventKind.ERROR, text=text, is_error=True)
             return Ending("error", why=text)
 

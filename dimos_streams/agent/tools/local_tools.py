@@ -14,7 +14,7 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.base import CallResult
 from dimos_streams.common.invalid import all_problems
-from dimos_streams.errors import SkillArgumentError, SkillError
+from dimos_streams.errors import SkillArgumentError, SkillError, internal_error
 
 _logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class LocalTools:
         except Exception as error:
             error_id = f"{name}-{tool_call_id}"
             _logger.exception("tool %s failed, %s", name, error_id)
-            return CallResult(f"internal error {error_id} ({type(error).__name__})", is_error=True)
+            return CallResult(internal_error(error_id, error), is_error=True)
         return answer if isinstance(answer, CallResult) else CallResult(answer)
 
 

@@ -25,6 +25,7 @@ from dimos_streams.errors import (
     UnknownAgentError,
     UnknownRobotError,
     UnknownSkillError,
+    internal_error,
 )
 
 _logger = logging.getLogger(__name__)
@@ -115,12 +116,12 @@ def _methods(request: Request) -> list[str]:
 
 async def _internal_error(request: Request, error: Exception) -> JSONResponse:
     request.scope[REPORTED] = True
-    error_id = log_internal_error(error, f"{request.method} {request.url.path}")
-    return problem(kinds.INTERNAL_ERROR, f"internal error {error_id}", error_id=error_id)
+    error_id, text = log_internal_error(error, f"{request.method} {request.url.path}")
+    return problem(kinds.INTERNAL_ERROR, text, error_id=error_id)
 
 
-def log_internal_error(error: Exception, where: str) -> str:
-    """The details are for the log; the caller gets the id that this returns, to find them by."""
+def log_internal_error(error: Exception, where: str) -> tuple[str, str]:
+    """Log an error that is a bug; its id, and the text for the caller, which says how to find it."""
     error_id = secrets.token_hex(4)
     _logger.error("internal error %s in %s", error_id, where, exc_info=error)
-    return error_id
+    return error_id, internal_error(error_id, error)

@@ -221,5 +221,4 @@ def _call_parameters(request: Incoming) -> tuple[str, dict[str, Any]]:
 
 
 def _internal_error(request: Incoming, problem: Exception) -> dict[str, Any]:
-    error_id = log_internal_error(problem, f"MCP {request.method}")
-    return error(request.id, INTERNAL_ERROR, f"internal error {error_id}")
+    return error(request.id, INTERNAL_ERROR, log_internal_error(problem, f"MCP {request.method}")[1])

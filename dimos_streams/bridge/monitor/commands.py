@@ -47,7 +47,7 @@ class Commands:
         except DimosStreamsError as error:
             return _error(id, _problem(error), str(error), _fields(error))
         except Exception as error:
-            return _error(id, "internal", f"internal error {log_internal_error(error, command.command)}")
+            return _error(id, "internal", log_internal_error(error, command.command)[1])
 
     async def _carry_out(self, command: Command) -> bytes:
         if isinstance(command, Cancel):

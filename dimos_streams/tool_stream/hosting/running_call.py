@@ -9,7 +9,7 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.common.secrets import redacted
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import SkillError, internal_error
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
@@ -144,7 +144,7 @@ def _close_failed(call: RunningCall, error: Exception) -> None:
     """The caller gets an id, the details are for the log."""
     error_id = f"{call.id}-error"
     _logger.error("skill %s, %s: %s", call.skill, error_id, error, exc_info=error)
-    call.close(Outcome.FAILED, f"internal error {error_id}", {"error": "internal"})
+    call.close(Outcome.FAILED, internal_error(error_id, error), {"error": "internal"})
 
 
 def _result(result: Any) -> tuple[str, dict[str, Any]]:

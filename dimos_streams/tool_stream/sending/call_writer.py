@@ -67,6 +67,7 @@ class CallWriter:
         """How the call ended, None before."""
         self.acknowledged_at = float("-inf")
         """When any receiver that wants more of it acknowledged something, on the loop's clock."""
+        self._begun_at = clock.monotonic()
         self._parent_heard_at = clock.monotonic() if parent_of(call_id) else float("-inf")
         self._packer = EventPacker(call_id, module, skill, caller, publisher.instance)
         self._publisher = publisher
@@ -82,6 +83,11 @@ class CallWriter:
     def closed(self) -> bool:
         """Whether its stream has ended."""
         return self.outcome is not None
+
+    @property
+    def alone(self) -> bool:
+        """Whether no receiver is there: none has acknowledged anything of this process, though there was time."""
+        return not self._publisher.receivers.known() and clock.monotonic() - self._begun_at >= RECEIVER_GONE_S
 
     @property
     def last_seq(self) -> int:

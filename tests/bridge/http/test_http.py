@@ -123,7 +123,8 @@ def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
             patch.setattr(bridge.broker, "skills", broken)
             internal = problem(bridge.get("/skills"), 500, "internal-error")
         assert "secret" not in json.dumps(internal)
-        assert internal["error_id"] in internal["detail"]
+        expected = f"internal error {internal['error_id']} (RuntimeError): `dimos-streams logs | grep "
+        assert internal["detail"].startswith(expected)
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,15 @@ from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
 
 @asynccontextmanager
-async def client_on_a_bus() -> AsyncIterator[tuple[Bus, BusSkillClient]]:
+async def client_on_a_bus(*, bridge_was_heard: bool = True) -> AsyncIterator[tuple[Bus, BusSkillClient]]:
     bus = create_bus("memq://")
     await bus.open()
     directory = ModuleDirectory(bus)
     directory.start()
-    own = CallWriter(ToolStreamPublisher(bus), "parent", "asking", "ask", "agent")
+    publisher = ToolStreamPublisher(bus)
+    if bridge_was_heard:
+        publisher.receivers.heard("bridge")
+    own = CallWriter(publisher, "parent", "asking", "ask", "agent")
     streams = ChildStreams(bus, directory)
     yield bus, BusSkillClient(bus, directory, streams, own)
     streams.stop()
@@ -107,3 +110,17 @@ async def test_a_host_that_has_stopped_acknowledges_no_childs_events() -> None:
     await asyncio.sleep(0.1)
     assert requests == ["ack"]
     await bus.close()
+
+
+@pytest.mark.virtual_time
+async def test_where_no_bridge_was_ever_heard_of_a_call_is_given_up_at_once() -> None:
+    async with client_on_a_bus(bridge_was_heard=False) as (_, client):
+        began = clock.monotonic()
+        with pytest.raises(SkillError, match="nobody took the call of 'go': there is no bridge on this bus"):
+            await client.start("go", {})
+        assert clock.monotonic() - began == pytest.approx(2.0, abs=0.3)  # an acknowledgement may still be on its way
+        for ask, within_s in ((client.start, 0.3), (client.run, 1.3)):  # a child gets a second to end
+            began = clock.monotonic()
+            with pytest.raises(SkillError, match="there is no bridge"):
+                await ask("go", {})
+            assert clock.monotonic() - began < within_s

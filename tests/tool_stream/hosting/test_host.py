@@ -147,7 +147,12 @@ async def test_without_an_update_the_result_is_the_answer() -> None:
     ("skill_name", "arguments", "outcome", "text"),
     [
         ("fail", {"how": "skill"}, Outcome.FAILED, "the shelf is empty"),
-        ("fail", {"how": "bug"}, Outcome.FAILED, "internal error test-1-error"),
+        (
+            "fail",
+            {"how": "bug"},
+            Outcome.FAILED,
+            "internal error test-1-error (ZeroDivisionError): `dimos-streams",
+        ),
         ("hang", {}, Outcome.TIMED_OUT, "it ran longer than 5 s"),
         ("count", {"nam": "x"}, Outcome.REJECTED, "name: Field required; nam: Extra inputs are not permitted"),
         ("cuont", {}, Outcome.REJECTED, "did you mean 'count'?"),
