@@ -141,9 +141,9 @@ def know_url(url: str) -> None:
 
 def know_settings(value: Any, name: str = "") -> None:
     """Redact what is secret among settings: by its type, by its name, or before the host of a URL."""
-    if isinstance(value, _SecretText):
-        know(value.get_secret_value())
-    elif isinstance(value, str):
+    if value is None or isinstance(value, (int, float)):
+        return  # most of them; what follows takes longer than all the rest of reading a module's settings
+    if isinstance(value, str):
         if is_secret(name):
             know(value)
             know(value.rpartition(" ")[2])  # "Bearer …"
@@ -155,6 +155,8 @@ def know_settings(value: Any, name: str = "") -> None:
     elif isinstance(value, list | tuple):
         for item in value:
             know_settings(item, name)
+    elif isinstance(value, _SecretText):
+        know(value.get_secret_value())
 
 
 def know_environment(environment: Mapping[str, str]) -> None:
