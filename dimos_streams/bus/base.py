@@ -90,17 +90,18 @@ class Subscription:
     def keep(self, channel: str, data: bytes) -> None:
         """Queue one message for ``handle``; for implementations of buses."""
         self._received += 1
-        if len(data) > min(self._capacity_bytes, MAX_MESSAGE):
+        size = len(data)
+        if size > self._capacity_bytes or size > MAX_MESSAGE:
             self._dropped += 1
-            _log.warning("dropped a message of %d bytes on %s", len(data), channel)
+            _log.warning("dropped a message of %d bytes on %s", size, channel)
             return
-        if self._is_flood(len(data)):
+        if self._queued_bytes + size > self._capacity_bytes and self._is_flood(size):
             self._dropped += 1
             self.may_miss()
             return
         self._queue.append((channel, data))
-        self._queued_bytes += len(data)
-        self._queued_bits += len(data).bit_length()
+        self._queued_bytes += size
+        self._queued_bits += size.bit_length()
         while len(self._queue) > self._capacity or self._queued_bytes > self._capacity_bytes:
             self._dropped += 1
             self.may_miss()
@@ -111,15 +112,16 @@ class Subscription:
         self.missed_at = clock.monotonic()
 
     def _take(self) -> tuple[str, bytes]:
-        channel, data = self._queue.popleft()
-        self._queued_bytes -= len(data)
-        self._queued_bits -= len(data).bit_length()
-        return channel, data
+        message = self._queue.popleft()
+        size = len(message[1])
+        self._queued_bytes -= size
+        self._queued_bits -= size.bit_length()
+        return message
 
     def _is_flood(self, size: int) -> bool:
-        """Whether a message would push out many that are much smaller: a few large ones must not silence all else."""
-        is_full = self._queued_bytes + size > self._capacity_bytes
-        return is_full and (size.bit_length() - _OUTSIZE) * len(self._queue) > self._queued_bits
+        """Whether a message for which there is no room would push out many that are much smaller: a few large ones
+        must not silence all else."""
+        return (size.bit_length() - _OUTSIZE) * len(self._queue) > self._queued_bits
 
     def handle(self, loop: asyncio.AbstractEventLoop) -> None:
         """Handle the first of what is queued at once, the rest soon; for buses that the loop itself calls."""

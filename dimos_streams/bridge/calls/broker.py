@@ -61,8 +61,8 @@ class Broker:
         timeouts: Timeouts | None = None,
         stops: Path | None = None,
     ) -> None:
-        """``directory`` is somebody else's to start and to stop, ``journal`` must be open; ``random`` makes the ids of
-        calls. Which robots an operator has stopped is kept in the file ``stops``; without one that ends with the
+        """``directory`` is somebody else's to start and to stop, ``journal`` must be open; ``random`` makes the ids
+        of calls. Which robots an operator has stopped is kept in the file ``stops``; without one that ends with the
         broker."""
         self.timeouts = timeouts or Timeouts()
         self.bus = bus

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
+import random
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +115,31 @@ def test_old_results_are_masked_and_stay_so() -> None:
     assert "2000 characters: read_result(reference='result-1')" in scan.text
     assert pipeline.mask(older) == masked
     assert pipeline.mask([*older, AssistantMessage("fifth")])[: len(older)][3:5] == masked[3:5]
+
+
+def test_a_conversation_that_grows_is_masked_as_one_that_is_seen_for_the_first_time() -> None:
+    """Whatever is forgotten meanwhile, by the conversation and by the store."""
+    chance = random.Random(4)
+    settings = ResultSettings(masked_after=2, masked_above=10, images=1)
+    url = f"data:image/png;base64,{base64.b64encode(b'png').decode()}"
+    store = ResultStore(capacity_bytes=4000)
+    growing = ResultPipeline(store, settings, Pictures(None))
+    messages: list[Message] = []
+    for number in range(300):
+        text = f"{number} " * chance.choice((1, 20, 60))
+        shown = event(result={"picture": url}) if chance.random() < 0.3 else event(outcome="completed")
+        said: list[Message] = [AssistantMessage(text), ToolResultMessage("t", "look", text, event=shown)]
+        messages.append(chance.choice(said))
+        if chance.random() < 0.02:
+            del messages[: chance.randrange(len(messages))]
+        fresh = ResultPipeline(ResultStore(), settings, Pictures(None)).mask(messages)
+        masked = growing.mask(messages)
+        assert [_without_reference(message) for message in masked] == [_without_reference(one) for one in fresh]
+    assert store.forgotten > 10
+
+
+def _without_reference(message: Message) -> Message:
+    return replace(message, text=re.sub(r"'result-\d+'", "'result'", message.text))
 
 
 def test_pictures_reach_the_messages_and_are_counted(tmp_path: Path) -> None:
