@@ -10,8 +10,7 @@ import atexit
 import contextlib
 import functools
 import gc
-import importlib
-import io
+import importlib.util
 import json
 import os
 import pkgutil
@@ -26,6 +25,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import typer
 
 import dimos_streams.cli
 
@@ -63,9 +64,11 @@ def run_warm(
         connection.settimeout(timeout_s)
         try:
             code = os.waitstatus_to_exitcode(_receive(connection))
-        except TimeoutError:
-            os.kill(process, signal.SIGKILL)
-            raise subprocess.TimeoutExpired(list(arguments), timeout_s) from None
+        except BaseException as error:
+            os.kill(process, signal.SIGKILL)  # else those who read what it writes would wait for it
+            if isinstance(error, TimeoutError):
+                raise subprocess.TimeoutExpired(list(arguments), timeout_s) from None
+            raise
         writing.result()
         out, err = (each.result() for each in reading)
     return subprocess.CompletedProcess(list(arguments), code, out, err)
@@ -160,10 +163,13 @@ def _import_commands() -> None:
         importlib.import_module(found.name)
     for name in _IMPORTED:
         importlib.import_module(f"dimos_streams.{name}")
+    for name in filter(importlib.util.find_spec, ("requests", "uvloop")):
+        importlib.import_module(name)
     from dimos_streams.cli.app import create_app
 
-    with contextlib.redirect_stdout(io.StringIO()):
-        create_app()(["--version"], standalone_mode=False)  # Typer imports what it needs with the first command
+    # Typer and its Click import what they need with the first value that is to be checked.
+    with contextlib.suppress(typer.BadParameter):
+        create_app(["calls"])(["calls", "--port", "no number"], standalone_mode=False)
     gc.collect()
     gc.freeze()
 
