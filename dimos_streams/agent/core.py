@@ -16,7 +16,6 @@ from dimos_streams.agent.calls.event_reader import Inbox
 from dimos_streams.agent.calls.open_call import OpenCall, listed
 from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.images import Pictures
 from dimos_streams.agent.context.results import ResultStore
 from dimos_streams.agent.control.console_watch import ConsoleWatch
@@ -24,11 +23,11 @@ from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.control.stop_words import StopWords
-from dimos_streams.agent.control.undo import UndoJournal
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
 from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.memory import AgentMemory
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission, ids, roots
 from dimos_streams.agent.missions.stop_conditions import RobotState
@@ -36,11 +35,9 @@ from dimos_streams.agent.model_factory import ModelFactory
 from dimos_streams.agent.models.offline_grammar import robots_of
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.policies.gates.books import GateBooks
-from dimos_streams.agent.record.agent_events import EventKind, EventLog
-from dimos_streams.agent.record.mission_record import MissionRecord
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.resumption.unfinished import spent_of
-from dimos_streams.agent.standing_events import StandingEvents
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
@@ -79,38 +76,42 @@ class AgentCore:
         self.gateway = gateway
         self.robot = robot
         self.resumption = resumption
-        self.standing = StandingEvents()
-        self.record = MissionRecord(
-            record_dir,
-            name,
-            offset=self._settled_offset,
-            kept=config.missions_kept,
-            standing=lambda: self.standing.events,
-        )
-        self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
+        self.memory = AgentMemory(config, name, record_dir, self._settled_offset, resumption)
+        self.events, self.record, self.conversation = self.memory.events, self.memory.record, self.memory.conversation
+        self._make_control(directory)
+        self._make_means(rng, run_dir)
+        self._listen()
+        self._make_loop_and_missions()
+
+    def _make_control(self, directory: ModuleDirectory | None) -> None:
+        """What decides: the operator's hand, permissions, the hold on the robot."""
+        config, emit = self.config, self.events.emit
         self.stop_words = StopWords(config.stop_words)
-        self.journal = UndoJournal()
-        self.events = EventLog(name, last_number=self.resumption.last_number if self.resumption else 0)
-        self.control = Control(self.events.emit, self._on_control)
-        self.offers = Offers(gateway, module=name)
-        self.books = GateBooks(
-            config, self.events.emit, partial(check_step, self.offers), agent=name, input=self._input_of
-        )
-        self.console = ConsoleWatch(self.books.approvals, self.control, self.events.emit, self._abort_unwatched)
+        self.control = Control(emit, self._on_control)
+        self.offers = Offers(self.gateway, module=self.name)
+        self.books = GateBooks(config, emit, partial(check_step, self.offers), agent=self.name, input=self._input_of)
+        self.console = ConsoleWatch(self.books.approvals, self.control, emit, self._abort_unwatched)
         self.queue = MessageQueue(config.queue_capacity, self._wake)
-        # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
-        self.calls = CallManager(
-            gateway, name, self.queue.put, key_prefix=f"{name}/{clock.utime():x}", on_given_up=self._on_given_up
-        )
+        self.foreground = Foreground(emit, self.queue.put_nowait, self._on_control)
         self.robot_hold = RobotHold(
-            name,
+            self.name,
             why=self._why_held,
-            emit=self.events.emit,
+            emit=emit,
             on_change=self._on_change,
             directory=directory,
             bound_s=config.limits.hold_bound_s,
         )
-        self.foreground = Foreground(self.events.emit, self.queue.put_nowait, self._on_control)
+        self.stops = 0
+        """Stops that are being carried out."""
+
+    def _make_means(self, rng: random.Random, run_dir: Path | None) -> None:
+        """What it works with: calls, results, models, sub-agents."""
+        config = self.config
+        # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
+        key_prefix = f"{self.name}/{clock.utime():x}"
+        self.calls = CallManager(
+            self.gateway, self.name, self.queue.put, key_prefix=key_prefix, on_given_up=self._on_given_up
+        )
         self.results = ResultStore(config.results.store_bytes)
         self.pictures = Pictures(run_dir)
         self.models = ModelFactory(
@@ -127,15 +128,14 @@ class AgentCore:
             tools_for=lambda parts: own_tools(self),
         )
         self.model_name = config.model
-        self._listen()
-        self.loop = AgentLoop(loop_parts(self), self.journal, name=name, on_state=self._on_state)
+
+    def _make_loop_and_missions(self) -> None:
+        self.loop = AgentLoop(loop_parts(self), self.memory.journal, name=self.name, on_state=self._on_state)
         self.reviews = Reviews(self.calls, self.events, self._parts_of)
         self.watchers: set[asyncio.Event] = set()
         """Set when something that operators see may have changed."""
         self.spent = Usage()
         """The usage of this process."""
-        self.stops = 0
-        """Stops that are being carried out."""
         self.inbox: Inbox | None = None
         self._missions = OpenMissions(self.loop, self.delegation)
 
@@ -213,15 +213,12 @@ class AgentCore:
     def _listen(self) -> None:
         """Whatever is to outlive the process is written before anybody hears of it."""
         if self.resumption is not None:
+            self.memory.restore(self.resumption.events)
             for event in self.resumption.events:
-                self.standing.apply(event)
-                self._apply(event)
+                self.books.rejections.apply(event)
                 self.books.free_motions.restore(event)
-            self.journal.restarted()
-            self.conversation.take_dropped()  # the agent before has reported them
             self.resumption.events.clear()  # they may be many, and are of no more use
-        self.events.listen(self.standing.apply)
-        self.events.listen(self.record.write)
+        self.memory.listen()
         self.events.listen(self._on_event)
 
     def _parts_of(self, missions: tuple[Mission, ...]) -> LoopParts:
@@ -229,7 +226,7 @@ class AgentCore:
         return self.delegation.parts_of(missions) or self.loop.parts
 
     def _make_loop(self, parts: LoopParts, name: str) -> AgentLoop:
-        return AgentLoop(parts, self.journal, name=f"{self.name}/{name}")
+        return AgentLoop(parts, self.memory.journal, name=f"{self.name}/{name}")
 
     def _input_of(self, missions: Sequence[str]) -> str:
         """The input with which missions, or those that they are part of, began; shortened."""
@@ -237,19 +234,13 @@ class AgentCore:
         return "; ".join(mission.input for mission in known)[:_SHOWN_INPUT]
 
     def _on_event(self, event: AgentEvent) -> None:
-        self._apply(event)
+        self.memory.apply(event)
+        self.books.rejections.apply(event)
         if not of_sub_agent(event):
             self.books.plans.apply(event)
         if event.kind == EventKind.USAGE:
             self.spent += spent_of(event)
         self._on_change()
-
-    def _apply(self, event: AgentEvent) -> None:
-        """Apply an event. What a sub-agent says is not in this conversation; what it does can be undone."""
-        if not of_sub_agent(event):
-            self.conversation.apply(event)
-        self.journal.apply(event)
-        self.books.rejections.apply(event)
 
     def _on_change(self) -> None:
         for changed in self.watchers:

@@ -1,0 +1,56 @@
+"""What an agent remembers: its event log, and what is made of the events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from dimos_streams.agent.config import AgentConfig
+from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.control.undo import UndoJournal
+from dimos_streams.agent.record.agent_events import EventLog
+from dimos_streams.agent.record.mission_record import MissionRecord
+from dimos_streams.agent.resumption.state import Resumption
+from dimos_streams.agent.standing_events import StandingEvents
+from dimos_streams.agent.subagents.sub_mission import of_sub_agent
+from dimos_streams.operator.messages.agent import AgentEvent
+
+
+class AgentMemory:
+    """The event log of an agent with its record on disk, its conversation and its undo journal."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        name: str,
+        record_dir: Path | None,
+        offset: Callable[[], int],
+        resumption: Resumption | None,
+    ) -> None:
+        """``offset`` is that up to which everything in the journal is in the record."""
+        self._standing = StandingEvents()
+        self.events = EventLog(name, last_number=resumption.last_number if resumption else 0)
+        self.record = MissionRecord(
+            record_dir, name, offset=offset, kept=config.missions_kept, standing=lambda: self._standing.events
+        )
+        self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
+        self.journal = UndoJournal()
+
+    def apply(self, event: AgentEvent) -> None:
+        """Apply an event. What a sub-agent says is not in this conversation; what it does can be undone."""
+        if not of_sub_agent(event):
+            self.conversation.apply(event)
+        self.journal.apply(event)
+
+    def restore(self, events: Iterable[AgentEvent]) -> None:
+        """Apply the events of the process before this one, which are written already."""
+        for event in events:
+            self._standing.apply(event)
+            self.apply(event)
+        self.journal.restarted()
+        self.conversation.take_dropped()  # the agent before has reported them
+
+    def listen(self) -> None:
+        """From now on write down each event; whoever listens later hears of nothing that is not written."""
+        self.events.listen(self._standing.apply)
+        self.events.listen(self.record.write)
