@@ -10,6 +10,7 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_endings import CallEndings, OnGivenUp, nothing_to_do
 from dimos_streams.agent.calls.call_memory import CallMemory
+from dimos_streams.agent.calls.call_starts import CallStarts
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S, Reconciliation
 from dimos_streams.agent.missions.message_queue import CallUpdate
@@ -54,14 +55,11 @@ class CallManager:
         self._memory = CallMemory()
         self._reconciliation = Reconciliation(gateway, caller, self._memory, self.observe)
         self.endings = CallEndings(gateway, caller, self._memory, self.observe, on_given_up)
-        self._key_prefix = key_prefix
+        self._starts = CallStarts(gateway, caller, self._memory, key_prefix)
         self.on_adopt: Callable[[OpenCall], None] = lambda call: None
         """Hears of each call that somebody else has begun on this agent's behalf, before its updates."""
-        self._begun = 0
         self._open: dict[str, OpenCall] = {}
         self._answers: dict[str, int] = {}
-        self._starting = 0
-        self._settled = asyncio.Event()
 
     @property
     def open(self) -> tuple[OpenCall, ...]:
@@ -71,7 +69,7 @@ class CallManager:
     @property
     def starting(self) -> bool:
         """Whether a call is about to begin."""
-        return self._starting > 0
+        return self._starts.under_way
 
     @property
     def given_up(self) -> tuple[OpenCall, ...]:
@@ -96,23 +94,8 @@ class CallManager:
         After ``time_limit_s`` it is cancelled, and given up if that does not help. If starting is cancelled, a call
         that begins nevertheless is ended.
         """
-        self._starting += 1
-        self._settled.clear()
-        self._begun += 1
-        key = f"{self._key_prefix}/{self._begun}"
         call = OpenCall("", skill, missions, arguments=dict(arguments), deliver=deliver, silent=silent)
-        try:
-            call.call_id = await self._gateway.call(
-                skill, arguments, caller=self.caller, on_duplicate=on_duplicate, idempotency_key=key
-            )
-        except asyncio.CancelledError:
-            call.withdraw("it was begun too late")
-            self._memory.doubt(call)
-            raise
-        finally:
-            self._starting -= 1
-            if not self._starting:
-                self._settled.set()
+        await self._starts.start(call, on_duplicate)
         call.answer = asyncio.get_running_loop().create_future()
         self._track(call)
         self.endings.limit(call, time_limit_s)
@@ -183,28 +166,14 @@ class CallManager:
         if event.type == "gap":
             await self._after_gap(event, offset)
             return
-        if event.call_id not in self._open and self._starting:
-            await self._settled.wait()  # it may be of a call whose id is still on its way to us
-        call = self._open.get(event.call_id)
-        if call is None:
-            if self._memory.closed(event.call_id) is not None:
-                if event.type == "close":
-                    self._memory.has_ended(event.call_id)
-                return
-            call = self._adopt(event)
-        if event.seq <= call.last_seq:
+        if event.call_id not in self._open:
+            await self._starts.settled()  # it may be of a call whose id is still on its way to us
+        call = self._call_of(event)
+        if call is None or event.seq <= call.last_seq:
             return
         call.last_seq, call.text = event.seq, event.text
-        if event.type == "open":
-            return
-        if call.silent:
-            pass
-        elif call.answer is not None and not call.answer.done() and event.type != "progress":
-            self._answers[call.call_id] = offset
-            call.answered = event
-            call.answer.set_result(event)
-        else:
-            await (call.deliver or self._deliver)(CallUpdate(event, call.missions, offset))
+        if event.type != "open":
+            await self._report(call, event, offset)
         if event.type == "close":
             self._forget(call, event)
 
@@ -242,6 +211,17 @@ class CallManager:
         """End what it still does on its own; the calls themselves go on. Twice is fine."""
         await self.endings.stop()
 
+    async def _report(self, call: OpenCall, event: ToolEvent, offset: int) -> None:
+        """Let an event answer a call that is waited for, or deliver it as an update."""
+        if call.silent:
+            pass
+        elif call.answer is not None and not call.answer.done() and event.type != "progress":
+            self._answers[call.call_id] = offset
+            call.answered = event
+            call.answer.set_result(event)
+        else:
+            await (call.deliver or self._deliver)(CallUpdate(event, call.missions, offset))
+
     async def _after_gap(self, gap: ToolEvent, offset: int) -> None:
         """Deliver the gap; calls whose close fell into it close now, by what the broker knows of them."""
         await self._deliver(CallUpdate(gap, offset=offset))
@@ -251,6 +231,15 @@ class CallManager:
                 await self.close_lost(unknown_too=True)
         except SkillError as error:
             _logger.warning("after a gap the open calls can't be compared with the bridge's: %s", error)
+
+    def _call_of(self, event: ToolEvent) -> OpenCall | None:
+        """The open call of an event, adopted if this is the first of it; None for one that has closed."""
+        call = self._open.get(event.call_id)
+        if call is None and self._memory.closed(event.call_id) is None:
+            return self._adopt(event)
+        if call is None and event.type == "close":
+            self._memory.has_ended(event.call_id)
+        return call
 
     def _adopt(self, event: ToolEvent) -> OpenCall:
         """Take over a call that somebody else began; end it if it should not have begun."""

@@ -1,0 +1,56 @@
+"""The beginning of calls: what is on its way to the bridge, and not known yet by its id."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dimos_streams.agent.calls.call_memory import CallMemory
+from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.gateway import SkillGateway
+
+
+class CallStarts:
+    """Begins the calls of one caller, and knows whether one is about to begin."""
+
+    def __init__(self, gateway: SkillGateway, caller: str, memory: CallMemory, key_prefix: str) -> None:
+        """``key_prefix`` makes idempotency keys; it must differ from one start of the agent to the next."""
+        self._gateway = gateway
+        self._caller = caller
+        self._memory = memory
+        self._key_prefix = key_prefix
+        self._count = 0
+        self._under_way = 0
+        self._settled = asyncio.Event()
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a call is about to begin."""
+        return self._under_way > 0
+
+    async def settled(self) -> None:
+        """Wait until no call is about to begin."""
+        if self._under_way:
+            await self._settled.wait()
+
+    async def start(self, call: OpenCall, on_duplicate: OnDuplicate | None) -> None:
+        """Begin a call, which has its id then. Raises ``SkillError`` if it is refused.
+
+        If this is cancelled, it is in doubt whether the call begins nevertheless.
+        """
+        self._under_way += 1
+        self._settled.clear()
+        self._count += 1
+        key = f"{self._key_prefix}/{self._count}"
+        try:
+            call.call_id = await self._gateway.call(
+                call.skill, call.arguments, caller=self._caller, on_duplicate=on_duplicate, idempotency_key=key
+            )
+        except asyncio.CancelledError:
+            call.withdraw("it was begun too late")
+            self._memory.doubt(call)
+            raise
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._settled.set()
