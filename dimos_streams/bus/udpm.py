@@ -58,6 +58,11 @@ class _Partial:
     came: int = 0
     """Fragments, in order."""
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """By which its fragments are known."""
+        return self.number, self.size, self.fragments
+
 
 class UdpmSocket:
     """Has what ``LcmBus`` needs of ``lcm.LCM``. Raises ``OSError`` if the machine can't send to the group, and
@@ -150,7 +155,7 @@ class UdpmSocket:
 
     def _take_fragment(self, size: int, sender: object) -> None:
         _, number, total, offset, index, count = _FRAGMENT_HEADER.unpack_from(self._buffer)
-        begin = _FRAGMENT_HEADER.size
+        begin, shape = _FRAGMENT_HEADER.size, (number, total, count)
         if not index < count or total > min(count * _FRAGMENT_SPACE, _LONGEST_MESSAGE):
             return
         if index == 0:
@@ -158,33 +163,38 @@ class UdpmSocket:
             if named is None:
                 return
             channel, begin = named
-            if self._has_begun_with(sender, (number, total, count), channel, self._view[begin:size]):
+            if self._has_begun_with(sender, shape, channel, self._view[begin:size]):
                 return
-            self._partials.pop(sender, None)
-            while len(self._partials) >= _SENDERS:
-                self._partials.pop(next(iter(self._partials)))
-            self._partials[sender] = _Partial(number, total, count, channel)
+            self._begin(sender, _Partial(number, total, count, channel))
         partial = self._partials.get(sender)
-        if partial is None or (partial.number, partial.size, partial.fragments) != (number, total, count):
-            return
-        if index < partial.came:  # twice
+        if partial is None or partial.shape != shape or index < partial.came:  # of another message, or twice
             return
         # Fragments come in order; after a lost one the rest of the message is of no use.
         if index > partial.came or offset != len(partial.data) or offset + size - begin > total:
             del self._partials[sender]
             return
-        partial.data += self._view[begin:size]
+        self._extend(sender, partial, self._view[begin:size])
+
+    def _begin(self, sender: object, partial: _Partial) -> None:
+        self._partials.pop(sender, None)
+        while len(self._partials) >= _SENDERS:
+            self._partials.pop(next(iter(self._partials)))
+        self._partials[sender] = partial
+
+    def _extend(self, sender: object, partial: _Partial, data: memoryview) -> None:
+        """Take in the next fragment, and deliver the message if it was the last."""
+        partial.data += data
         partial.came += 1
         while sum(len(held.data) for held in self._partials.values()) > _MAX_HELD:
             self._partials.pop(next(iter(self._partials)))
-        complete = partial.came == count and self._partials.pop(sender, None) is not None
-        if complete and len(partial.data) == total:
+        complete = partial.came == partial.fragments and self._partials.pop(sender, None) is not None
+        if complete and len(partial.data) == partial.size:
             self._deliver(partial.channel, bytes(partial.data))
 
     def _has_begun_with(self, sender: object, shape: tuple[int, int, int], channel: str, data: memoryview) -> bool:
         """Whether a first fragment is a late repeat of the one that the sender's unfinished message began with."""
         partial = self._partials.get(sender)
-        if partial is None or (partial.number, partial.size, partial.fragments) != shape:
+        if partial is None or partial.shape != shape:
             return False
         return partial.channel == channel and partial.data[: len(data)] == data
 

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.base import Field, Message, field_from_lcm
@@ -150,6 +151,19 @@ def _struct(source: Path, made: Path) -> Struct:
     """Read the class that lcm-gen has made from a definition."""
     package, name = source.parent.name, source.stem
     text = made.read_text(encoding="utf-8") if made.exists() else ""
+    _refuse_content(source, text)
+    _refuse_names(source, text)
+    found, values = _class_in(source, text)
+    rows = zip(values["__slots__"], values["__typenames__"], values["__dimensions__"], strict=True)
+    fields = tuple(_field(source, *row) for row in rows)
+    constants = {key: value for key, value in values.items() if not key.startswith("_")}
+    doc = (ast.get_docstring(found) or "").strip()
+    return Struct(source, package, name, doc, fields, constants, text)
+
+
+def _refuse_content(source: Path, text: str) -> None:
+    """Refuse a file that has anything else than the struct of its name, in the package of its folder."""
+    package, name = source.parent.name, source.stem
     code = _COMMENT.sub(" ", source.read_text(encoding="utf-8"))
     packages = re.findall(r"\bpackage\s+([\w.]+)\s*;", code)  # lcm-gen takes a missing one from the file before
     others = re.findall(r"\b(?:struct|enum)\s+(\w+)", code)
@@ -164,7 +178,10 @@ def _struct(source: Path, made: Path) -> Struct:
             f"{source}:{line_of(source, r'enum')}: it must define a struct; lcm-gen's Python for "
             "enums does not work: a struct may have constants, as in 'const int8_t IDLE = 0;'"
         )
-    _refuse_names(source, text)
+
+
+def _class_in(source: Path, text: str) -> tuple[ast.ClassDef, dict[str, Any]]:
+    """The class that lcm-gen has written, and the values of its attributes."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -178,11 +195,7 @@ def _struct(source: Path, made: Path) -> Struct:
         for node in found.body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
-    rows = zip(values["__slots__"], values["__typenames__"], values["__dimensions__"], strict=True)
-    fields = tuple(_field(source, *row) for row in rows)
-    constants = {key: value for key, value in values.items() if not key.startswith("_")}
-    doc = (ast.get_docstring(found) or "").strip()
-    return Struct(source, package, name, doc, fields, constants, text)
+    return found, values
 
 
 def _refuse_names(source: Path, text: str) -> None:

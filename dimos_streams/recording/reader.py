@@ -77,52 +77,48 @@ class LogReader:
         """All events, in the order of the file. Never raises for what the file contains."""
         self.damages, self.damaged_bytes, self.end = [], 0, 0
         unpack, header_size, size = HEADER.unpack_from, HEADER.size, self.size
-        make = tuple.__new__  # in half of the time that the class itself takes
-        names: dict[bytes, str] = {}
+        make, names = tuple.__new__, _Names()  # in half of the time that the class itself takes
         window, base, at = b"", 0, 0
         while at < size:
             i = at - base
             if i + header_size > len(window):
                 window, base, i = self._read(at, _CHUNK), at, 0
                 if len(window) < header_size:
-                    at = self._skip(at, size, UNFINISHED)
-                    continue
+                    break
             sync, number, utime, channel_length, data_length = unpack(window, i)
-            if sync != SYNC or not 0 < channel_length <= LONGEST_CHANNEL or data_length < 0:
-                at = self._skip(at, self._find_event(at + 1, size), "no event begins here")
-                continue
+            possible = sync == SYNC and 0 < channel_length <= LONGEST_CHANNEL and data_length >= 0
             length = header_size + channel_length + data_length
-            if at + length > size:
-                following = self._find_event(at + 1, size)
-                at = self._skip(at, following, UNFINISHED if following == size else "an event of impossible length")
+            if not possible or at + length > size:
+                at = self._skip_header(at, possible=possible)
                 continue
             if i + length + _PEEK > len(window):
                 window, base, i = self._read(at, max(_CHUNK, length + _PEEK)), at, 0
                 if len(window) < length:  # the file has become shorter since it was opened
-                    at = self._skip(at, size, UNFINISHED)
-                    continue
-            stop = i + length
+                    break
+            begin, stop = i + header_size, i + length
             if window[stop : stop + _PEEK] != successor(number):
                 inside = self._swallowed(at, length, number, window[stop : stop + 4])
                 if inside is not None:
                     at = self._skip(at, inside, "an event with a damaged length")
                     continue
-            begin = i + header_size
-            raw = window[begin : begin + channel_length]
-            channel = names.get(raw)
+            channel = names[window[begin : begin + channel_length]]
             if channel is None:
-                channel = _decoded(raw)
-                if channel is None:
-                    at = self._skip(at, at + length, "an event whose channel name is not text")
-                    continue
-                if len(names) >= _MAX_NAMES:
-                    names.clear()
-                names[raw] = channel
+                at = self._skip(at, at + length, "an event whose channel name is not text")
+                continue
             event = make(LogEvent, (number, utime, channel, window[begin + channel_length : stop], at))
             at += length
             self.position = self.end = at
             yield event
+        if at < size:
+            self._skip(at, size, UNFINISHED)
         self.position = size
+
+    def _skip_header(self, at: int, *, possible: bool) -> int:
+        """Leave out what begins with no header, or with a ``possible`` one whose length is not."""
+        following = self._find_event(at + 1, self.size)
+        if not possible:
+            return self._skip(at, following, "no event begins here")
+        return self._skip(at, following, UNFINISHED if following == self.size else "an event of impossible length")
 
     def _swallowed(self, at: int, length: int, number: int, following: bytes) -> int | None:
         """Where an event begins inside the one at ``at``, whose successor is not where it should be; None if the
@@ -187,6 +183,16 @@ class LogReader:
                 break
             data += more
         return data
+
+
+class _Names(dict[bytes, str | None]):
+    """The channels by their bytes, as far as they were met; None for what is no text."""
+
+    def __missing__(self, raw: bytes) -> str | None:
+        if len(self) >= _MAX_NAMES:
+            self.clear()
+        self[raw] = name = _decoded(raw)
+        return name
 
 
 def _decoded(name: bytes) -> str | None:

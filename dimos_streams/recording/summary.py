@@ -39,6 +39,19 @@ class ChannelSummary:
     """Events that are older than the one before."""
     fingerprint: bytes = b""
 
+    def add(self, utime: int, size: int) -> None:
+        """Count an event."""
+        self.count += 1
+        self.size += size
+        interval = utime - self.last
+        if interval >= 0:
+            if interval > self.longest:
+                self.longest, self.longest_at = interval, self.last
+            self.last = utime
+        else:
+            self.backwards += 1
+            self.first = min(self.first, utime)
+
     @property
     def topic(self) -> str:
         """The channel without its type."""
@@ -116,16 +129,7 @@ def summarize(logs: Iterable[LogReader], on_progress: Callable[[LogReader], None
                 if utime - newest > gap_us and len(summary.gaps) < _MAX_GAPS:
                     summary.gaps.append((newest, utime - newest))
                 newest = utime
-            channel.count += 1
-            channel.size += len(data)
-            interval = utime - channel.last
-            if interval >= 0:
-                if interval > channel.longest:
-                    channel.longest, channel.longest_at = interval, channel.last
-                channel.last = utime
-            else:
-                channel.backwards += 1
-                channel.first = min(channel.first, utime)
+            channel.add(utime, len(data))
             if on_progress is not None and not count & _PROGRESS_MASK:
                 on_progress(log)
         if on_progress is not None:

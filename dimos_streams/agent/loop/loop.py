@@ -144,14 +144,8 @@ class AgentLoop:
             abort = AbortCommand(reason, rollback, tuple(self.missions.values()), self.parts.calls.open)
             self._commands.appendleft(abort)
             self._abort = abort
-            self.parts.events.emit(
-                EventKind.ABORT,
-                ids(abort.missions),
-                phase="start",
-                reason=reason,
-                rollback=rollback,
-                others=others,
-            )
+            told = {"phase": "start", "reason": reason, "rollback": rollback, "others": others}
+            self.parts.events.emit(EventKind.ABORT, ids(abort.missions), **told)
         abort.rollback = abort.rollback or rollback
         abort.missions = tuple(dict.fromkeys((*abort.missions, *self.missions.values())))
         if self._turn is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dimos_streams import clock
@@ -108,6 +109,11 @@ class Answering:
             limited=finish in ("length", "content_filter", CAPPED),
             new_id=lambda: f"made_{next(self._call_numbers)}",
         )
+        self._report_calls(calls)
+        text = f"{self.text} [cut off: {self._why_cut}]".strip() if finish == CAPPED else self.text
+        return Answer(text, calls, finish or CUT, self._why_cut)
+
+    def _report_calls(self, calls: Sequence[AssembledCall]) -> None:
         for call in calls[self._announced :]:
             self._emit(EventKind.CALL_START, self._missions, skill=call.call.name)
         for call in calls:
@@ -119,8 +125,6 @@ class Answering:
                 arguments=call.arguments if call.damage is None else call.call.arguments[:500],
                 damage=call.damage,
             )
-        text = f"{self.text} [cut off: {self._why_cut}]".strip() if finish == CAPPED else self.text
-        return Answer(text, calls, finish or CUT, self._why_cut)
 
     def _take_delta(self, delta: ModelDelta, assembler: ToolCallAssembler) -> None:
         if isinstance(delta, TextDelta):

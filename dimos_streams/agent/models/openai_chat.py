@@ -7,7 +7,7 @@ import importlib
 import ipaddress
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -82,28 +82,18 @@ class OpenAIModel:
             raise ModelError(f"{self._name} can't be asked in virtual time, which doesn't wait for servers")
         finish: Finish | None = None
         answers, thoughts = RedactedPieces(), RedactedPieces()
-        async with closing(self._chunks(request)) as chunks:
-            while True:
-                try:
-                    async with asyncio.timeout(_AFTER_FINISH_S if finish else None) as bound:
-                        chunk = await anext(chunks, None)
-                except TimeoutError:
-                    if not bound.expired():
-                        raise
-                    break
-                if chunk is None:
-                    break
-                for delta in chat_deltas(chunk):
-                    if isinstance(delta, Finish):
-                        finish = finish or delta
-                    elif isinstance(delta, TextDelta):
-                        if shown := answers.add(delta.text):
-                            yield TextDelta(shown)
-                    elif isinstance(delta, ReasoningDelta):
-                        if shown := thoughts.add(delta.text):
-                            yield ReasoningDelta(shown)
-                    else:
-                        yield delta
+        async with closing(self._deltas(request)) as deltas:
+            async for delta in deltas:
+                if isinstance(delta, Finish):
+                    finish = finish or delta
+                elif isinstance(delta, TextDelta):
+                    if shown := answers.add(delta.text):
+                        yield TextDelta(shown)
+                elif isinstance(delta, ReasoningDelta):
+                    if shown := thoughts.add(delta.text):
+                        yield ReasoningDelta(shown)
+                else:
+                    yield delta
         if rest := thoughts.rest():
             yield ReasoningDelta(rest)
         if rest := answers.rest():
@@ -114,6 +104,24 @@ class OpenAIModel:
     async def close(self) -> None:
         """See ``Model``."""
         await self._client.close()
+
+    async def _deltas(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        """What the server's chunks say. After a finish reason it has ``_AFTER_FINISH_S`` for each further one."""
+        finished = False
+        async with closing(self._chunks(request)) as chunks:
+            while True:
+                try:
+                    async with asyncio.timeout(_AFTER_FINISH_S if finished else None) as bound:
+                        chunk = await anext(chunks, None)
+                except TimeoutError:
+                    if not bound.expired():
+                        raise
+                    return
+                if chunk is None:
+                    return
+                for delta in chat_deltas(chunk):
+                    finished = finished or isinstance(delta, Finish)
+                    yield delta
 
     async def _chunks(self, request: ModelRequest) -> AsyncIterator[Mapping[str, Any]]:
         """The JSON objects that the server sends. Raises ``ModelError``."""

@@ -99,44 +99,30 @@ class SkillRequests:
 
     def _on_call(self, channel: str, data: bytes) -> None:
         try:
-            message = decode(SkillCall, data, channel=channel)
-            if message.module:  # the broker's own, to a host
-                return
-            arguments = json_object(message.arguments_json, channel, SkillCall.msg_name)
-            names = (message.skill, message.caller, message.parent)
-            if not (is_call_id(message.call_id) and all(map(is_name, names))):
-                raise MessageError(channel, SkillCall.msg_name, "a name is too long, not printable, or no id")
-            if parent_of(message.call_id) not in ("", message.parent):
-                why = f"the id of call {message.call_id!r} is of no child of {message.parent!r}, which asks for it"
-                raise MessageError(channel, SkillCall.msg_name, why)
-            on_loss = on_loss_of(message, channel)
+            call = _read_call(channel, data)
         except MessageError as error:
             self.malformed += 1
             _log.warning("skipped: %s", error)
             return
-        known = self._ledger.calls.get(message.call_id)
-        if known is None and self._ledger.calls.get(message.parent) is not None:
-            known = self._ledger.recall(message.call_id)
+        if call is None:
+            return
+        known = self._ledger.calls.get(call.call_id)
+        if known is None and self._ledger.calls.get(call.parent) is not None:
+            known = self._ledger.recall(call.call_id)
         if known is not None:
             self._answer_again(known)
-        elif message.call_id in self._pending:
-            sign = ToolStreamRequest(utime=clock.utime(), kind=PENDING, call_id=message.call_id)
+        elif call.call_id in self._pending:
+            sign = ToolStreamRequest(utime=clock.utime(), kind=PENDING, call_id=call.call_id)
             self._bus.publish(REQUESTS, encode(sign))
-        elif self._has_room(message.parent):
-            parent = self._ledger.calls.get(message.parent)
-            # Who calls is not taken from the message: it is whoever began the call that asks.
-            call = CallState(
-                call_id=message.call_id,
-                skill=message.skill,
-                module="",
-                caller=UNKNOWN,
-                parent=message.parent,
-                arguments=arguments,
-                wish=on_loss or (parent.wish if parent is not None else None),
-            )
-            pending = self._pending[call.call_id] = _Pending(call)
-            pending.task = asyncio.get_running_loop().create_task(self._begin(pending), name=f"admit {call.call_id}")
-            pending.task.add_done_callback(lambda task: self._on_done(pending, task))
+        elif self._has_room(call.parent):
+            self._begin_soon(call)
+
+    def _begin_soon(self, call: CallState) -> None:
+        parent = self._ledger.calls.get(call.parent)
+        call.wish = call.wish or (parent.wish if parent is not None else None)
+        pending = self._pending[call.call_id] = _Pending(call)
+        pending.task = asyncio.get_running_loop().create_task(self._begin(pending), name=f"admit {call.call_id}")
+        pending.task.add_done_callback(lambda task: self._on_done(pending, task))
 
     def _has_room(self, parent: str) -> bool:
         """Whether another request may wait. Those that no open call makes are few, and end within a moment."""
@@ -202,3 +188,29 @@ class SkillRequests:
         elif pending is not None and pending.task is not None and pending.withdrawn is None:
             pending.withdrawn = message.reason
             pending.task.cancel()
+
+
+def _read_call(channel: str, data: bytes) -> CallState | None:
+    """The call that a skill asks for; None for a call that the broker gives to a host. Raises ``MessageError``.
+
+    Who calls is not taken from the message: it is whoever began the call that asks.
+    """
+    message = decode(SkillCall, data, channel=channel)
+    if message.module:
+        return None
+    arguments = json_object(message.arguments_json, channel, SkillCall.msg_name)
+    names = (message.skill, message.caller, message.parent)
+    if not (is_call_id(message.call_id) and all(map(is_name, names))):
+        raise MessageError(channel, SkillCall.msg_name, "a name is too long, not printable, or no id")
+    if parent_of(message.call_id) not in ("", message.parent):
+        why = f"the id of call {message.call_id!r} is of no child of {message.parent!r}, which asks for it"
+        raise MessageError(channel, SkillCall.msg_name, why)
+    return CallState(
+        call_id=message.call_id,
+        skill=message.skill,
+        module="",
+        caller=UNKNOWN,
+        parent=message.parent,
+        arguments=arguments,
+        wish=on_loss_of(message, channel),
+    )

@@ -14,6 +14,7 @@ from dimos_streams.messages import registry
 from dimos_streams.messages.base import Message, fields_of
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.recording.cut import Part, check_found, timed
+from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.reader import LogReader
 
 _PROGRESS_EVERY = 1024
@@ -39,6 +40,29 @@ def csv_lines(
     may have a ``utime`` of their own. Raises ``UserError`` if there is no such channel or several of the topic, if
     its type is not known, and if the part has nothing of it.
     """
+    for after_s, event in _events_of(log, wanted, on_progress):
+        message_type = _type_of(event.channel)
+        if not part.includes(after_s, event.channel):
+            continue
+        try:
+            cells = dict(_cells(decode(message_type, event.data, event.channel), ""))
+        except MessageError:
+            rows.damaged += 1
+            continue
+        if not rows.written:
+            yield _line(["log_utime", "time_s", *cells])
+        yield _line([event.utime, f"{after_s:.6f}", *cells.values()])
+        rows.written += 1
+    check_found(rows.written + rows.damaged, [log], part)
+
+
+def _events_of(
+    log: LogReader, wanted: str, on_progress: Callable[[LogReader], None] | None
+) -> Iterator[tuple[float, LogEvent]]:
+    """The events of a topic or channel, with their times.
+
+    Raises ``UserError`` at the end if there is no such channel, and when there is a second one of the topic.
+    """
     seen: dict[str, None] = {}
     channel = ""
     for number, (after_s, event) in enumerate(timed([log])):
@@ -50,24 +74,12 @@ def csv_lines(
         if channel and event.channel != channel:
             raise UserError(f"{wanted!r} has several types, name one: {channel}, {event.channel}")
         channel = event.channel
-        message_type = _type_of(channel)
-        if not part.includes(after_s, channel):
-            continue
-        try:
-            cells = dict(_cells(decode(message_type, event.data, channel), ""))
-        except MessageError:
-            rows.damaged += 1
-            continue
-        if not rows.written:
-            yield _line(["log_utime", "time_s", *cells])
-        yield _line([event.utime, f"{after_s:.6f}", *cells.values()])
-        rows.written += 1
+        yield after_s, event
     if not channel:
         topics = sorted({split_channel(name)[0] for name in seen})
         raise UserError(
             f"log {str(log.path)!r} has no {wanted!r}{suggest(wanted, topics)} (it has {_listed(topics)})"
         )
-    check_found(rows.written + rows.damaged, [log], part)
 
 
 def _type_of(channel: str) -> type[Message]:

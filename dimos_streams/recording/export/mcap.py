@@ -44,9 +44,7 @@ def export_mcap(
         raise UserError("MCAP files need mcap: pip install 'dimos-streams[mcap]'") from error
     refuse_itself(target, [log])
     done = Exported()
-    schemas: dict[str, int] = {}
-    channels: dict[tuple[str, str], int] = {}
-    writer: Writer | None = None
+    file: _McapFile | None = None
     metadata: LogEvent | None = None
     try:
         with ExitStack() as stack:
@@ -56,41 +54,56 @@ def export_mcap(
                 if after_s is None:
                     metadata = metadata or event
                 elif part.includes(after_s, event.channel):
-                    if writer is None:
-                        writer = Writer(stack.enter_context(open(target, "wb")))
-                        writer.start(profile="", library="dimos-streams")
-                    _add(writer, event, schemas, channels, done)
-            if writer is not None:
-                if metadata is not None:
-                    _add_metadata(writer.add_metadata, metadata)
-                writer.finish()  # type: ignore[no-untyped-call]
+                    file = file or _McapFile(Writer(stack.enter_context(open(target, "wb"))), done)
+                    file.add(event)
+            if file is not None:
+                file.finish(metadata)
     except OSError as error:
         raise UserError(f"{str(target)!r} can't be written: {error.strerror}") from error
     check_found(done.messages + sum(done.left_out.values()), [log], part)
-    done.channels = len(channels)
     return done
 
 
-def _add(
-    writer: Writer, event: LogEvent, schemas: dict[str, int], channels: dict[tuple[str, str], int], done: Exported
-) -> None:
-    topic, type_name = split_channel(event.channel)
-    try:
-        message = decode(type_named(type_name, event.channel), event.data, event.channel)
-    except MessageError:
-        done.left_out[event.channel] = done.left_out.get(event.channel, 0) + 1
-        return
-    for view in views_of(message):
-        name, key = topic + view.suffix, (topic + view.suffix, view.schema)
-        if view.schema not in schemas:
-            schema = json.dumps(schema_named(view.schema)).encode()
-            schemas[view.schema] = writer.register_schema(view.schema, "jsonschema", schema)
-        if key not in channels:
-            channels[key] = writer.register_channel(name, "json", schemas[view.schema])
-        data = json.dumps(view.value, separators=(",", ":"), allow_nan=False).encode()
-        nanoseconds = event.utime * 1000
-        writer.add_message(channels[key], nanoseconds, data, nanoseconds, sequence=event.number & 0xFFFF_FFFF)
-    done.messages += 1
+class _McapFile:
+    """The file, with the schemas and channels that it has so far."""
+
+    def __init__(self, writer: Writer, done: Exported) -> None:
+        self._writer = writer
+        self._done = done
+        self._schemas: dict[str, int] = {}
+        self._channels: dict[tuple[str, str], int] = {}
+        writer.start(profile="", library="dimos-streams")
+
+    def add(self, event: LogEvent) -> None:
+        """Write the views of a message; one that can't be read is counted."""
+        topic, type_name = split_channel(event.channel)
+        try:
+            message = decode(type_named(type_name, event.channel), event.data, event.channel)
+        except MessageError:
+            self._done.left_out[event.channel] = self._done.left_out.get(event.channel, 0) + 1
+            return
+        for view in views_of(message):
+            channel = self._channel(topic + view.suffix, view.schema)
+            data = json.dumps(view.value, separators=(",", ":"), allow_nan=False).encode()
+            nanoseconds = event.utime * 1000
+            self._writer.add_message(channel, nanoseconds, data, nanoseconds, sequence=event.number & 0xFFFF_FFFF)
+        self._done.messages += 1
+
+    def finish(self, metadata: LogEvent | None) -> None:
+        """Write the recording's metadata, if it has some, and the file's end."""
+        if metadata is not None:
+            _add_metadata(self._writer.add_metadata, metadata)
+        self._writer.finish()  # type: ignore[no-untyped-call]
+
+    def _channel(self, name: str, schema: str) -> int:
+        if schema not in self._schemas:
+            text = json.dumps(schema_named(schema)).encode()
+            self._schemas[schema] = self._writer.register_schema(schema, "jsonschema", text)
+        key = name, schema
+        if key not in self._channels:
+            self._channels[key] = self._writer.register_channel(name, "json", self._schemas[schema])
+            self._done.channels += 1
+        return self._channels[key]
 
 
 def _add_metadata(add: Callable[[str, dict[str, str]], object], event: LogEvent) -> None:
