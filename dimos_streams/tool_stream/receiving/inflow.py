@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dimos_streams import clock
 from dimos_streams.tool_stream.event import ToolEvent
 
 MAX_PENDING = 2048
@@ -107,6 +108,21 @@ class Inflow:
         """Whose call it is, as far as anything says."""
         first = self.first_pending()
         return self.names or (Names.of(first) if first is not None else Names(self.module, "", ""))
+
+    def gap(self, call_id: str, to_seq: int) -> ToolEvent:
+        """The event that says that all up to ``to_seq`` is lost."""
+        first, known = self.delivered + 1, self.known()
+        return ToolEvent(
+            utime=clock.utime(),
+            call_id=call_id,
+            seq=to_seq,
+            type="gap",
+            module=known.module,
+            skill=known.skill,
+            caller=known.caller,
+            text=f"events {first} to {to_seq} of this call are lost",
+            data={"from_seq": first, "to_seq": to_seq},
+        )
 
     def first_pending(self) -> ToolEvent | None:
         """The first event that was kept."""

@@ -269,21 +269,8 @@ class ToolStreamReceiver:
 
     def _give_up(self, call_id: str, stream: Inflow, to_seq: int) -> None:
         """Say that events up to ``to_seq`` are gone, and go on behind them."""
-        first = stream.delivered + 1
-        known = stream.known()
-        gap = ToolEvent(
-            utime=clock.utime(),
-            call_id=call_id,
-            seq=to_seq,
-            type="gap",
-            module=known.module,
-            skill=known.skill,
-            caller=known.caller,
-            text=f"events {first} to {to_seq} of this call are lost",
-            data={"from_seq": first, "to_seq": to_seq},
-        )
-        self._gaps += to_seq - first + 1
-        self._advance(stream, gap)
+        self._gaps += to_seq - stream.delivered
+        self._advance(stream, stream.gap(call_id, to_seq))
         self._inflows.heard(call_id, stream)
         if stream.highest > stream.delivered and not stream.closed:
             self._nacks.arm(call_id, stream)
