@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -100,7 +101,7 @@ def replay(
 ) -> None:
     """Play a log onto the bus. With `--modules`, test modules with it; exits with 1 if they behave differently."""
     if modules is None:
-        given = {
+        of_tests = {
             "--blueprint": blueprint,
             "--set": settings,
             "--seed": seed,
@@ -111,9 +112,7 @@ def replay(
             "--update": update,
             "--plot": plot,
         }
-        for name, value in given.items():
-            if value:
-                raise UserError(f"{name} goes with --modules, which names the modules to test")
+        _refuse_without_modules(of_tests)
         _play(files, part_of(from_s, to_s, channels, without, remap), speed, bus, loop=loop)
         return
     if len(files) > 1 or from_s or to_s is not None or channels or without or remap or loop:
@@ -122,16 +121,26 @@ def replay(
 
     with opened(files) as logs:  # what is no log is reported before anything else
         given_tolerances = _tolerances(logs[0], tolerances, tolerance or [], time_tolerance, exact=exact)
-    names = tuple(name.strip() for name in modules.split(",") if name.strip())
     chosen = ReplayOptions(
-        modules=names,
+        modules=tuple(name.strip() for name in modules.split(",") if name.strip()),
         blueprint=_configured(files[0], blueprint, settings),
         tolerances=given_tolerances,
         seed=seed,
         update=update,
         with_series=plot is not None,
     )
-    report = _test(files[0], chosen)
+    _show(_test(files[0], chosen), files[0], plot, as_json=as_json)
+
+
+def _refuse_without_modules(given: Mapping[str, object]) -> None:
+    """Raises ``UserError`` for an option that is about tests of modules."""
+    for name, value in given.items():
+        if value:
+            raise UserError(f"{name} goes with --modules, which names the modules to test")
+
+
+def _show(report: Report, file: Path, plot: Path | None, *, as_json: bool) -> None:
+    """Show what a test has found, and draw it. Raises ``typer.Exit`` if modules behaved differently."""
     if as_json:
         write_json(report.to_dict(), indent=2)
     else:
@@ -143,7 +152,7 @@ def replay(
         draw(report, plot)
         note(f"picture: {plot}")
     if report.updated:
-        note(f"{files[0]} has what the modules give now")
+        note(f"{file} has what the modules give now")
     elif not report.passed:
         raise typer.Exit(1)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dimos_streams.cli.terminal import options
-from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
     from dimos_streams.cli.running.run_plan import RunPlan
@@ -123,28 +122,20 @@ def run(
     as_json: options.JsonLines = False,
 ) -> None:
     """Run a blueprint: live, a process for each module, until Ctrl-C, `stop` or the end of `--duration`."""
-    from dimos_streams.cli.running.record_plan import RecordPlan
-    from dimos_streams.cli.running.run_plan import RunPlan, prepare, waits_for_the_world
+    from dimos_streams.cli.running.plan_checks import check_options, check_plan, mode_of
+    from dimos_streams.cli.running.record_plan import record_plan
+    from dimos_streams.cli.running.run_plan import RunPlan, prepare
     from dimos_streams.module import LOSS_BOUND_S
 
-    if in_process or virtual_time:
+    to_record = record_plan(record, record_channels, record_without, record_split)
+    mode = mode_of(in_process=in_process, virtual_time=virtual_time)
+    check_options(mode, say=say, duration_s=duration, exit_when_done=exit_when_done, daemon=daemon, bus=bus)
+    if mode != "live":
         # Numpy reads it only once. One thread is faster for matrices as small as ours.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if record is None and (record_channels or record_without or record_split):
-        raise UserError("--record-channels, --record-without and --record-split go with --record FILE")
-    if in_process and virtual_time:
-        raise UserError("--virtual-time is in one process anyway; leave out --in-process")
-    if exit_when_done and not say:
-        raise UserError("--exit-when-done waits for the end of what --say began; give --say TEXT")
-    if virtual_time and duration is None and not exit_when_done:
-        raise UserError("virtual time never waits, so it needs an end: give --duration SECONDS or --exit-when-done")
-    if virtual_time and (daemon or bus is not None):
-        raise UserError(
-            f"--virtual-time has no use for {'--daemon' if daemon else '--bus'}: nothing leaves the process"
-        )
     plan = RunPlan(
         blueprint=prepare(reference, settings, port, virtual=virtual_time),
-        mode="virtual" if virtual_time else "in-process" if in_process else "live",
+        mode=mode,
         say=tuple(say or ()),
         duration_s=duration,
         exit_when_done=exit_when_done,
@@ -153,23 +144,9 @@ def run(
         token=token,
         loss_bound_s=LOSS_BOUND_S if loss_bound is None else loss_bound,
         as_json=as_json,
-        record=None
-        if record is None
-        else RecordPlan(
-            path=record,
-            channels=tuple(record_channels or ()),
-            without=tuple(record_without or ()),
-            split_mb=record_split,
-        ),
+        record=to_record,
     )
-    if virtual_time and (asked := waits_for_the_world(plan.blueprint)) is not None:
-        raise UserError(f"{asked} asks a server, for which virtual time can't wait; run it live or --in-process")
-    if virtual_time and port is not None and plan.bridge is None:
-        raise UserError(f"blueprint {plan.blueprint.name!r} has no bridge that could serve on --port {port}")
-    if say and plan.bridge is None:
-        raise UserError(f"blueprint {plan.blueprint.name!r} has no bridge, so there is no agent to say anything to")
-    for text in plan.say:
-        plan.listener(text)
+    check_plan(plan, port)
     _execute(plan, daemon=daemon)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,17 @@ class RecordPlan:
         }
         spec = ModuleSpec(name=NAME, type=f"{RecorderModule.__module__}:{RecorderModule.__qualname__}", config=config)
         return blueprint.model_copy(update={"modules": {NAME: spec, **blueprint.modules}})
+
+
+def record_plan(
+    path: Path | None, channels: Sequence[str] | None, without: Sequence[str] | None, split_mb: float | None
+) -> RecordPlan | None:
+    """The plan that the options state, None without ``--record``. Raises ``UserError`` for options that lack it."""
+    if path is not None:
+        return RecordPlan(path=path, channels=tuple(channels or ()), without=tuple(without or ()), split_mb=split_mb)
+    if channels or without or split_mb:
+        raise UserError("--record-channels, --record-without and --record-split go with --record FILE")
+    return None
 
 
 def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> Supervisor | InProcessRun:

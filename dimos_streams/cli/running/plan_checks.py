@@ -1,0 +1,49 @@
+"""What a run can't be asked for: options that contradict each other, or the blueprint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dimos_streams.cli.running.run_plan import Mode, RunPlan, waits_for_the_world
+from dimos_streams.errors import UserError
+
+
+def mode_of(*, in_process: bool, virtual_time: bool) -> Mode:
+    """The mode that two options choose. Raises ``UserError``."""
+    if in_process and virtual_time:
+        raise UserError("--virtual-time is in one process anyway; leave out --in-process")
+    return "virtual" if virtual_time else "in-process" if in_process else "live"
+
+
+def check_options(
+    mode: Mode,
+    *,
+    say: Sequence[str] | None,
+    duration_s: float | None,
+    exit_when_done: bool,
+    daemon: bool,
+    bus: str | None,
+) -> None:
+    """Refuse what contradicts itself whatever the blueprint is. Raises ``UserError``."""
+    virtual = mode == "virtual"
+    if exit_when_done and not say:
+        raise UserError("--exit-when-done waits for the end of what --say began; give --say TEXT")
+    if virtual and duration_s is None and not exit_when_done:
+        raise UserError("virtual time never waits, so it needs an end: give --duration SECONDS or --exit-when-done")
+    if virtual and (daemon or bus is not None):
+        raise UserError(
+            f"--virtual-time has no use for {'--daemon' if daemon else '--bus'}: nothing leaves the process"
+        )
+
+
+def check_plan(plan: RunPlan, port: int | None) -> None:
+    """Refuse what the blueprint can't do. ``port`` is that of the option, if it was given. Raises ``UserError``."""
+    virtual, name = plan.mode == "virtual", plan.blueprint.name
+    if virtual and (asked := waits_for_the_world(plan.blueprint)) is not None:
+        raise UserError(f"{asked} asks a server, for which virtual time can't wait; run it live or --in-process")
+    if virtual and port is not None and plan.bridge is None:
+        raise UserError(f"blueprint {name!r} has no bridge that could serve on --port {port}")
+    if plan.say and plan.bridge is None:
+        raise UserError(f"blueprint {name!r} has no bridge, so there is no agent to say anything to")
+    for text in plan.say:
+        plan.listener(text)
