@@ -45,12 +45,16 @@ _WITHDRAWN_AGAIN_S = (0.1, 0.3, 0.7)
 class BusSkillClient:
     """A ``SkillClient`` on behalf of one running call."""
 
-    def __init__(self, bus: Bus, directory: ModuleDirectory, streams: ChildStreams, own: CallWriter) -> None:
-        """``own`` is the running call's stream."""
+    def __init__(
+        self, bus: Bus, directory: ModuleDirectory, streams: ChildStreams, own: CallWriter, *, read_only: bool
+    ) -> None:
+        """``own`` is the running call's stream. A skill that is declared ``read_only`` keeps to it: whatever it wants
+        to do to others raises ``SkillError``."""
         self._bus = bus
         self._directory = directory
         self._streams = streams
         self._own = own
+        self._read_only = read_only
         self._call_id = own.call_id
         self._numbers = itertools.count(1)
         self._children: dict[str, None] = {}
@@ -58,6 +62,7 @@ class BusSkillClient:
 
     async def check(self, skill: str, arguments: Mapping[str, Any]) -> None:
         """See ``SkillClient``. A module that has only just started is waited for a moment."""
+        self._check_may("begin", skill)
         deadline = clock.monotonic() + _INTRODUCTION_S
         while True:
             try:
@@ -80,6 +85,7 @@ class BusSkillClient:
         on_wait: Callable[[], Awaitable[None]] | None = None,
     ) -> str:
         """See ``SkillClient``. The broker resolves the skill, has the call reviewed and takes the leases."""
+        self._check_may("begin", skill)
         call_id = f"{self._call_id}.{next(self._numbers)}"
         try:
             await self._request(self._asked(call_id, skill, arguments)).begun(on_wait)
@@ -102,8 +108,30 @@ class BusSkillClient:
         **named: Any,
     ) -> Any:
         """See ``SkillClient``."""
-        call_id = child_id(self._call_id, next(self._numbers))
-        message = self._asked(call_id, skill, {**(arguments or {}), **named})
+        self._check_may("run", skill)
+        message = self._asked(child_id(self._call_id, next(self._numbers)), skill, {**(arguments or {}), **named})
+        close = await self._run_child(message, on_update, on_wait, quiet=quiet)
+        if close.outcome is Outcome.COMPLETED:
+            return close.data.get("result")
+        outcome, result = str(close.outcome), close.data.get("result")
+        raise SkillRunError(close.text, skill=skill, outcome=outcome, call_id=message.call_id, child_result=result)
+
+    def end_children(self) -> None:
+        """The call ends: whatever it still runs has to end as well. The bridge sees to it, too."""
+        for call_id in self._children:
+            self._withdraw(call_id)
+        self._children.clear()
+
+    async def _run_child(
+        self,
+        message: SkillCall,
+        on_update: OnUpdate | None,
+        on_wait: Callable[[], Awaitable[None]] | None,
+        *,
+        quiet: bool,
+    ) -> ToolEvent:
+        """Begin a child and follow it; its close. It ends if this ends otherwise."""
+        call_id, skill = message.call_id, message.skill
         stream = self._streams.open(call_id)
         self._children[call_id] = None
         try:
@@ -114,21 +142,12 @@ class BusSkillClient:
                 raise SkillRunError(str(error), skill=skill, outcome=Outcome.REJECTED, call_id=call_id) from error
             close = await self._followed(message, stream, on_update, quiet=quiet)
             del self._children[call_id]
+            return close
         except BaseException:
             await self._ended(call_id, stream)
             raise
         finally:
             self._streams.forget(call_id)
-        if close.outcome is Outcome.COMPLETED:
-            return close.data.get("result")
-        outcome, result = str(close.outcome), close.data.get("result")
-        raise SkillRunError(close.text, skill=skill, outcome=outcome, call_id=call_id, child_result=result)
-
-    def end_children(self) -> None:
-        """The call ends: whatever it still runs has to end as well. The bridge sees to it, too."""
-        for call_id in self._children:
-            self._withdraw(call_id)
-        self._children.clear()
 
     async def _followed(
         self, message: SkillCall, stream: ChildStream, on_update: OnUpdate | None, *, quiet: bool
@@ -196,7 +215,12 @@ class BusSkillClient:
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillClient``."""
+        self._check_may("end call", call_id)
         self._send_cancel(call_id, reason)
+
+    def _check_may(self, what: str, which: str) -> None:
+        if self._read_only:
+            raise SkillError(f"skill {self._own.skill!r} can't {what} {which!r}: it is declared read_only")
 
     def _withdraw(self, call_id: str) -> None:
         """Nobody waits for a call any more that may still begin: it must not."""
@@ -209,45 +233,3 @@ class BusSkillClient:
         message = SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason)
         with contextlib.suppress(BusError):  # a bus that was closed in the meantime: the bridge sees the module go
             self._bus.publish(CANCELS, encode(message))
-
-
-class NoSkillClient:
-    """A ``SkillClient`` for calls that may not touch others: what is declared read-only keeps to it."""
-
-    def __init__(self, skill: str) -> None:
-        self._skill = skill
-
-    async def check(self, skill: str, arguments: Mapping[str, Any]) -> None:
-        """See ``SkillClient``; always raises ``SkillError``."""
-        raise self._refusal("begin", skill)
-
-    async def start(
-        self,
-        skill: str,
-        arguments: Mapping[str, Any],
-        *,
-        on_wait: Callable[[], Awaitable[None]] | None = None,
-    ) -> str:
-        """See ``SkillClient``; always raises ``SkillError``."""
-        raise self._refusal("begin", skill)
-
-    async def run(
-        self,
-        skill: str,
-        arguments: Mapping[str, Any] | None = None,
-        /,
-        *,
-        on_update: OnUpdate | None = None,
-        on_wait: Callable[[], Awaitable[None]] | None = None,
-        quiet: bool = True,
-        **named: Any,
-    ) -> Any:
-        """See ``SkillClient``; always raises ``SkillError``."""
-        raise self._refusal("run", skill)
-
-    async def cancel(self, call_id: str, reason: str) -> None:
-        """See ``SkillClient``; always raises ``SkillError``."""
-        raise self._refusal("end call", call_id)
-
-    def _refusal(self, what: str, which: str) -> SkillError:
-        return SkillError(f"skill {self._skill!r} can't {what} {which!r}: it is declared read_only")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.testing import FaultBus, Faults
 from dimos_streams.tool_stream.event import EventType, Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
+from tests.helpers import until
 
 
 class WorkerConfig(ModuleConfig):
@@ -172,14 +173,6 @@ async def scene(*, faults: Faults | None = None, worker: bool = True, **bridge_c
         yield made
     finally:
         await made.close()
-
-
-async def until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
-    """Wait for a condition, in the loop's time."""
-    deadline = clock.monotonic() + timeout_s
-    while not condition():
-        assert clock.monotonic() < deadline, "it did not come about"
-        await asyncio.sleep(0.01)
 
 
 async def closed(broker: Broker, call_id: str, timeout_s: float = 10.0) -> CallView:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -27,19 +27,13 @@ from dimos_streams.perception.module import DetectorStatistics, PersonDetector
 from dimos_streams.person_description import MATCH_THRESHOLD, match_score
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.testing.harness import ModuleHarness
-from tests.helpers import run_virtual
+from tests.helpers import run_virtual, until
 from tests.perception.chat_server import ChatServer, chat_server
 
 RED = "person in a red shirt and blue trousers"
 INFO = CameraInfo(width=320, height=240, K=[200.0, 0, 159.5, 0, 200.0, 119.5, 0, 0, 1])
 UNSEEN = ("color_image", "wanted_descriptions")
 """Inputs that the segmentation backend has no use for."""
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10.0):
-        while not condition():  # noqa: ASYNC110 - other threads bring it about, and know no event of this loop
-            await asyncio.sleep(0.001)
 
 
 def label(detection: Detection2D) -> str:

@@ -17,10 +17,10 @@ from dimos_streams.errors import CallRejectedError, MessageError, SkillArgumentE
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.module import Module
-from dimos_streams.skill import OnLoss, SkillClient, SkillSpec
+from dimos_streams.skill import OnLoss, SkillSpec
 from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.children import ChildStreams
-from dimos_streams.tool_stream.client import BusSkillClient, NoSkillClient
+from dimos_streams.tool_stream.client import BusSkillClient
 from dimos_streams.tool_stream.event import (
     CALLS,
     CANCELS,
@@ -168,17 +168,15 @@ class SkillHost:
                 _log.warning("more calls than can be rejected; call %r of %r ignored", message.call_id, message.skill)
             return
         writer = self._open(hosted, message, spec, arguments, on_loss)
-        client = None if spec.policy.read_only else BusSkillClient(self._bus, self.directory, self._children, writer)
-        skills: SkillClient = client or NoSkillClient(message.skill)
-        moves = spec.policy.moves
-        running = RunningCall(writer, arguments, message.parent, skills, moves=moves, on_loss=on_loss)
+        policy = spec.policy
+        client = BusSkillClient(self._bus, self.directory, self._children, writer, read_only=policy.read_only)
+        running = RunningCall(writer, arguments, message.parent, client, moves=policy.moves, on_loss=on_loss)
         task = asyncio.get_running_loop().create_task(
             run_call(hosted.module, spec, running, checked), name=f"{message.skill}:{message.call_id}"
         )
         hosted.calls[message.call_id] = (running, task)
         task.add_done_callback(lambda _: self._forget(hosted, running))
-        if client is not None:
-            task.add_done_callback(lambda _: client.end_children())
+        task.add_done_callback(lambda _: client.end_children())
 
     def _checked(
         self, hosted: HostedModule, message: SkillCall, arguments: Mapping[str, Any], size: int

@@ -10,7 +10,8 @@ from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.tool_stream.event import CALLS, Outcome
-from tests.bridge.parts import answered, closed, event, scene, until
+from tests.bridge.parts import answered, closed, event, scene
+from tests.helpers import until
 
 
 @pytest.mark.virtual_time

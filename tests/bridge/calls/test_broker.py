@@ -20,8 +20,8 @@ from dimos_streams.module import RunContext
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_ARGUMENTS, STATUS, Outcome
 from dimos_streams.tool_stream.wire import unpack_event
-from tests.bridge.parts import Scene, Worker, answered, closed, collect, event, scene, until
-from tests.helpers import run_virtual
+from tests.bridge.parts import Scene, Worker, answered, closed, collect, event, scene
+from tests.helpers import run_virtual, until
 
 
 @pytest.mark.feature("A1")

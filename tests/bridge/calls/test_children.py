@@ -17,7 +17,8 @@ from dimos_streams.module import RunContext
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, Outcome
 from tests.bridge.calls.families import Composer, child_of, open_calls, outcome_of
-from tests.bridge.parts import Scene, SimulatedProcess, Worker, closed, collect, free_base, scene, until
+from tests.bridge.parts import Scene, SimulatedProcess, Worker, closed, collect, free_base, scene
+from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K1")]
 COUNT = {"label": "n", "to": 3}

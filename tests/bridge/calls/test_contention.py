@@ -13,7 +13,8 @@ from dimos_streams.errors import (
 from dimos_streams.skill import OnLoss
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
-from tests.bridge.parts import Worker, answered, closed, free_base, scene, until
+from tests.bridge.parts import Worker, answered, closed, free_base, scene
+from tests.helpers import until
 
 
 @pytest.mark.feature("A11")

@@ -18,7 +18,8 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, STATUS, Outcome
-from tests.bridge.parts import Worker, answered, closed, collect, event, free_base, scene, until
+from tests.bridge.parts import Worker, answered, closed, collect, event, free_base, scene
+from tests.helpers import until
 
 
 @pytest.mark.feature("A11")

@@ -20,7 +20,8 @@ from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
 from dimos_streams.tool_stream.event import Outcome
-from tests.bridge.parts import Scene, Worker, answered, closed, scene, until
+from tests.bridge.parts import Scene, Worker, answered, closed, scene
+from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]
 FORWARD = Twist(linear=Vector3(x=0.5))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness import directory as directories
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.skill_parts import MAX_PARTS, PART_BYTES, described, is_part, part_number
+from tests.helpers import until
 
 SKILLS = 200
 
@@ -42,12 +42,6 @@ def _class(name: str, skills: int, words: int = 10) -> type[Module]:
 Handy = _class("Handy", SKILLS)
 Wordy = _class("Wordy", 1, words=2000)
 Endless = _class("Endless", 700, words=20)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10.0):
-        while not condition():  # noqa: ASYNC110 - a directory has no events for this
-            await asyncio.sleep(0.05)
 
 
 def infos(count: int, size: int) -> list[SkillInfo]:
