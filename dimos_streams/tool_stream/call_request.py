@@ -21,7 +21,7 @@ _TAKEN_WITHIN_S = 5.0
 """For a first sign of the bridge, and for the next one while a call waits."""
 
 
-class CallRequest:
+class RepeatedRequest:
     """A call that is asked for again and again, until the bridge has said what becomes of it."""
 
     def __init__(self, bus: Bus, message: SkillCall, alone: Callable[[], bool]) -> None:

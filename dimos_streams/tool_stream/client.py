@@ -22,7 +22,7 @@ from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.skill import OnUpdate
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.audience import refusal
-from dimos_streams.tool_stream.call_request import CallRequest
+from dimos_streams.tool_stream.call_request import RepeatedRequest
 from dimos_streams.tool_stream.children import ChildStream, ChildStreams
 from dimos_streams.tool_stream.event import CALLS, CANCELS, Outcome, ToolEvent, json_text
 from dimos_streams.tool_stream.family import child_id
@@ -210,8 +210,8 @@ class BusSkillClient:
             arguments_json=json_text(arguments),
         )
 
-    def _request(self, message: SkillCall) -> CallRequest:
-        return CallRequest(self._bus, message, lambda: self._own.alone)
+    def _request(self, message: SkillCall) -> RepeatedRequest:
+        return RepeatedRequest(self._bus, message, lambda: self._own.alone)
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillClient``."""
