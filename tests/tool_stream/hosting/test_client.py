@@ -34,7 +34,7 @@ async def client_on_a_bus(*, bridge_was_heard: bool = True) -> AsyncIterator[tup
         publisher.receivers.heard("bridge")
     own = CallWriter(publisher, "parent", "asking", "ask", "agent")
     streams = ChildStreams(bus, directory)
-    yield bus, BusSkillClient(bus, directory, streams, own)
+    yield bus, BusSkillClient(bus, directory, streams, own, read_only=False)
     streams.stop()
     directory.stop()
     await bus.close()
