@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,23 @@ if TYPE_CHECKING:
 
 _NO_FIELDS = ("model_type", "model_attributes_type", "dataclass_type")
 """Faults whose text names one of our classes, which says nothing to whoever sent the value."""
+_OBJECT = "it must be an object, names with their values"
+_WORDS = (
+    (r"Field required|Missing required .*", "it is missing"),
+    (r"Extra inputs are not permitted|Unexpected keyword argument", "there is nothing of this name"),
+    (r"Input should be a valid (dictionary|mapping)\b.*", _OBJECT),
+    (r"Input should be a valid integer\b.*", "it must be a whole number"),
+    (r"Input should be a (?:valid|finite) number\b.*", "it must be a number"),
+    (r"Input should be a valid boolean\b.*", "it must be true or false"),
+    (r"Input should be a valid string\b.*", "it must be a text"),
+    (r"Input should be a valid (?:list|tuple|set|frozenset)\b.*", "it must be a list"),
+    (r"Input should be greater than or equal to (.*)", r"it must be at least \1"),
+    (r"Input should be less than or equal to (.*)", r"it must be at most \1"),
+    (r"Input should be greater than (.*)", r"it must be more than \1"),
+    (r"\w+ should have (.*?)(?: after validation)?(, not .*)?", r"it must have \1\2"),
+    (r"\w+ should (.*)", r"it must \1"),
+)
+"""Pydantic's texts, and what is said instead: of what was given as people know it, not of the library's input."""
 
 
 def what_is_wrong(detail: Mapping[str, Any]) -> str:
@@ -18,7 +36,10 @@ def what_is_wrong(detail: Mapping[str, Any]) -> str:
     if detail["type"] in ("value_error", "assertion_error"):
         return text.partition(", ")[2]
     if detail["type"] in _NO_FIELDS:
-        return "Input should be a valid dictionary"
+        return _OBJECT
+    for pattern, words in _WORDS:
+        if (found := re.fullmatch(pattern, text)) is not None:
+            return found.expand(words)
     return text
 
 

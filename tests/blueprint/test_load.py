@@ -86,11 +86,10 @@ def test_yaml_is_1_2(write: Write) -> None:
         ("modules:\n  follow: {process: a}\n", "x.yaml:2: module 'follow' needs the key 'type'"),
         (
             "modules:\n  follow:\n    type: a:B\n    restart: sometimes\n",
-            "x.yaml:4: modules.follow.restart: "
-            "Input should be 'never', 'on-failure' or 'always' (given: 'sometimes')",
+            "x.yaml:4: modules.follow.restart: it must be 'never', 'on-failure' or 'always' (given: 'sometimes')",
         ),
         ("modules:\n  a: {type: 'a:B'}\n  a: {}\n", "x.yaml:3: key 'a' is there twice, also at line 2"),
-        ("modules:\n  - a\n", "x.yaml:1: modules: Input should be a valid dictionary (given: ['a'])"),
+        ("modules:\n  - a\n", "x.yaml:1: modules: it must be an object, names with their values (given: ['a'])"),
         ("modules: {a: [}\n", "x.yaml:1: not valid YAML: expected the node content, but found '}'"),
         ("name: !secret x\n", "x.yaml:1: not valid YAML: could not determine a constructor for the tag '!secret'"),
         (

@@ -128,8 +128,7 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
         "command line: 'walk' must name a module and something of it, as in 'follow.distance_m'",
         "command line: module 'camera' has no setting 'lens.zom'; did you mean 'zoom'?",
         "environment: module 'camera' has no setting 'rate_hertz'; did you mean 'rate_hz'?",
-        "command line: module 'walk': distance_m: "
-        "Input should be a valid number, unable to parse string as a number (given: 'far')",
+        "command line: module 'walk': distance_m: it must be a number (given: 'far')",
         "command line: module 'walk' has no setting 'distence_m'; did you mean 'distance_m'?",
     ]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from pydantic import BaseModel, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 import dimos_streams
-from dimos_streams.common.invalid import all_problems, first_problem, in_a_line
+from dimos_streams.common.invalid import all_problems, first_problem, in_a_line, problems_with_values
 
 
 class Robot(BaseModel):
@@ -32,16 +33,61 @@ def test_the_librarys_own_words_are_left_out() -> None:
         Robot.model_validate({"name": "", "legs": "many"})
     assert first_problem(empty.value, "it") == "name: a robot has a name, say 'rob'"
     problems = all_problems(empty.value, "it")
-    assert problems["legs"].startswith("Input should be a valid integer")
-    assert in_a_line(problems).startswith("name: a robot has a name, say 'rob'; legs: Input should be")
+    assert problems["legs"].startswith("it must be a whole number")
+    assert in_a_line(problems).startswith("name: a robot has a name, say 'rob'; legs: it must be")
     with pytest.raises(ValidationError) as loud:
         Robot.model_validate({"name": "ROB"})
     assert first_problem(loud.value, "it").startswith("name: it is lower case, say 'rob'")
     with pytest.raises(ValidationError) as none:
         Robot.model_validate([])
-    assert first_problem(none.value, "the file") == "the file: Input should be a valid dictionary", (
+    assert first_problem(none.value, "the file") == "the file: it must be an object, names with their values", (
         "no class is named"
     )
+
+
+class Bounded(BaseModel):
+    """Has fields with bounds, as settings and requests have."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rate_hz: float = Field(gt=0, le=60)
+    count: int = Field(ge=1, lt=5)
+    code: str = Field(min_length=1, max_length=3, pattern="^[a-z]*$")
+    names: tuple[str, ...] = Field(max_length=1)
+    on: bool
+    mode: Literal["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("rate_hz", 61, "it must be at most 60"),
+        ("rate_hz", 0, "it must be more than 0"),
+        ("rate_hz", "fast", "it must be a number"),
+        ("count", 0, "it must be at least 1"),
+        ("count", 5, "it must be less than 5"),
+        ("count", 1.5, "it must be a whole number"),
+        ("code", "", "it must have at least 1 character"),
+        ("code", "abcd", "it must have at most 3 characters"),
+        ("code", "A", "it must match pattern '^[a-z]*$'"),
+        ("code", 7, "it must be a text"),
+        ("names", ["a", "b"], "it must have at most 1 item, not 2"),
+        ("names", 7, "it must be a list"),
+        ("on", "perhaps", "it must be true or false"),
+        ("mode", "c", "it must be 'a' or 'b'"),
+        ("moed", "a", "there is nothing of this name"),
+    ],
+)
+def test_nothing_is_said_of_inputs(name: str, value: object, said: str) -> None:
+    good = {"rate_hz": 1.0, "count": 1, "code": "a", "names": [], "on": True, "mode": "a"}
+    assert set(good) == set(Bounded.model_fields)
+    with pytest.raises(ValidationError) as bad:
+        Bounded.model_validate({**good, name: value})
+    assert problems_with_values(bad.value, "it") == {name: f"{said} (given: {value!r})"}
+    if name in good:
+        with pytest.raises(ValidationError) as lacking:
+            Bounded.model_validate({key: given for key, given in good.items() if key != name})
+        assert problems_with_values(lacking.value, "it") == {name: "it is missing"}
 
 
 def test_nobody_else_takes_them_apart() -> None:

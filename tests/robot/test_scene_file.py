@@ -149,16 +149,16 @@ def test_scenes_come_from_python_too(folder: Path) -> None:
     [
         ("{name: dora, plac: {}}", "14: unknown key 'plac' in person number 4; did you mean 'place'?"),
         ("{place: {}}", "14: person number 4 needs the key 'name'"),
-        ("{name: Dora, place: {}}", "14: people.3.name: String should match pattern"),
+        ("{name: Dora, place: {}}", "14: people.3.name: it must match pattern"),
         ("{name: dora, shirt: rde, place: {}}", "14: people.3.shirt: no colour 'rde'; did you mean 'red'?"),
-        ("{name: dora, speed: fast, place: {}}", "14: people.3.speed: Input should be a valid number"),
+        ("{name: dora, speed: fast, place: {}}", "14: people.3.speed: it must be a number"),
         ("{name: dora}", "14: people.3: a person has either a path or a place"),
         ("{name: dora, path: [[1, 1], [1, 1]]}", "14: people.3: a path needs at least two corners that differ"),
         ("{name: dora, path: [[1, 1], [9, 1]]}", "14: people.3.path.1: (9, 1) is outside of the room"),
         ("{name: anna, place: {}}", "10: people: two people are called 'anna'"),
         ("{name: odom, place: {}}", "14: people.3.name: 'odom' is the name of a frame"),
         ("person_rde", "14: people.3: no person 'person_rde', there are"),
-        ("7", "14: people.3: Input should be a valid dictionary"),
+        ("7", "14: people.3: it must be an object, names with their values"),
     ],
 )
 def test_what_is_wrong_with_a_file_has_its_line(folder: Path, line: str, expected: str) -> None:

@@ -225,7 +225,7 @@ async def test_stop_commands_zero_whoever_drives() -> None:
 async def test_arguments_have_bounds() -> None:
     async with ModuleHarness(Drive) as harness:
         call = await harness.call("move", distance_m=1000.0)
-        with pytest.raises(SkillError, match="distance_m: Input should be less than or equal to 20"):
+        with pytest.raises(SkillError, match="distance_m: it must be at most 20"):
             await call.answer()
 
 

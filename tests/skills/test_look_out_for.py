@@ -184,7 +184,7 @@ async def test_then_gets_the_label_the_description_and_the_box() -> None:
         ({"skill": "follow_person", "arguments": {"who": "$label"}}, "who: is not an argument of this skill"),
         ({"skill": "follow_person", "arguments": {"description": "$bbox"}}, "description: [0.0, 0.0, 10.0, 20.0]"),
         ({"skill": "follow_person", "arguments": {"description": "$labels"}}, "no value for '$labels'; did you mean"),
-        ({"skill": "follow_person", "args": {}}, "then.args: Extra inputs are not permitted"),
+        ({"skill": "follow_person", "args": {}}, "then.args: there is nothing of this name"),
     ],
 )
 async def test_a_then_that_could_not_be_called_is_refused_at_once(then: dict[str, Any], text: str) -> None:

@@ -303,10 +303,10 @@ def test_a_script_expects_tools_and_images(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("turns: [{txt: a}]", r"turns\.0\.txt: Extra inputs"),
+        ("turns: [{txt: a}]", r"turns\.0\.txt: there is nothing of this name"),
         ("turns: [", "is not YAML"),
         ("turns: 5\nturns: 6", "is not YAML"),
-        ("5", "the file: Input should be"),
+        ("5", "the file: it must be"),
     ],
 )
 def test_a_bad_script_is_named(tmp_path: Path, text: str, words: str) -> None:

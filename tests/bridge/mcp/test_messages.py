@@ -38,8 +38,8 @@ def test_arguments_that_are_no_object_begin_nothing(tool: str) -> None:
         ({"jsonrpc": "2.0", "id": 1.5, "method": "ping"}, "the id of a request is a whole number or a text"),
         ({"jsonrpc": "2.0", "id": 1}, "the method is missing"),
         ({"jsonrpc": "2.0"}, "the method is missing"),
-        ({"jsonrpc": "2.0", "method": 7}, "method: Input should be a valid string"),
-        ({"jsonrpc": "1.0", "id": 1, "method": "ping"}, "jsonrpc: Input should be '2.0'"),
+        ({"jsonrpc": "2.0", "method": 7}, "method: it must be a text"),
+        ({"jsonrpc": "1.0", "id": 1, "method": "ping"}, "jsonrpc: it must be '2.0'"),
         ([{"jsonrpc": "2.0", "id": 1, "method": "ping"}], "a message is one JSON object"),
         ([], "have no batches"),
         ("ping", "a message is one JSON object"),
@@ -62,7 +62,7 @@ def test_what_is_no_message_is_refused_in_words(body: Any, why: str) -> None:
         ({"clientInfo": "x"}, ["clientInfo"]),
         ({"clientInfo": {}}, ["clientInfo.name"]),
         ({"protocolVersion": 1}, ["protocolVersion"]),
-        (None, ["protocolVersion: Field required", "capabilities: Field required", "clientInfo: Field required"]),
+        (None, ["protocolVersion: it is missing", "capabilities: it is missing", "clientInfo: it is missing"]),
     ],
 )
 def test_a_session_begins_only_with_what_a_client_must_say(change: dict[str, Any] | None, named: list[str]) -> None:

@@ -154,7 +154,7 @@ async def test_without_an_update_the_result_is_the_answer() -> None:
             "internal error test-1-error (ZeroDivisionError): `dimos-streams",
         ),
         ("hang", {}, Outcome.TIMED_OUT, "it ran longer than 5 s"),
-        ("count", {"nam": "x"}, Outcome.REJECTED, "name: Field required; nam: Extra inputs are not permitted"),
+        ("count", {"nam": "x"}, Outcome.REJECTED, "name: it is missing; nam: there is nothing of this name"),
         ("cuont", {}, Outcome.REJECTED, "did you mean 'count'?"),
     ],
 )
