@@ -24,6 +24,8 @@ _LONGEST_NAME = 15
 _BOUND_S = 45.0
 _COLD = frozenset({"--virtual-time", "replay"})
 """What must be the same every time, whatever order Python gives to sets."""
+_MEASURED = "COVERAGE_PROCESS_START"
+"""Set where it is measured which test runs what: a process has one test as its context."""
 _AT_THE_START = ("PYTHONIOENCODING", "PYTHONUTF8", "LC_ALL")
 """Python looks at them only then."""
 
