@@ -18,8 +18,9 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import check_arguments, check_schema
 from dimos_streams.tool_stream.event import STATUS
-from dimos_streams.tool_stream.liveness.directory import MAX_MODULES, ModuleDirectory
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import MAX_CALLS
+from dimos_streams.tool_stream.liveness.module_table import MAX_MODULES
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 
 pytestmark = pytest.mark.feature("F6")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 
@@ -15,23 +16,20 @@ from dimos_streams.common.text import well_formed_json
 from dimos_streams.errors import MessageError, UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
-from dimos_streams.module import MAX_STATE
 from dimos_streams.skill import SkillInfo, public_names
 from dimos_streams.tool_stream.arguments.schemas import check_schema
-from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name, json_object
+from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name
 from dimos_streams.tool_stream.liveness.heartbeat import Head, head_of
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
+from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
-from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills, SkillPart, is_part
+from dimos_streams.tool_stream.liveness.skill_parts import SkillPart, is_part
 
 HEARTBEAT_S = 0.25
 _MAX_HEALTH = 200
 _DESCRIBE_EVERY_S = 0.2
 _DESCRIBE = (1.0, 10.0)
 """How often modules are asked for their skills, in a second and at once: each of them answers everybody."""
-MAX_MODULES = 1000
-MAX_BYTES = 1024 * 1024
-"""The size of the schemas and states of all modules together, as JSON; in memory they are ten times as large."""
 _QUEUE_BYTES = 2 * 1024 * 1024
 _STRANGERS = (2_000.0, 20_000.0)
 """The cost that heartbeats of modules that are not known yet, or of other instances than the known ones, may have: in
@@ -49,16 +47,13 @@ class ModuleDirectory:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._listeners: list[Callable[[ModuleStatus], None]] = []
-        self._entries: dict[str, ModuleEntry] = {}
-        self._bytes = 0
-        """The size of all entries together."""
+        self._table = ModuleTable()
+        self._entries = self._table.entries
         self._subscription: Subscription | None = None
         self._described = float("-inf")
         self._may_ask = Allowance(*_DESCRIBE)
         self._strangers = Allowance(*_STRANGERS)
-        self.malformed = 0
-        self.ignored = 0
-        """Heartbeats of modules that there was no room or no time for."""
+        self._malformed = self._ignored = 0
         self.contradictions = 0
         """Instances that were heard in the name of a module of which another one is alive."""
 
@@ -87,6 +82,16 @@ class ModuleDirectory:
         return end
 
     @property
+    def malformed(self) -> int:
+        """Heartbeats, and states in them, that were none."""
+        return self._malformed + self._table.malformed
+
+    @property
+    def ignored(self) -> int:
+        """Heartbeats that there was no room or no time for, and what they say."""
+        return self._ignored + self._table.ignored
+
+    @property
     def missed_at(self) -> float:
         """When there was no room for heartbeats last, on the loop's clock."""
         return float("-inf") if self._subscription is None else self._subscription.missed_at
@@ -102,7 +107,8 @@ class ModuleDirectory:
 
     def reporting(self, key: str) -> list[ModuleView]:
         """The modules whose state has a topic, by name."""
-        return self._views(lambda entry: key in entry.state)
+        quoted = json.dumps(key)
+        return self._views(lambda entry: quoted in entry.state_json and key in entry.state())
 
     def unwell(self) -> dict[str, str]:
         """The health of each module that is not ``"ok"``, by name."""
@@ -183,7 +189,7 @@ class ModuleDirectory:
                 return
             self._take_heartbeat(status)
         except (MessageError, ValueError) as error:  # pydantic's error is one
-            self.malformed += 1
+            self._malformed += 1
             _log.warning("skipped a heartbeat: %s", error)
             return
         for listener in tuple(self._listeners):
@@ -196,23 +202,10 @@ class ModuleDirectory:
             return True
         if entry is None and not head.instance:
             return False  # somebody's word about a module that nobody knows
-        if not self._strangers.take(head.cost) or (entry is None and not self._make_room()):
-            self.ignored += 1
+        if not self._strangers.take(head.cost) or (entry is None and not self._table.make_room()):
+            self._ignored += 1
             _log.warning("more modules than can be looked at; heartbeat of %r ignored", head.module)
             return False
-        return True
-
-    def _make_room(self) -> bool:
-        """Forget the module that has been silent for longest, if there are too many and it is gone."""
-        if len(self._entries) < MAX_MODULES:
-            return True
-        name = min(self._entries, key=lambda name: self._entries[name].heard)
-        return self._forget_if_gone(name)
-
-    def _forget_if_gone(self, name: str) -> bool:
-        if clock.monotonic() - self._entries[name].heard <= ALIVE_S:
-            return False
-        self._bytes -= self._entries.pop(name).bytes
         return True
 
     def _take_heartbeat(self, status: ModuleStatus) -> None:
@@ -236,12 +229,12 @@ class ModuleDirectory:
             )
         entry.heard, entry.health = now, status.health[:_MAX_HEALTH]
         if part is not None:
-            self._take_part(entry, status, part)
+            self._table.take_part(entry, status, part)
         elif skills is not None:
-            self._take_skills(entry, status, skills)
+            self._table.take_skills(entry, status, skills)
         elif entry.skills_version != status.skills_version:
             self._ask_for_skills()
-        self._take_state(entry, status)
+        self._table.take_state(entry, status)
 
     def _skills_in(self, status: ModuleStatus, entry: ModuleEntry | None) -> tuple[SkillInfo, ...] | None:
         """The skills that a heartbeat describes, None if it does not. Raises ``ValueError``."""
@@ -264,60 +257,6 @@ class ModuleDirectory:
         for info in part.skills:
             check_schema(info.parameters)
         return part
-
-    def _take_part(self, entry: ModuleEntry, status: ModuleStatus, part: SkillPart) -> None:
-        """Keep a part until all have come; while one is missing, heartbeats without any ask for them again."""
-        size, before = len(status.skills_json), entry.bytes
-        if self._has_room(entry, size + before):
-            skills = entry.partial.add(status.skills_version, part, size)
-            size = entry.partial.bytes
-        else:
-            _log.warning("modules have more than %d bytes of skills; %r has none", MAX_BYTES, status.module)
-            size, skills = 0, ()
-        if skills is not None:
-            entry.skills_version, entry.skills, entry.skills_text = status.skills_version, skills, 0
-            entry.skills_bytes, entry.partial = size, PartialSkills()
-        self._bytes += entry.bytes - before
-
-    def _take_skills(self, entry: ModuleEntry, status: ModuleStatus, skills: tuple[SkillInfo, ...]) -> None:
-        entry.skills_version = status.skills_version
-        if entry.skills_text == hash(status.skills_json):
-            return
-        size = len(status.skills_json)
-        if not self._has_room(entry, size):
-            _log.warning("modules have more than %d bytes of skills; %r has none", MAX_BYTES, status.module)
-            size, skills = 0, ()
-        self._bytes += size - entry.skills_bytes - entry.partial.bytes
-        entry.partial = PartialSkills()
-        entry.skills, entry.skills_text, entry.skills_bytes = skills, hash(status.skills_json), size
-
-    def _has_room(self, entry: ModuleEntry, size: int) -> bool:
-        """Whether a module may say so much more. If need be, those that are gone are forgotten."""
-        excess = self._bytes - entry.bytes + size - MAX_BYTES
-        if excess > 0:
-            for name in sorted(self._entries, key=lambda name: self._entries[name].heard):
-                bytes = self._entries[name].bytes
-                if excess > 0 and self._forget_if_gone(name):
-                    excess -= bytes
-        self.ignored += excess > 0
-        return excess <= 0
-
-    def _take_state(self, entry: ModuleEntry, status: ModuleStatus) -> None:
-        """Take a module's state. What can't be read says nothing; the rest of the heartbeat counts all the same."""
-        text = status.state_json
-        if text == entry.state_json:
-            return
-        before = entry.bytes
-        entry.state_json, entry.state = text[: MAX_STATE + 1], {}
-        self._bytes += entry.bytes - before
-        try:
-            if len(text) > MAX_STATE:
-                raise MessageError(STATUS, ModuleStatus.msg_name, f"a state of more than {MAX_STATE} bytes")
-            if self._has_room(entry, len(text) + entry.skills_bytes):
-                entry.state = json_object(text, STATUS, ModuleStatus.msg_name)
-        except MessageError as error:
-            self.malformed += 1
-            _log.warning("skipped the state of module %r: %s", status.module, error)
 
     def _take_report(self, status: ModuleStatus) -> None:
         """A status without an instance is not the module's own: it says what is wrong with it."""

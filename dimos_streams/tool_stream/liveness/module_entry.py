@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dimos_streams.common.text import parse_json
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
@@ -31,8 +32,11 @@ class ModuleEntry:
     skills: tuple[SkillInfo, ...] = ()
     partial: PartialSkills = field(default_factory=PartialSkills)
     """A description of which not all parts have come."""
+    state_text: int = 0
+    """The hash of what came as its state."""
     state_json: str = ""
-    state: Mapping[str, Any] = field(default_factory=dict)
+    """The JSON of an object, or empty. It is kept as text: the objects of a thousand forged ones would be ten times
+    as large."""
     instances: Instances = field(default_factory=Instances)
     reported_health: str = ""
     """The health that somebody else reported of it."""
@@ -55,12 +59,16 @@ class ModuleEntry:
             self._health(now, rivals),
             now - self.heard,
             self.skills,
-            self.state,
+            self.state(),
             host=bound.host,
             started_utime=bound.started_utime,
             introduced=bool(self.skills_version),
             rivals=rivals,
         )
+
+    def state(self) -> Mapping[str, Any]:
+        """The state that the module reports."""
+        return parse_json(self.state_json) if self.state_json else {}
 
     def health_at(self, now: float) -> str:
         """``ModuleView.health`` at a moment of ``clock.monotonic``."""

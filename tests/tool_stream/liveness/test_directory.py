@@ -15,7 +15,7 @@ from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.module import MAX_STATE
 from dimos_streams.tool_stream.event import REQUESTS, STATUS
-from dimos_streams.tool_stream.liveness import directory as directories
+from dimos_streams.tool_stream.liveness import module_table
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 
@@ -147,7 +147,7 @@ async def test_a_state_that_is_too_large_says_nothing() -> None:
 
 @pytest.mark.virtual_time
 async def test_room_is_made_by_forgetting_the_one_that_is_gone_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directories, "MAX_MODULES", 2)
+    monkeypatch.setattr(module_table, "MAX_MODULES", 2)
     async with heard() as world:
         await world.beat("a")
         await asyncio.sleep(1)
@@ -166,7 +166,7 @@ async def test_room_is_made_by_forgetting_the_one_that_is_gone_for_longest(monke
 async def test_skills_and_states_of_all_are_bounded_and_those_that_are_gone_make_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(directories, "MAX_BYTES", 200)
+    monkeypatch.setattr(module_table, "MAX_BYTES", 200)
     async with heard() as world:
         await world.beat("a", skills="a1 a2")
         await world.beat("b", skills="b1")

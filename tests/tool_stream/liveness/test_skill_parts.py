@@ -17,7 +17,7 @@ from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import SkillInfo, skill
 from dimos_streams.testing.harness import ModuleHarness
 from dimos_streams.tool_stream.event import STATUS
-from dimos_streams.tool_stream.liveness import directory as directories
+from dimos_streams.tool_stream.liveness import module_table
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.skill_parts import MAX_PARTS, PART_BYTES, described, is_part, part_number
 from tests.helpers import until
@@ -129,7 +129,7 @@ async def test_a_schema_that_would_take_for_ever_is_refused_in_a_part_too() -> N
 @pytest.mark.feature("K3")
 @pytest.mark.virtual_time
 async def test_parts_whose_rest_never_comes_take_no_room_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directories, "MAX_BYTES", 200_000)
+    monkeypatch.setattr(module_table, "MAX_BYTES", 200_000)
     bus = create_bus("memq://")
     await bus.open()
     directory = ModuleDirectory(bus)
