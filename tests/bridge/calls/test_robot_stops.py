@@ -50,6 +50,18 @@ class Stubborn(Module):
                 await asyncio.wait_for(self.enough.wait(), 30.0)
 
 
+class Gripper(Module):
+    """A gripper whose author does not call its skill a motion."""
+
+    config: StubbornConfig
+
+    @skill(resources={"gripper"})
+    async def hold_tight(self, call: Call) -> None:
+        """Hold something until told otherwise."""
+        await call.update("holding")
+        await asyncio.Event().wait()
+
+
 def of(robot: str, name: str) -> dict[str, Any]:
     """The arguments of a module of a robot."""
     return {"name": f"{robot}/{name}", "context": RunContext(services=Services(), namespace=f"{robot}/")}
@@ -255,3 +267,18 @@ def test_the_innermost_word_counts() -> None:
     assert covered(one) == ["a", "a/b", "a/c"]
     assert one.release("a") == one.release("") == StopState()
     assert one.release("b") == one
+
+
+async def test_what_holds_anything_may_move_the_robot_and_is_ended_and_refused() -> None:
+    async with yard("robot1") as made:
+        broker = made.world.broker
+        process = await made.world.add()
+        await process.host.start(Gripper(**of("robot1", "gripper")), {})
+        await made.world.offered("robot1_hold_tight")
+        holding = await broker.call("robot1_hold_tight", {}, caller="agent")
+        await answered(broker, holding)
+        report = await broker.stops.stop_robot("robot1", "")
+        assert holding in report.calls.ended
+        assert (await closed(broker, holding)).outcome is Outcome.CANCELLED
+        with pytest.raises(CallRejectedError, match="may move a robot that an operator has stopped"):
+            await broker.call("robot1_hold_tight", {}, caller="agent")

@@ -1,0 +1,68 @@
+"""What a skill states of itself stands once, and means the same wherever it is read."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.skill import SkillInfo, SkillPolicy, SkillTraits, skill, skills_of
+
+
+class NoSettings(ModuleConfig):
+    """Nothing to set."""
+
+
+class Arm(Module):
+    """Skills that state much, and nothing."""
+
+    config: NoSettings
+
+    @skill(resources={"wrist", "arm"}, on_duplicate="replace", approval="ask", undo="back", on_loss="continue")
+    async def reach(self) -> None:
+        """Reach out."""
+
+    @skill
+    async def back(self) -> None:
+        """Take it back."""
+
+
+def test_callers_see_each_trait_that_an_author_states() -> None:
+    spec = skills_of(Arm)["reach"]
+    info = spec.info("robot1/")
+    assert info.resources == ("robot1/arm", "robot1/wrist")
+    assert info.undo == "robot1_back"
+    for name in SkillTraits.model_fields.keys() - {"resources", "undo"}:
+        assert getattr(info, name) == getattr(spec.policy, name), name
+    assert set(SkillPolicy.model_fields) - set(SkillTraits.model_fields) == {"time_limit_s", "name"}
+    assert set(SkillInfo.model_fields) - set(SkillTraits.model_fields) == {"name", "description", "parameters"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "moves", "may_move"),
+    [
+        ({}, False, False),
+        ({"motion": True}, True, True),
+        ({"resources": ("base",)}, True, True),
+        ({"resources": ("robot1/base",)}, True, True),
+        ({"resources": ("arm",)}, False, True),
+    ],
+)
+def test_whoever_holds_anything_may_move_the_robot(stated: dict[str, Any], moves: bool, may_move: bool) -> None:
+    traits = SkillTraits(**stated)
+    assert (traits.moves, traits.may_move) == (moves, may_move)
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"approval": "always"}, "@skill: approval: it must be 'never' or 'ask' (given: 'always')"),
+        ({"resorces": {"base"}}, "@skill: resorces: there is nothing of this name (given: {'base'})"),
+        ({"read_only": True, "motion": True}, "a skill can't be read_only with motion=True"),
+    ],
+)
+def test_what_no_skill_can_state_is_refused_where_it_is_stated(stated: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(said)):
+        skill(**stated)
