@@ -116,17 +116,7 @@ class Bridge(Module):
         await self._look_at_disk()
         self._to_undo.callback(self.journal.close)
         self.hub = Hub(self.journal)
-        # A bridge that starts again must not make the ids of calls that it made before.
-        seed = f"{self.random.random()}/{self.journal.last_offset}/{clock.utime()}"
-        self.broker = Broker(
-            bus,
-            directory,
-            self.journal,
-            self.hub,
-            random=random.Random(seed),
-            name=self.name,
-            stops=self._stops_path(),
-        )
+        self.broker = self._make_broker(bus, directory)
         await self.broker.start()
         self._report_health()
         self._to_undo.push_async_callback(self.broker.stop)
@@ -139,6 +129,19 @@ class Bridge(Module):
         self._to_undo.push_async_callback(self.monitor.stop)
         # Readers are ended first of all: a stream that waits for events would hold the server up.
         self._to_undo.callback(self.hub.close)
+
+    def _make_broker(self, bus: Bus, directory: ModuleDirectory) -> Broker:
+        # A bridge that starts again must not make the ids of calls that it made before.
+        seed = f"{self.random.random()}/{self.journal.last_offset}/{clock.utime()}"
+        return Broker(
+            bus,
+            directory,
+            self.journal,
+            self.hub,
+            random=random.Random(seed),
+            name=self.name,
+            stops=self._stops_path(),
+        )
 
     def _needs(self, kind: type[S]) -> S:
         service = self.context.services.get(kind)
