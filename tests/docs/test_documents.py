@@ -21,7 +21,7 @@ LINKING = sorted({*DOCUMENTS, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")
 _BLOCK = re.compile(r"(?:<!-- (command|file): (\S+) -->\n)?```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _RUNNABLE = {"bash", "python"}
 _SMALL = {"DIMOS_STREAMS__ROBOT__CAMERA_WIDTH": "160", "DIMOS_STREAMS__ROBOT__CAMERA_HEIGHT": "120"}
-_ALL_WITH_A_ROBOT = {ROOT / "README.md", ROOT / "docs" / "monitor.md"}
+_ALL_WITH_A_ROBOT = {ROOT / "README.md", ROOT / "docs" / "http.md", ROOT / "docs" / "monitor.md"}
 """Documents that run nothing without a camera; nobody looks at their pictures."""
 
 
