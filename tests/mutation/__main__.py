@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=50, help="mutants of each path")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--most-tests", type=int, default=40, help="of those that cover a line, the smallest ones")
+    parser.add_argument("--most-tests", type=int, default=40, help="of those that run a line, of each file in turn")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for the tests of one mutant")
     parser.add_argument("--coverage", type=Path, default=REPOSITORY / ".coverage")
     given = parser.parse_args()

@@ -70,7 +70,7 @@ class CoveringTests:
                 self._lines.update(contexts)
 
     def of(self, module: Path, line: int, most: int) -> list[str]:
-        """Node ids, those first that run the fewest lines altogether.
+        """Node ids, of each file the test that runs the fewest lines altogether, then of each the next one.
 
         First of the tests that run the line, then of those that run its function. For one that runs only outside of
         tests, at the import say, those that run anything of the module.
@@ -82,7 +82,15 @@ class CoveringTests:
         return list(dict.fromkeys(near or self._sorted(chain(*contexts_of.values()))))[:most]
 
     def _sorted(self, contexts: Iterable[str]) -> list[str]:
-        return sorted({*contexts} - {""}, key=lambda node_id: (self._lines[node_id], node_id))
+        by_size = sorted({*contexts} - {""}, key=lambda node_id: (self._lines[node_id], node_id))
+        # A line that hundreds of tests run is run by the small ones of a few files, and meant by one of another file.
+        files: Counter[str] = Counter()
+        turns: dict[str, int] = {}
+        for node_id in by_size:
+            file = node_id.partition("::")[0]
+            turns[node_id] = files[file]
+            files[file] += 1
+        return sorted(by_size, key=turns.__getitem__)
 
 
 def _function_at(module: Path, line: int) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import RunContext
 from dimos_streams.testing import Faults
+from dimos_streams.tool_stream import client
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, Outcome
 from tests.bridge.calls.families import Composer, child_of, open_calls, outcome_of
 from tests.bridge.parts import Scene, SimulatedProcess, Worker, closed, collect, free_base, scene
@@ -81,6 +82,17 @@ async def test_a_cancelled_child_is_an_error_too() -> None:
         await world.broker.cancel(await child_of(world, call_id), "enough of this")
         assert (await closed(world.broker, call_id)).text == "enough of this"
         assert [error.outcome for error in composer.errors] == ["cancelled"]
+
+
+async def test_a_child_that_says_nothing_for_long_lives_as_long_as_its_module_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client, "_GIVEN_UP_S", 2.0)
+    async with composing() as (world, composer, _):
+        call_id = await world.broker.call("use", {"skill": "patrol", "arguments": {}}, caller="me")
+        await child_of(world, call_id, answered=False)
+        await asyncio.sleep(3.0)
+        assert (composer.errors, (await world.broker.view(call_id)).state) == ([], "open")
 
 
 async def test_a_read_only_skill_runs_no_other() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.errors import SkillError, UnknownSkillError
+from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.tool_stream.children import ChildStreams
@@ -52,6 +52,15 @@ async def test_a_module_that_has_only_just_started_is_waited_for() -> None:
         with pytest.raises(UnknownSkillError, match="'stay'"):
             await client.check("stay", {})
         assert clock.monotonic() - began == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.virtual_time
+async def test_what_is_for_operators_is_refused_before_it_is_asked_for() -> None:
+    async with client_on_a_bus() as (bus, client):
+        skills = json.dumps([{"name": "hold", "description": "", "parameters": {}, "audience": "operator"}])
+        bus.publish(STATUS, encode(ModuleStatus(module="m", instance="1", skills_version="1", skills_json=skills)))
+        with pytest.raises(CallRejectedError, match="'hold' is for operators: no skill may begin it"):
+            await client.check("hold", {})
 
 
 @pytest.mark.virtual_time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import logging
 import threading
 from typing import Any
@@ -72,6 +73,8 @@ class Counter(Module):
     def from_threads(self, call: Call, threads: int) -> int:
         """Send from several threads."""
         stream = ToolStream(call)
+        with pytest.raises(StreamClosedError, match="is not started"):
+            stream.send("too early")
         stream.start()
         stream.start()
         workers = [threading.Thread(target=self._send, args=(stream, n)) for n in range(threads)]
@@ -81,7 +84,7 @@ class Counter(Module):
             worker.join()
         stream.stop()
         stream.stop()
-        with pytest.raises(StreamClosedError):
+        with pytest.raises(StreamClosedError, match="is stopped"):
             stream.send("too late")
         return threads
 
@@ -237,6 +240,25 @@ async def test_who_asks_for_skills_just_after_another_gets_them_soon() -> None:
             await asyncio.sleep(0.02)
         await asyncio.sleep(1.0)
         assert described == pytest.approx([began, began + 0.1], abs=0.01), "two of them together"
+
+
+@pytest.mark.virtual_time
+async def test_where_many_ask_all_the_time_skills_are_described_ever_more_seldom_within_a_bound() -> None:
+    async with ModuleHarness(Counter, name="counter") as harness:
+        described: list[float] = []
+
+        def note(channel: str, data: bytes) -> None:
+            if decode(ModuleStatus, data, channel=channel).skills_json:
+                described.append(clock.monotonic())
+
+        await asyncio.sleep(1.0)
+        harness.bus.subscribe(STATUS, note)
+        for _ in range(250):
+            harness.bus.publish(REQUESTS, encode(ToolStreamRequest(kind="describe")))
+            await asyncio.sleep(0.005 if len(described) < 3 else 0.02)
+        pauses = [later - earlier for earlier, later in itertools.pairwise(described)]
+        assert pauses == pytest.approx([0.1, 0.2, 0.4, *[0.8] * (len(pauses) - 3)], abs=0.02)
+        assert len(pauses) >= 6
 
 
 @pytest.mark.virtual_time

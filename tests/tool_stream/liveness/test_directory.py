@@ -186,6 +186,20 @@ async def test_skills_and_states_of_all_are_bounded_and_those_that_are_gone_make
 
 
 @pytest.mark.virtual_time
+async def test_no_more_that_are_gone_are_forgotten_than_there_must_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size = len(json.dumps([{"name": "a1", "description": "", "parameters": {}}]))
+    monkeypatch.setattr(module_table, "MAX_BYTES", 2 * size)
+    async with heard() as world:
+        await world.beat("a", skills="a1")
+        await world.beat("b", skills="b1")
+        await asyncio.sleep(ALIVE_S + 0.1)
+        await world.beat("c", skills="c1")
+        assert [info.name for _, info in world.directory.skills()] == ["b1", "c1"]
+
+
+@pytest.mark.virtual_time
 async def test_listeners_hear_what_the_directory_has_taken_until_they_end_it() -> None:
     async with heard() as world:
         reported: list[str] = []
