@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -83,6 +83,18 @@ class UnknownRobotError(UserError, SkillError):
         names = sorted(known)
         there = ", ".join(names) if names else "none has a name; without one, every robot is meant"
         super().__init__(f"no robot is called {robot!r}{suggest(robot, names)} (robots: {there})")
+
+
+class SettingsError(UserError, SkillError):
+    """Settings can't be changed so while their modules run.
+
+    ``problems`` maps each setting to what is wrong with it; what concerns several stands under an empty name.
+    """
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        self.problems = dict(problems)
+        text = "; ".join(f"{name}: {text}" if name else text for name, text in problems.items())
+        super().__init__(text, result=self.problems)
 
 
 class CallRejectedError(SkillError):

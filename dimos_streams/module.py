@@ -126,6 +126,12 @@ class Module:
         """The state that the module reports of itself, see ``report_state``."""
         self.on_state: Callable[[], None] = lambda: None
         """Called when that has changed; for hosts."""
+        self.configured = config
+        """The config that the module was made with, whatever has changed since."""
+        self.live_values: Mapping[str, Any] = {}
+        """The live settings that differ from it; for hosts."""
+        self.on_live: Callable[[], None] = lambda: None
+        """Called when those have changed; for hosts."""
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._failed: asyncio.Future[None] | None = None
         for spec in self.streams().values():
@@ -160,6 +166,14 @@ class Module:
 
     async def stop(self) -> None:
         """Let go of what ``start`` took. Called also when ``start`` failed."""
+
+    def on_settings(self, changed: frozenset[str]) -> None:
+        """An operator has changed live settings (see ``Live``), named with dots between nested ones; ``config`` has
+        the new values already. For what was made of the old ones: who reads ``config`` where it is needed has nothing
+        to do here.
+
+        An exception refuses the change: its text is the operator's answer, and ``config`` is what it was.
+        """
 
     def report_state(self, state: Mapping[str, Any]) -> None:
         """Say something of the module's own state, by topics: in each heartbeat from now on, and at once.

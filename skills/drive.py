@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dimos_streams.errors import SkillError
+from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
@@ -21,6 +22,7 @@ from dimos_streams.operator.holding import HoldInput
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive_run import Motion
 from dimos_streams.skills.moving.planar import STOP, Pose, wrapped
+from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.own_calls import OwnCalls, listed
 from dimos_streams.streams import In, Out
 
@@ -31,15 +33,25 @@ _REMEMBERED = 1000
 class DriveConfig(ModuleConfig):
     """How to drive. Metres, seconds, radians."""
 
-    max_speed: float = Field(0.6, gt=0.0)
-    max_turn: float = Field(1.2, gt=0.0)
-    tolerance_m: float = Field(0.05, gt=0.0, description="of a move; a fifth of what is asked for, if that is less")
-    tolerance_deg: float = Field(2.0, gt=0.0, description="of a turn; a fifth of what is asked for, if that is less")
-    blocked_after_s: float = Field(3.0, gt=0.0, description="without progress for so long is blocked")
-    arrived_m: float = Field(0.1, gt=0.0, description="from a point counts as there")
-    no_nearer_after_s: float = Field(12.0, gt=0.0, description="without getting nearer to a point ends the way")
-    sidestep_m: float = Field(0.4, ge=0.0, description="to go aside when blocked on the way to a point")
-    sidesteps: int = Field(3, ge=0, description="to try before giving up")
+    max_speed: Annotated[float, Live] = Field(0.6, gt=0.0)
+    max_turn: Annotated[float, Live] = Field(1.2, gt=0.0)
+    tolerance_m: Annotated[float, Live] = Field(
+        0.05, gt=0.0, description="of a move; a fifth of what is asked for, if that is less"
+    )
+    tolerance_deg: Annotated[float, Live] = Field(
+        2.0, gt=0.0, description="of a turn; a fifth of what is asked for, if that is less"
+    )
+    blocked_after_s: Annotated[float, Live] = Field(
+        3.0, gt=0.0, description="without progress for so long is blocked"
+    )
+    arrived_m: Annotated[float, Live] = Field(0.1, gt=0.0, description="from a point counts as there")
+    no_nearer_after_s: Annotated[float, Live] = Field(
+        12.0, gt=0.0, description="without getting nearer to a point ends the way"
+    )
+    sidestep_m: Annotated[float, Live] = Field(
+        0.4, ge=0.0, description="to go aside when blocked on the way to a point"
+    )
+    sidesteps: Annotated[int, Live] = Field(3, ge=0, description="to try before giving up")
     odom_timeout_s: float = Field(0.5, gt=0.0, description="odometry older than this ends a motion")
 
 
@@ -77,6 +89,10 @@ class Drive(Module):
         self._calls = OwnCalls()
         self.holds = HoldInput(self.hold, self.name)
         self._began: dict[str, Pose] = {}
+
+    def on_settings(self, changed: frozenset[str]) -> None:
+        """See ``Module``: refuses more than the velocity gate lets pass."""
+        check_against_gate(self, changed)
 
     @skill(resources={"base"}, motion=True, undo="go_back")
     async def move(self, call: Call, distance_m: Annotated[float, Field(ge=-20.0, le=20.0)]) -> DriveReport:

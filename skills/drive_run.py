@@ -69,7 +69,7 @@ class Motion:
     """
 
     def __init__(self, module: Driver, call: Call) -> None:
-        self._module, self._call, self._config = module, call, module.config
+        self._module, self._call = module, call
         self._reader = module.odom.reader()
         self._pose = Pose()
         self.began: Pose | None = None
@@ -78,6 +78,11 @@ class Motion:
         self._side = 1.0
         self._stirred_from, self._stirred_at = Pose(), clock.monotonic()
         self._progress_at = clock.monotonic()
+
+    @property
+    def _config(self) -> DriveConfig:
+        """As it is now: most of it is live."""
+        return self._module.config
 
     def close(self) -> None:
         """Read no more odometry. Twice is fine."""

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
@@ -17,6 +18,7 @@ from dimos_streams.operator.holding import HoldInput
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.follow_run import Following, FollowReport
 from dimos_streams.skills.moving.planar import STOP, PoseHistory
+from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
 from dimos_streams.streams import In, Out
 
@@ -24,19 +26,23 @@ from dimos_streams.streams import In, Out
 class FollowPersonConfig(ModuleConfig):
     """How to follow, and when to give up. Metres, seconds, radians."""
 
-    distance_m: float = Field(1.8, ge=0.5, le=6.0, description="to keep from the person")
-    max_speed: float = Field(1.0, gt=0.0)
-    max_turn: float = Field(1.5, gt=0.0)
-    distance_gain: float = Field(1.2, gt=0.0, description="m/s per metre too far")
-    bearing_gain: float = Field(2.0, gt=0.0, description="rad/s per radian aside")
-    motion_gain: float = Field(0.9, ge=0.0, le=1.0, description="share of the person's own motion that is matched")
+    distance_m: Annotated[float, Live] = Field(1.8, ge=0.5, le=6.0, description="to keep from the person")
+    max_speed: Annotated[float, Live] = Field(1.0, gt=0.0)
+    max_turn: Annotated[float, Live] = Field(1.5, gt=0.0)
+    distance_gain: Annotated[float, Live] = Field(1.2, gt=0.0, description="m/s per metre too far")
+    bearing_gain: Annotated[float, Live] = Field(2.0, gt=0.0, description="rad/s per radian aside")
+    motion_gain: Annotated[float, Live] = Field(
+        0.9, ge=0.0, le=1.0, description="share of the person's own motion that is matched"
+    )
     first_look_s: float = Field(3.0, ge=0.0, description="to look ahead before turning to search")
-    search_s: float = Field(12.0, ge=0.0, description="to turn and search for somebody who matches")
-    search_turn: float = Field(0.7, gt=0.0, description="rad/s while searching")
-    look_back_s: float = Field(2.0, ge=0.0, description="to face where the person was last seen")
-    lost_after_s: float = Field(1.0, gt=0.0, description="unseen for so long counts as lost")
+    search_s: Annotated[float, Live] = Field(12.0, ge=0.0, description="to turn and search for somebody who matches")
+    search_turn: Annotated[float, Live] = Field(0.7, gt=0.0, description="rad/s while searching")
+    look_back_s: Annotated[float, Live] = Field(2.0, ge=0.0, description="to face where the person was last seen")
+    lost_after_s: Annotated[float, Live] = Field(1.0, gt=0.0, description="unseen for so long counts as lost")
     frozen_after_s: float = Field(1.0, gt=0.0, description="no new frame for so long counts as a frozen camera")
-    give_up_after_s: float = Field(10.0, gt=0.0, description="lost or frozen for so long ends the call")
+    give_up_after_s: Annotated[float, Live] = Field(
+        10.0, gt=0.0, description="lost or frozen for so long ends the call"
+    )
 
 
 class FollowPerson(Module):
@@ -58,6 +64,10 @@ class FollowPerson(Module):
         self._calls = OwnCalls()
         self.holds = HoldInput(self.hold, self.name)
         self.odom.on_message(self.poses.add)
+
+    def on_settings(self, changed: frozenset[str]) -> None:
+        """See ``Module``: refuses more than the velocity gate lets pass."""
+        check_against_gate(self, changed)
 
     @skill(resources={"base"}, on_duplicate="replace", motion=True)
     async def follow_person(

@@ -88,10 +88,7 @@ class Following:
     """One call. Its ``run`` may be used once; whoever runs it stops the robot afterwards."""
 
     def __init__(self, module: Follower, call: Call, description: str) -> None:
-        config = module.config
-        self._module, self._call, self._config, self._description = module, call, config, description
-        self._gains = Gains(config.distance_gain, config.bearing_gain, config.motion_gain)
-        self._limits = PursuitLimits(config.max_speed, config.max_turn)
+        self._module, self._call, self._description = module, call, description
         self._detour = Detour()
         self._began = self._progress_at = clock.monotonic()
         self._watch = Watch(description, module.poses, self._began)
@@ -103,6 +100,19 @@ class Following:
         self._ticked_at = self._began
         self._search_side = 1.0
         self._distance_sum, self._distance_count = 0.0, 0
+
+    @property
+    def _config(self) -> FollowPersonConfig:
+        """As it is now: most of it is live."""
+        return self._module.config
+
+    @property
+    def _gains(self) -> Gains:
+        return Gains(self._config.distance_gain, self._config.bearing_gain, self._config.motion_gain)
+
+    @property
+    def _limits(self) -> PursuitLimits:
+        return PursuitLimits(self._config.max_speed, self._config.max_turn)
 
     async def run(self, timeout_s: float) -> FollowReport:
         """Follow until the time is over. Raises ``SkillError`` if nobody is found, or they are lost for good."""

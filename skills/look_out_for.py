@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dimos_streams.errors import SkillError
+from dimos_streams.live_settings import Live
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
@@ -27,8 +28,10 @@ SAMPLE = {"label": "person", "bbox": [0.0, 0.0, 10.0, 20.0]}
 class LookOutConfig(ModuleConfig):
     """When to believe a match, and when to worry."""
 
-    confidence: float = Field(0.5, ge=0.0, le=1.0, description="how sure the detector must be, unless a call says it")
-    confirm_frames: int = Field(2, ge=1, le=10, description="in a row that must show the match")
+    confidence: Annotated[float, Live] = Field(
+        0.5, ge=0.0, le=1.0, description="how sure the detector must be, unless a call says it"
+    )
+    confirm_frames: Annotated[int, Live] = Field(2, ge=1, le=10, description="in a row that must show the match")
     frozen_after_s: float = Field(3.0, gt=0.0, description="no new frame for so long is reported")
 
 

@@ -8,11 +8,13 @@ import math
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from dimos_streams import clock
 from dimos_streams.errors import MessageError, SkillError
+from dimos_streams.live_settings import Live
 from dimos_streams.messages.image import JPEG, image_from_array, rgb_from_image
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
@@ -31,7 +33,7 @@ from dimos_streams.streams import In
 class ObserveConfig(ModuleConfig):
     """How long to wait for a look."""
 
-    wait_s: float = Field(2.0, gt=0.0, description="for a frame that is newer than the call")
+    wait_s: Annotated[float, Live] = Field(2.0, gt=0.0, description="for a frame that is newer than the call")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
@@ -19,6 +20,7 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive import DriveConfig
 from dimos_streams.skills.follow_person import FollowPersonConfig
 from dimos_streams.skills.moving.planar import STOP, PoseHistory
+from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
 from dimos_streams.skills.patrol_run import Patrolling, PatrolReport
 from dimos_streams.streams import In, Out
@@ -31,15 +33,21 @@ class PatrolConfig(ModuleConfig):
     """Where to go, whom to look out for, and what to do about them. Metres, seconds, degrees."""
 
     waypoints: tuple[Waypoint, ...] = Field(min_length=1, description="of a round, in order")
-    look_around_deg: float = Field(360.0, ge=0.0, le=1080.0, description="to turn at each way-point")
+    look_around_deg: Annotated[float, Live] = Field(360.0, ge=0.0, le=1080.0, description="to turn at each way-point")
     return_home: bool = Field(True, description="whether the round ends where it began")
-    leg_timeout_s: float = Field(60.0, gt=0.0, description="to a way-point; then the next one is gone to")
+    leg_timeout_s: Annotated[float, Live] = Field(
+        60.0, gt=0.0, description="to a way-point; then the next one is gone to"
+    )
     watch_for: tuple[str, ...] = Field(("person",), min_length=1, description="descriptions, if a call has none")
-    confidence: float = Field(0.5, ge=0.0, le=1.0, description="how sure the detector must be")
-    confirm_frames: int = Field(3, ge=1, le=10, description="in a row that must show somebody")
+    confidence: Annotated[float, Live] = Field(0.5, ge=0.0, le=1.0, description="how sure the detector must be")
+    confirm_frames: Annotated[int, Live] = Field(3, ge=1, le=10, description="in a row that must show somebody")
     frozen_after_s: float = Field(3.0, gt=0.0, description="no new frame for so long is reported")
-    follow_s: float = Field(20.0, ge=0.0, description="to follow somebody, if a call says nothing else")
-    again_after_s: float = Field(60.0, ge=0.0, description="somebody who was followed is left alone for so long")
+    follow_s: Annotated[float, Live] = Field(
+        20.0, ge=0.0, description="to follow somebody, if a call says nothing else"
+    )
+    again_after_s: Annotated[float, Live] = Field(
+        60.0, ge=0.0, description="somebody who was followed is left alone for so long"
+    )
     drive: DriveConfig = Field(default_factory=lambda: DriveConfig.model_validate({"max_speed": 0.5}))
     follow: FollowPersonConfig = Field(default_factory=lambda: FollowPersonConfig.model_validate({}))
 
@@ -63,6 +71,10 @@ class Patrol(Module):
         self._calls = OwnCalls()
         self.holds = HoldInput(self.hold, self.name)
         self.odom.on_message(self.poses.add)
+
+    def on_settings(self, changed: frozenset[str]) -> None:
+        """See ``Module``: refuses more than the velocity gate lets pass."""
+        check_against_gate(self, changed)
 
     @skill(resources={"base"}, on_duplicate="reject", motion=True)
     async def patrol(
@@ -99,12 +111,12 @@ class Patrol(Module):
 
     def as_driver(self) -> Driving:
         """This module as one that drives."""
-        return Driving(self.config.drive, self.odom, self.scan, self.holds, self.cmd_vel)
+        return Driving(self, self.odom, self.scan, self.holds, self.cmd_vel)
 
     def as_follower(self) -> FollowingStreams:
         """This module as one that follows people."""
         return FollowingStreams(
-            self.config.follow,
+            self,
             self.detections,
             self.odom,
             self.scan,
@@ -119,18 +131,23 @@ class Patrol(Module):
 class Driving:
     """A module's streams with the settings for driving."""
 
-    config: DriveConfig
+    module: Patrol
     odom: In[Odometry]
     scan: In[LaserScan]
     holds: HoldInput
     cmd_vel: Out[Twist]
+
+    @property
+    def config(self) -> DriveConfig:
+        """As it is now: most of it is live."""
+        return self.module.config.drive
 
 
 @dataclass(frozen=True, slots=True)
 class FollowingStreams:
     """A module's streams with the settings for following people."""
 
-    config: FollowPersonConfig
+    module: Patrol
     detections: In[Detection2DArray]
     odom: In[Odometry]
     scan: In[LaserScan]
@@ -138,3 +155,8 @@ class FollowingStreams:
     holds: HoldInput
     cmd_vel: Out[Twist]
     poses: PoseHistory
+
+    @property
+    def config(self) -> FollowPersonConfig:
+        """As it is now: most of it is live."""
+        return self.module.config.follow

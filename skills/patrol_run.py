@@ -20,7 +20,7 @@ from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
 from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
 
 if TYPE_CHECKING:
-    from dimos_streams.skills.patrol import Patrol
+    from dimos_streams.skills.patrol import Patrol, PatrolConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +69,16 @@ class Patrolling:
     """One call. Its ``run`` may be used once; whoever runs it stops the robot afterwards."""
 
     def __init__(self, module: Patrol, call: Call, wanted: Sequence[str], follow_s: float) -> None:
-        self._module, self._call, self._config = module, call, module.config
+        self._module, self._call = module, call
         self._wanted, self._follow_s = wanted, follow_s
         self._lookout = _Lookout(module, call, wanted)
         self._encounters: list[Encounter] = []
         self._reached = self._missed = 0
+
+    @property
+    def _config(self) -> PatrolConfig:
+        """As it is now: some of it is live."""
+        return self._module.config
 
     async def run(self, rounds: int) -> PatrolReport:
         """Go so many rounds. Raises ``SkillError`` after one in which no way-point could be reached."""
@@ -219,25 +224,25 @@ class _Lookout:
     """Notices people who fit, but for those who were met a short while ago."""
 
     def __init__(self, module: Patrol, call: Call, wanted: Sequence[str]) -> None:
-        self._module, self._call, self._config, self._wanted = module, call, module.config, wanted
+        self._module, self._call, self._wanted = module, call, wanted
         self._left_alone: dict[str, float] = {}
         """Labels of people, and until when they are."""
         self._blind = False
 
     def forget_for_a_while(self, label: str) -> None:
         """Leave somebody alone who has just been met."""
-        self._left_alone[label] = clock.monotonic() + self._config.again_after_s
+        self._left_alone[label] = clock.monotonic() + self._module.config.again_after_s
 
     async def next(self) -> _Noticed:
         """The next one who shows for enough frames in a row. Says so if frames stop coming."""
         streaks: dict[tuple[str, str], int] = {}
-        async with aclosing(fresh_frames(self._module.detections, self._config.frozen_after_s)) as frames:
+        async with aclosing(fresh_frames(self._module.detections, self._module.config.frozen_after_s)) as frames:
             async for frame in frames:
                 await self._report_blindness(frame is None)
                 seen = [] if frame is None else self._wanted_in(frame)
                 streaks = {key: streaks.get(key, 0) + 1 for key in ((each.label, each.id) for each in seen)}
                 for each in seen:
-                    if frame is not None and streaks[each.label, each.id] >= self._config.confirm_frames:
+                    if frame is not None and streaks[each.label, each.id] >= self._module.config.confirm_frames:
                         return self._noticed(each, frame)
         raise AssertionError("frames never end")
 
@@ -253,7 +258,7 @@ class _Lookout:
         if clock.monotonic() < self._left_alone.get(sighting.label, 0.0):
             return False
         matches = (sighting.match(description) for description in self._wanted)
-        return any(match is not None and match.score >= self._config.confidence for match in matches)
+        return any(match is not None and match.score >= self._module.config.confidence for match in matches)
 
     async def _report_blindness(self, blind: bool) -> None:
         if blind == self._blind:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dimos_streams.blueprint.classes import module_class
@@ -57,14 +57,23 @@ def wire(blueprint: Blueprint) -> dict[str, ModuleWiring]:
     Raises ``BlueprintError`` if a class can't be imported. What else may be wrong is found by ``check``.
     """
     classes = {name: module_class(spec) for name, spec in blueprint.modules.items()}
-    ports = {name: ports_of(spec, classes[name]) for name, spec in blueprint.modules.items()}
-    supplied = external_channels(blueprint) | {
-        port.channel for group in ports.values() for port in group if port.stream.direction == "out"
-    }
+    supplied = external_channels(blueprint).union(
+        *(output_channels(spec, classes[name]) for name, spec in blueprint.modules.items())
+    )
     return {
-        name: _wiring(spec, ports[name], supplied, public_skills(spec, classes[name]))
+        name: _wiring(spec, ports_of(spec, classes[name]), supplied, public_skills(spec, classes[name]))
         for name, spec in blueprint.modules.items()
     }
+
+
+def output_channels(spec: ModuleSpec, cls: type[Module]) -> frozenset[str]:
+    """The channels that a module publishes on."""
+    return frozenset(port.channel for port in ports_of(spec, cls) if port.stream.direction == "out")
+
+
+def topics_of(spec: ModuleSpec, cls: type[Module], supplied: Collection[str]) -> dict[str, str]:
+    """The topics of the streams to connect of one module; ``supplied`` are the channels that anything sends to."""
+    return dict(_wiring(spec, ports_of(spec, cls), supplied, ()).topics)
 
 
 def ports_of(spec: ModuleSpec, cls: type[Module]) -> list[Port]:
@@ -88,7 +97,7 @@ def public_skills(spec: ModuleSpec, cls: type[Module]) -> tuple[str, ...]:
     return tuple(skill.info(spec.prefix).name for skill in skills_of(cls).values())
 
 
-def _wiring(spec: ModuleSpec, ports: list[Port], supplied: set[str], skills: tuple[str, ...]) -> ModuleWiring:
+def _wiring(spec: ModuleSpec, ports: list[Port], supplied: Collection[str], skills: tuple[str, ...]) -> ModuleWiring:
     def connected(port: Port) -> bool:
         is_supplied = port.stream.direction == "out" or port.stream.external or port.channel in supplied
         return bool(port.topic) and is_supplied

@@ -26,6 +26,7 @@ from dimos_streams.bridge.http.request_guard import Guard
 from dimos_streams.bridge.http.request_order import RequestOrder
 from dimos_streams.bridge.http.robots import mount_robots
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
+from dimos_streams.bridge.http.settings import mount_settings
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
@@ -83,6 +84,7 @@ def create_app(
     mount_calls(app, broker, hub)
     _mount_streams(app, broker, hub, options, abort)
     mount_robots(app, broker)
+    mount_settings(app, broker)
     if monitor is not None:
         mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
         mount_dashboard(app)

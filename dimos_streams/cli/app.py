@@ -42,6 +42,8 @@ _COMMANDS = (
     _Command("run", _RUNS, "run", "run"),
     _Command("status", _RUNS, "runs", "status"),
     _Command("stop", _RUNS, "runs", "stop"),
+    _Command("set", _RUNS, "live", "set_settings"),
+    _Command("restart", _RUNS, "live", "restart"),
     _Command("logs", _RUNS, "runs", "logs"),
     _Command("missions", _RUNS, "missions", "missions"),
     _Command("list", _BLUEPRINTS, "blueprints", "list_blueprints"),

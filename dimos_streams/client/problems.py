@@ -7,6 +7,7 @@ from typing import Any
 
 from dimos_streams.errors import (
     CallRejectedError,
+    SettingsError,
     SkillArgumentError,
     SkillError,
     SkillUnavailableError,
@@ -30,6 +31,8 @@ def problem_error(problem: Mapping[str, Any]) -> SkillError:
             error = UnknownRobotError("", ())
         case "bad-arguments":
             error = SkillArgumentError("", errors if isinstance(errors, dict) else {})
+        case "bad-settings":
+            error = SettingsError(errors if isinstance(errors, dict) else {})
         case "call-rejected":
             error = CallRejectedError(detail, holder=holder if isinstance(holder, str) else "")
         case "skill-unavailable":

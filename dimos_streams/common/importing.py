@@ -11,7 +11,14 @@ from typing import Any
 
 from dimos_streams.errors import UserError, suggest
 
-EXTRAS = {"mujoco": "sim", "simplejpeg": "sim", "cv2": "vision", "openai": "openai", "onnxruntime": "onnx"}
+EXTRAS = {
+    "mujoco": "sim",
+    "simplejpeg": "sim",
+    "cv2": "vision",
+    "openai": "openai",
+    "onnxruntime": "onnx",
+    "watchfiles": "reload",
+}
 """The extra of this package that brings each Python package."""
 
 

@@ -156,6 +156,11 @@ class GateState(BaseModel):
     still: bool
     """Whether it lets nothing move the base now: its newest command is to stand, or nobody commands."""
 
+    max_speed: float | None = Field(default=None, strict=False)
+    """What it lets pass, m/s; None where it does not say."""
+    max_turn: float | None = Field(default=None, strict=False)
+    """The same for turns, rad/s."""
+
     def __str__(self) -> str:
         if not self.listens:
             return "does not listen to /hold"

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from dimos_streams.common.importing import is_reference
 from dimos_streams.errors import suggest
+from dimos_streams.live_settings import Live
 from dimos_streams.module import ModuleConfig
 
 NAMES = ("segmentation", "hog", "onnx", "vlm")
@@ -154,8 +155,8 @@ class DetectorConfig(ModuleConfig):
         "segmentation", description="segmentation, hog, onnx, vlm, or package.module:Class of a Detector"
     )
     options: dict[str, Any] = Field({}, description="what a Detector of one's own is made with")
-    min_score: Share = Field(0.0, description="detections below are left out")
-    period_s: NotNegative = Field(
+    min_score: Annotated[Share, Live] = Field(0.0, description="detections below are left out")
+    period_s: Annotated[NotNegative, Live] = Field(
         0.0, description="least time between two frames that are looked at, for backends that cost money"
     )
     segmentation: SegmentationSettings = SegmentationSettings()

@@ -127,6 +127,11 @@ class PersonDetector(Module):
         if self._pipeline is not None:
             self._pipeline.close()
 
+    def on_settings(self, changed: frozenset[str]) -> None:
+        """See Module."""
+        if self._pipeline is not None:
+            self._pipeline.use(self.config)
+
     def statistics(self) -> DetectorStatistics:
         """The counts of what has become of the frames so far."""
         return DetectorStatistics(

@@ -89,6 +89,10 @@ class Pipeline:
         found = self._detector.detect(frame, wanted)
         return [detection for detection in found if detection.score >= self._config.min_score]
 
+    def use(self, config: DetectorConfig) -> None:
+        """Go by another config in what is live of it."""
+        self._config = config
+
     def message(self, shot: Shot, frame: Frame, found: Sequence[Detection]) -> Detection2DArray:
         """The detections with their identities, stamped as the images are."""
         pose = self._poses.at(frame.utime, shot.arrived)

@@ -12,8 +12,9 @@ from typing import Literal
 class RunEvent:
     """Something happened to a process, or to one module in it."""
 
-    kind: Literal["starting", "ready", "hung", "recovered", "failed", "restarting", "stopping", "stopped"]
-    """``hung``: its loop does not run. ``recovered``: it runs again, without a restart."""
+    kind: Literal["starting", "ready", "hung", "recovered", "failed", "restarting", "kept", "stopping", "stopped"]
+    """``hung``: its loop does not run. ``recovered``: it runs again, without a restart.
+    ``kept``: it goes on with its old code, because what would take its place is broken."""
     process: str
     module: str = ""
     """Empty where the whole process is meant."""

@@ -62,10 +62,13 @@ class ModuleHost:
         name = failures[failure].name
         raise ModuleFailedError(f"module {name!r} failed: {_last_line(error)}") from error
 
-    async def stop(self) -> None:
-        """Stop all modules, the last started first, each within a bound. Twice is fine."""
+    async def stop(self, reason: str = "the module is stopping") -> None:
+        """Stop all modules, the last started first, each within a bound. Twice is fine.
+
+        ``reason`` is what the callers of running calls hear.
+        """
         for module in reversed(self._modules[:]):
-            await self._skills.remove(module, "the module is stopping")
+            await self._skills.remove(module, reason)
             await self._stop_module(module)
         await self._skills.stop()
 

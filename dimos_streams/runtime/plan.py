@@ -33,6 +33,11 @@ class ProcessPlan:
         """The most persistent policy of the modules."""
         return max((plan.spec.restart for plan in self.modules), key=_STRICTNESS.index)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its modules."""
+        return tuple(plan.spec.name for plan in self.modules)
+
 
 def plan_modules(blueprint: Blueprint) -> list[ModulePlan]:
     """All modules with their topics, in the order of the blueprint."""

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.wiring import external_channels
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
 from dimos_streams.errors import ModuleFailedError, UserError
+from dimos_streams.runtime import succession
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
 from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.plan import ProcessPlan, plan_modules, plan_processes
+from dimos_streams.runtime.plan import plan_modules, plan_processes
 from dimos_streams.runtime.processes.process import Report, SupervisedProcess, describe_exit, start_forkserver
+from dimos_streams.runtime.processes.sources import forget_stale_bytecode
 from dimos_streams.runtime.processes.worker import WorkerTask
+from dimos_streams.runtime.slots import Slot, slot_with
 
 START_BOUND_S = 30.0
 _TERM_BOUND_S = 5.0
@@ -31,24 +34,6 @@ _STEADY_AFTER_S = 10.0
 
 _UP = ("ready", "hung")
 _ALIVE = ("starting", *_UP)
-
-
-@dataclass
-class _Slot:
-    """A place for a process: it may hold several, one after another."""
-
-    plan: ProcessPlan
-    log: Path | None
-    process: SupervisedProcess | None = None
-    state: str = "new"
-    restarts: int = 0
-    failures_in_a_row: int = 0
-    started_at: float = 0.0
-    heard: float = 0.0
-    """When it was started or heard of last, on the loop's clock."""
-    ready: set[str] = field(default_factory=set)
-    reported: str = ""
-    user_error: bool = False
 
 
 class Supervisor:
@@ -64,7 +49,8 @@ class Supervisor:
         self._on_event = on_event or (lambda event: None)
         logs = options.run_dir / "logs" if options.run_dir else None
         plans = plan_processes(plan_modules(blueprint))
-        self._slots = [_Slot(plan, logs / f"{plan.label.replace('/', '.')}.log" if logs else None) for plan in plans]
+        self._slots = [Slot.of(plan, logs) for plan in plans]
+        self._external = external_channels(blueprint)
         self._failed: asyncio.Future[None] | None = None
         self._changed = asyncio.Event()
         self._stopping = False
@@ -117,6 +103,8 @@ class Supervisor:
         for task in self._tasks:
             task.cancel()
         for slot in reversed(self._slots):
+            if slot.successor is not None:
+                slot.successor.kill()
             if slot.process is not None and slot.state != "stopped":
                 self._emit("stopping", slot)
                 await slot.process.end(_HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S)
@@ -140,19 +128,58 @@ class Supervisor:
             for slot in self._slots
         ]
 
-    async def _start_process(self, slot: _Slot) -> None:
-        slot.ready.clear()
-        slot.reported, slot.user_error = "", False
-        slot.state, slot.started_at = "starting", clock.monotonic()
-        slot.heard = slot.started_at
+    def sources(self) -> dict[str, frozenset[Path]]:
+        """The source files that each process has loaded by itself, by the first of its modules."""
+        return {slot.plan.names[0]: frozenset(slot.sources) for slot in self._slots}
+
+    async def restart(self, module: str, reason: str) -> tuple[str, ...]:
+        """Restart a module with its code as it is on disk now, and those that share its process; their names.
+
+        Calls of them are cancelled, for ``reason``. Raises ``UserError`` for an unknown module and for code that
+        can't be used: then all goes on as before. Raises ``ModuleFailedError`` if the new code does not become ready.
+        """
+        slot = slot_with(self._slots, module)
+        async with slot.replacing:
+            if self._stopping:
+                raise UserError("the run is stopping")
+            forget_stale_bytecode(slot.sources)
+            task = slot.task(self._options, self._supplied(), waits=True)
+            await succession.prepare(slot, self._process(slot, task))
+            await self._succeed(slot, reason)
+        return slot.plan.names
+
+    async def _succeed(self, slot: Slot, reason: str) -> None:
+        """Put a prepared successor in its place. Raises ``ModuleFailedError`` if it does not become ready."""
+        bound_s = _HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S
+        if slot.restarter is not None:
+            slot.restarter.cancel()
+        # From now on the end of the old one is nobody's failure.
+        old, slot.process, slot.successor = slot.process, slot.successor, None
+        slot.take(clock.monotonic())
+        slot.restarts += 1
+        self._emit("restarting", slot, text=reason)
         self._emit("starting", slot)
-        slot.process = SupervisedProcess(
-            slot.plan,
-            WorkerTask(slot.plan, self._options, slot.log),
-            lambda report: self._on_report(slot, report),
-            lambda code: self._on_exit(slot, code),
-        )
+        await succession.begin(slot, old, bound_s, reason)
+
+    async def _start_process(self, slot: Slot) -> None:
+        first = slot.state == "new"
+        slot.take(clock.monotonic())
+        self._emit("starting", slot)
+        slot.process = self._process(slot, slot.task(self._options, None if first else self._supplied()))
         await slot.process.start()
+
+    def _process(self, slot: Slot, task: WorkerTask) -> SupervisedProcess:
+        process = SupervisedProcess(
+            slot.plan,
+            task,
+            lambda report: self._on_report(slot, process, report),
+            lambda code: self._on_exit(slot, process, code),
+        )
+        return process
+
+    def _supplied(self) -> frozenset[str]:
+        """The channels that something sends to, by the code that runs now."""
+        return frozenset(self._external).union(*(slot.outputs for slot in self._slots))
 
     async def _meet(self) -> None:
         """End this run if an elder one began at the same time."""
@@ -176,7 +203,7 @@ class Supervisor:
             for slot in self._slots:
                 await self._judge(slot, now - slot.heard)
 
-    async def _judge(self, slot: _Slot, silent_s: float) -> None:
+    async def _judge(self, slot: Slot, silent_s: float) -> None:
         assert slot.process is not None
         if slot.state == "starting" and silent_s > START_BOUND_S:
             slot.reported = f"process {slot.plan.label!r} was not ready within {START_BOUND_S:g} s"
@@ -192,7 +219,20 @@ class Supervisor:
             health = f"hung: the loop has not run for {silent_s:.1f} s"
             await self._hang_reporter.report(names, slot.process.pid or 0, health)
 
-    def _on_report(self, slot: _Slot, report: Report) -> None:
+    def _on_report(self, slot: Slot, process: SupervisedProcess, report: Report) -> None:
+        match report["kind"]:
+            case "settings":
+                slot.live[report["module"]] = report["values"]
+            case "sources":
+                slot.sources |= set(map(Path, report["files"]))
+            case "prepared":
+                slot.outputs = frozenset(report["outputs"])
+        if process is slot.successor:
+            succession.hear(slot, report)
+        elif process is slot.process:
+            self._on_progress(slot, report)
+
+    def _on_progress(self, slot: Slot, report: Report) -> None:
         silent_s, slot.heard = clock.monotonic() - slot.heard, clock.monotonic()
         if slot.state == "hung":
             slot.state = "ready"
@@ -202,16 +242,20 @@ class Supervisor:
             self._emit("ready", slot, module=report["module"])
             if len(slot.ready) == len(slot.plan.modules):
                 slot.state = "ready"
+                slot.settle()
                 self._changed.set()
         elif report["kind"] == "failed":
             slot.reported, slot.user_error = report["text"], report["user"]
 
-    def _on_exit(self, slot: _Slot, code: int) -> None:
-        if self._stopping:
+    def _on_exit(self, slot: Slot, process: SupervisedProcess, code: int) -> None:
+        if process is slot.successor:
+            succession.ended(slot, f"process {slot.plan.label!r} {describe_exit(code, slot.log)}")
+        if self._stopping or process is not slot.process:
             return
         was_up = slot.state in _UP
         text = slot.reported or f"process {slot.plan.label!r} {describe_exit(code, slot.log)}"
-        policy = slot.plan.restart
+        policy, replaced = slot.plan.restart, slot.replaced
+        slot.settle(text)
         if code == 0 and policy != "always":
             slot.state = "stopped"
             self._emit("stopped", slot, text="it ended by itself")
@@ -220,16 +264,17 @@ class Supervisor:
         else:
             slot.state = "failed"
             self._emit("failed", slot, text=text)
-            self._fail(slot, text)
+            if not replaced:
+                self._fail(slot, text)
 
-    def _fail(self, slot: _Slot, text: str) -> None:
+    def _fail(self, slot: Slot, text: str) -> None:
         assert self._failed is not None
         if not self._failed.done():
             where = f" (log: {slot.log})" if slot.log and not slot.user_error else ""
             kind = UserError if slot.user_error else ModuleFailedError
             self._failed.set_exception(kind(f"{text}{where}"))
 
-    def _restart_later(self, slot: _Slot, text: str) -> None:
+    def _restart_later(self, slot: Slot, text: str) -> None:
         steady = clock.monotonic() - slot.started_at >= _STEADY_AFTER_S
         slot.failures_in_a_row = 1 if steady else slot.failures_in_a_row + 1
         pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (slot.failures_in_a_row - 1))
@@ -244,14 +289,15 @@ class Supervisor:
             except (OSError, EOFError) as error:  # no process can be had at the moment
                 self._restart_later(slot, f"it could not be started: {error!r}")
 
-        self._spawn(restart(), f"restart:{slot.plan.label}")
+        slot.restarter = self._spawn(restart(), f"restart:{slot.plan.label}")
 
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
-    def _emit(self, kind: str, slot: _Slot, *, module: str = "", text: str = "") -> None:
+    def _emit(self, kind: str, slot: Slot, *, module: str = "", text: str = "") -> None:
         event = RunEvent(kind=kind, process=slot.plan.label, module=module, text=text, log=slot.log)  # type: ignore[arg-type]
         self._on_event(event)
 

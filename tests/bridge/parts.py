@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import SkillError
+from dimos_streams.live_settings import Live
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.skill import Call, skill
@@ -23,7 +24,9 @@ from tests.helpers import until
 
 
 class WorkerConfig(ModuleConfig):
-    """The worker has no settings."""
+    """One setting, for those who change it while it runs."""
+
+    pace: Annotated[float, Live] = 1.0
 
 
 class Worker(Module):

@@ -42,7 +42,13 @@ def watched(tmp_path: Path, events: list[RunEvent]) -> tuple[Supervisor, Process
 async def beating(supervisor: Supervisor) -> None:
     while True:
         await asyncio.sleep(0.25)
-        supervisor._on_report(supervisor._slots[0], {"kind": "beat"})
+        beat(supervisor)
+
+
+def beat(supervisor: Supervisor) -> None:
+    (slot,) = supervisor._slots
+    assert slot.process is not None
+    supervisor._on_report(slot, slot.process, {"kind": "beat"})
 
 
 @pytest.mark.virtual_time
@@ -62,7 +68,7 @@ async def test_a_supervisor_that_was_stopped_takes_nobody_for_hung(tmp_path: Pat
     await asyncio.sleep(1.6)
     assert [event.kind for event in events] == ["hung"]
     assert not process.killed
-    supervisor._on_report(supervisor._slots[0], {"kind": "beat"})
+    beat(supervisor)
     assert events[-1].text.startswith("its loop runs again, after 1.")
     await asyncio.sleep(supervisor._options.hang_bound_s + 0.6)
     assert process.killed

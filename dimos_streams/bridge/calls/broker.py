@@ -17,6 +17,7 @@ from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
+from dimos_streams.bridge.calls.live_settings import LiveSettings
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.robot_stops import RobotStops
 from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
@@ -84,6 +85,7 @@ class Broker:
             self.ledger, self._watchdog, self.timeouts, self._check_form, self._authority.may_replace
         )
         self._keys = IdempotencyKeys()
+        self.settings = LiveSettings(self.directory, self._authority, self._begin, self._new_id)
         self._waiting = 0
 
     async def start(self) -> None:

@@ -34,6 +34,7 @@ from dimos_streams.operator.messages.stop import (
     StopReport,
 )
 from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
@@ -239,6 +240,8 @@ class RobotStops:
 
     def _moves(self, call: CallState) -> bool:
         """Whether a call may move a robot: for all that is known of its skill."""
+        if call.skill == SET:
+            return False
         found = self._directory.known(call.skill)
         return call.journalled if found is None else found[1].may_move
 

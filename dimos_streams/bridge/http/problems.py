@@ -19,6 +19,7 @@ from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.common.invalid import in_a_line, with_values
 from dimos_streams.errors import (
     CallRejectedError,
+    SettingsError,
     SkillArgumentError,
     SkillError,
     SkillUnavailableError,
@@ -40,6 +41,7 @@ _SKILL_ERRORS: tuple[tuple[type[SkillError], Kind], ...] = (
     (UnknownRobotError, kinds.UNKNOWN_ROBOT),
     (UnknownCallError, kinds.UNKNOWN_CALL),
     (SkillArgumentError, kinds.BAD_ARGUMENTS),
+    (SettingsError, kinds.BAD_SETTINGS),
     (CallRejectedError, kinds.CALL_REJECTED),
     (SkillUnavailableError, kinds.SKILL_UNAVAILABLE),
     (SkillError, kinds.SKILL_ERROR),
@@ -75,7 +77,7 @@ def install(app: FastAPI) -> None:
 
 async def _skill_error(request: Request, error: Exception) -> JSONResponse:
     more: dict[str, Any] = {}
-    if isinstance(error, SkillArgumentError):
+    if isinstance(error, SkillArgumentError | SettingsError):
         more["errors"] = error.problems
     if isinstance(error, CallRejectedError) and error.holder:
         more["holder"] = error.holder

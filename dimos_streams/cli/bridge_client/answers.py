@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from dimos_streams.operator.messages.settings import SettingChange
 from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
 
 
@@ -69,6 +70,14 @@ class Report(_Answer):
     unsaved: str = ""
 
 
+class Settings(_Answer):
+    """The answer to ``POST /settings``."""
+
+    text: str
+    changes: tuple[SettingChange, ...]
+
+
 HEALTH = TypeAdapter(Health)
 REPORT = TypeAdapter(Report)
+SETTINGS = TypeAdapter(Settings)
 MODULES = TypeAdapter(list[Module])

@@ -118,6 +118,19 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
     return BridgeAddress(f"http://127.0.0.1:{port or _DEFAULT_PORT}", token)
 
 
+def find_bridge_of(run: str | None, url: str | None, port: int | None, token: str | None) -> BridgeAddress:
+    """The bridge of a run, or without one that which ``find_bridge`` finds. Raises ``UserError``, also for a run that
+    has no bridge."""
+    if run is None:
+        return find_bridge(url, port, token)
+    if url is not None or port is not None:
+        raise UserError("--run names a bridge as --url and --port do; give one of them")
+    record = find_run(run)
+    if record.port is None:
+        raise UserError(f"run {record.run_id} has no bridge that could be asked")
+    return BridgeAddress(f"http://127.0.0.1:{record.port}", token or record.token)
+
+
 @asynccontextmanager
 async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
     """A gateway to a bridge.

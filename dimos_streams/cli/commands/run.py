@@ -118,11 +118,15 @@ def run(
             show_default=False,
         ),
     ] = None,
+    reload: Annotated[
+        bool,
+        typer.Option("--reload", help="Restart what changes: each module whose sources are written while it runs."),
+    ] = False,
     daemon: Annotated[bool, typer.Option("--daemon", help="Go on in the background once all is ready.")] = False,
     as_json: options.JsonLines = False,
 ) -> None:
     """Run a blueprint: live, a process for each module, until Ctrl-C, `stop` or the end of `--duration`."""
-    from dimos_streams.cli.running.plan_checks import check_options, check_plan, mode_of
+    from dimos_streams.cli.running.plan_checks import check_options, check_plan, mode_of, watch_sources
     from dimos_streams.cli.running.record_plan import record_plan
     from dimos_streams.cli.running.run_plan import RunPlan, prepare
     from dimos_streams.module import LOSS_BOUND_S
@@ -133,6 +137,8 @@ def run(
     if mode != "live":
         # Numpy reads it only once. One thread is faster for matrices as small as ours.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if reload:
+        watch_sources(mode)
     plan = RunPlan(
         blueprint=prepare(reference, settings, port, virtual=virtual_time),
         mode=mode,
@@ -144,6 +150,7 @@ def run(
         token=token,
         loss_bound_s=LOSS_BOUND_S if loss_bound is None else loss_bound,
         as_json=as_json,
+        reload=reload,
         record=to_record,
     )
     check_plan(plan, port)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import select
 import signal
@@ -191,6 +192,8 @@ def _write_state(state: dict[str, Any]) -> None:
         for text in [", ".join(_health(health[name]) for name in process["modules"])]
     ]
     write_table(("  PROCESS", "PID", "STATE", "RESTARTS", "MODULES"), rows)
+    for line in _changed_settings(state["modules"]):
+        write(f"  {line}")
 
 
 def _counts(counts: dict[str, Any]) -> str:
@@ -222,6 +225,15 @@ def _warnings(bridge: dict[str, Any]) -> Iterator[str]:
     for call in bridge.get("not_ending", ()):
         asked = f"asked to for {_age(call['since_utime'])}"
         yield f"NOT ending {call['skill']} [{call['call_id']}] of {call['module']}, {asked}: {call['text']}"
+
+
+def _changed_settings(modules: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The settings that an operator has changed since the start."""
+    from dimos_streams.live_settings import STATE
+
+    for module in modules:
+        for path, value in module["state"].get(STATE, {}).items():
+            yield f"SET {module['name']}.{path}={json.dumps(value, ensure_ascii=False)}"
 
 
 def _age(utime: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 
 from dimos_streams.cli.running.run_plan import Mode, RunPlan, waits_for_the_world
@@ -47,3 +49,16 @@ def check_plan(plan: RunPlan, port: int | None) -> None:
         raise UserError(f"blueprint {name!r} has no bridge, so there is no agent to say anything to")
     for text in plan.say:
         plan.listener(text)
+
+
+def watch_sources(mode: Mode) -> None:
+    """Prepare this process and those that it starts for ``--reload``. Raises ``UserError`` where that can't be."""
+    from dimos_streams.runtime.reloading import check_watching
+
+    if mode != "live":
+        option = "--virtual-time" if mode == "virtual" else "--in-process"
+        raise UserError(f"--reload restarts processes, and with {option} there is one: leave out either")
+    check_watching()
+    # What is compiled while sources change may be taken for newer than it is; workers inherit the variable.
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"

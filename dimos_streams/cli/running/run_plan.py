@@ -46,6 +46,7 @@ class RunPlan:
     loss_bound_s: float = LOSS_BOUND_S
     as_json: bool = False
     record: RecordPlan | None = None
+    reload: bool = False
 
     def options(self) -> RunOptions:
         """For the runtime. Makes the run's directory; in virtual time there is none, so that runs are alike."""

@@ -24,9 +24,12 @@ from dimos_streams.cli.terminal.output import plural, write, write_json
 from dimos_streams.cli.terminal.reporter import CallCounts, Reporter, create_reporter, log_reporter
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.runtime import registry
+from dimos_streams.runtime.control import controlled
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.reloading import Reloader
+from dimos_streams.runtime.supervisor import Supervisor
 from dimos_streams.tool_stream.event import ToolEvent
 
 _CLOSE_BOUND_S = 3.0
@@ -83,7 +86,7 @@ class _Session:
             modules = plural(len(self._plan.blueprint.modules), "module")
             self._reporter.note(f"starting {self._plan.blueprint.name}: {modules}")
             await self._runner.start()
-            async with self._link() as link:
+            async with self._changeable(), self._link() as link:
                 await link.introduced([name for process in self._runner.processes() for name in process.modules])
                 self._announce()
                 return await self._attend(link)
@@ -150,6 +153,22 @@ class _Session:
             link = lcm_link(self._options.bus_url, self._show)
         async with link as opened:
             yield opened
+
+    @asynccontextmanager
+    async def _changeable(self) -> AsyncIterator[None]:
+        """Let modules be restarted while the run goes on."""
+        runner, run_dir = self._runner, self._options.run_dir
+        if not isinstance(runner, Supervisor) or run_dir is None:
+            yield
+            return
+        async with controlled(run_dir, runner.restart):
+            reloading = asyncio.create_task(Reloader(runner, self._on_run_event).run()) if self._plan.reload else None
+            try:
+                yield
+            finally:
+                if reloading is not None:
+                    reloading.cancel()
+                    await asyncio.wait([reloading])
 
     def _show(self, event: ToolEvent) -> None:
         self._counts.count(event)

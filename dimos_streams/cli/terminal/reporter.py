@@ -110,7 +110,7 @@ class TextReporter:
         if event.kind == "ready" and not clock.is_virtual():
             process = "" if event.process == name else f" in process {event.process}"
             text = f"ready{process} after {(now - self._started.get(event.process, self._began)) / 1e6:.2f} s"
-        style = {"ready": "green", "failed": "red", "restarting": "yellow"}.get(event.kind, "")
+        style = {"ready": "green", "failed": "red", "kept": "red", "restarting": "yellow"}.get(event.kind, "")
         self._show(name, text, style, now)
 
     def tool_event(self, event: ToolEvent) -> None:

@@ -1,10 +1,13 @@
 """The one way to the base's motors: every velocity passes here."""
 
 import asyncio
+from typing import Annotated
 
 from pydantic import Field
 
 from dimos_streams import clock
+from dimos_streams.errors import SettingsError
+from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
@@ -23,8 +26,8 @@ _DEFAULTS = GateLimits()
 class VelocityGateConfig(ModuleConfig):
     """The limits of `GateLimits`, for blueprints."""
 
-    max_speed: float = Field(_DEFAULTS.max_speed, ge=0.0, description="m/s, in any direction")
-    max_turn: float = Field(_DEFAULTS.max_turn, ge=0.0, description="rad/s")
+    max_speed: Annotated[float, Live] = Field(_DEFAULTS.max_speed, ge=0.0, description="m/s, in any direction")
+    max_turn: Annotated[float, Live] = Field(_DEFAULTS.max_turn, ge=0.0, description="rad/s")
     acceleration: float = Field(_DEFAULTS.acceleration, gt=0.0, description="m/s²")
     turn_acceleration: float = Field(_DEFAULTS.turn_acceleration, gt=0.0, description="rad/s²")
     command_timeout_s: float = Field(
@@ -67,9 +70,7 @@ class VelocityGate(Module):
 
     async def start(self) -> None:
         """Listen."""
-        self.logic = GateLogic(
-            GateLimits(**self.config.model_dump()), needs_scan=self.scan.wired, name=f"velocity gate {self.name!r}"
-        )
+        self.logic = GateLogic(self._limits(), needs_scan=self.scan.wired, name=f"velocity gate {self.name!r}")
         self._report_state(clock.monotonic(), still=True)
         self.skill_vel.on_message(lambda twist: self._take("skill", twist))
         self.teleop_vel.on_message(lambda twist: self._take("teleop", twist))
@@ -98,6 +99,17 @@ class VelocityGate(Module):
         if self._quiet <= PARTING_ZEROS and self.cmd_vel.wanted:
             self.cmd_vel.publish(_twist(STILL))
 
+    def on_settings(self, changed: frozenset[str]) -> None:
+        """See `Module`: what its blueprint lets pass is the most that it ever lets pass."""
+        for name in sorted(changed):
+            most = getattr(self.configured, name)
+            if getattr(self.config, name) > most:
+                raise SettingsError({name: f"more than the blueprint's {most:g} is not possible while it runs"})
+        self.logic.limits = self._limits()
+
+    def _limits(self) -> GateLimits:
+        return GateLimits(**self.config.model_dump())
+
     def _listen(self, now: float) -> None:
         if self.hold.wired:
             self.logic.listen(now)
@@ -114,6 +126,8 @@ class VelocityGate(Module):
             channel=self.hold.channel,
             holds=self.logic.holds.sources(now),
             still=still,
+            max_speed=self.config.max_speed,
+            max_turn=self.config.max_turn,
         )
         self.report_state({GATE: state.model_dump(mode="json")})
 

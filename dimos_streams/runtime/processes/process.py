@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import multiprocessing
 import multiprocessing.forkserver
@@ -19,7 +20,7 @@ from typing import Any
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import UserError
 from dimos_streams.runtime.plan import ProcessPlan
-from dimos_streams.runtime.processes.worker import WorkerTask, main
+from dimos_streams.runtime.processes.worker import BEGIN, STOP, WorkerTask, main
 
 _logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class SupervisedProcess:
         self._on_report = on_report
         self._on_exit = on_exit
         context = multiprocessing.get_context("forkserver")
-        self._reports, self._worker_end = context.Pipe(duplex=False)
+        self._reports, self._worker_end = context.Pipe()
         # A daemon, so that the interpreter ends it at its exit instead of waiting for it.
         self._process: ForkServerProcess = context.Process(
             target=main, args=(task, self._worker_end), name=f"dimos-streams:{plan.label}", daemon=True
@@ -90,11 +91,20 @@ class SupervisedProcess:
         loop.add_reader(self._reports.fileno(), self._read)
         loop.add_reader(self._process.sentinel, self._ended)
 
-    async def end(self, term_bound_s: float) -> None:
-        """SIGTERM, and SIGKILL if that does not end it within the bound. Twice is fine."""
+    def begin(self) -> None:
+        """Let a worker begin that has prepared itself."""
+        self._send({"kind": BEGIN})
+
+    async def end(self, term_bound_s: float, reason: str = "") -> None:
+        """SIGTERM, and SIGKILL if that does not end it within the bound. Twice is fine.
+
+        A ``reason`` is for the callers of the calls that run in it.
+        """
         for number, bound in ((signal.SIGTERM, term_bound_s), (signal.SIGKILL, 5.0)):
             if self._exited.is_set() or self.pid is None:
                 return
+            if reason and number is signal.SIGTERM:
+                self._send({"kind": STOP, "reason": reason})  # read before the signal is handled
             self._signal(number)
             try:
                 async with asyncio.timeout(bound):
@@ -106,6 +116,12 @@ class SupervisedProcess:
         """SIGKILL, without waiting; ``on_exit`` reports its end."""
         if self.pid is not None:
             self._signal(signal.SIGKILL)
+
+    def _send(self, command: Report) -> None:
+        try:
+            self._reports.send_bytes(json.dumps(command).encode())
+        except OSError as error:  # it has ended, or ends
+            _logger.debug("%s can't be told %r: %s", self._process.name, command["kind"], error)
 
     def _signal(self, number: signal.Signals) -> None:
         assert self.pid is not None

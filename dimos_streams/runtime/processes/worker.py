@@ -4,32 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import json
 import logging
 import os
 import signal
 import sys
+import sysconfig
 import threading
 import traceback
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
+from dimos_streams.common import importing
 from dimos_streams.common.live_loop import run_live
 from dimos_streams.common.printable import LogFormatter, show_tracebacks
 from dimos_streams.common.secrets import know_environment, redacted
+from dimos_streams.common.text import parse_json
 from dimos_streams.errors import BusError, DimosStreamsError, UserError
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.memory import give_back_large_blocks
 from dimos_streams.runtime.processes.output import write_to
+from dimos_streams.runtime.processes.sources import LoadedSources
 from dimos_streams.runtime.registry import keep_private
+
+if TYPE_CHECKING:
+    from dimos_streams.module import Module
 
 EXIT_FAILED = 1
 EXIT_ORPHANED = 70
+BEGIN, STOP = "begin", "stop"
+"""What a supervisor says to a worker: that it may begin, and why it is to end with the signal that follows."""
 _ORPHAN_GRACE_S = 3.0
+_PASSED = ("<", str(importlib.__file__), importing.__file__, sysconfig.get_path("purelib"))
+"""Code that others' mistakes pass through."""
+_FILES_AT_ONCE = 100
+"""So that no report is larger than what a pipe takes at once."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +57,12 @@ class WorkerTask:
     process: ProcessPlan
     options: RunOptions
     log: Path | None
+    live: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The settings that an operator has changed in earlier lives of its modules, as texts of YAML."""
+    supplied: frozenset[str] | None = None
+    """The channels that anything sends to; given to what comes later than the run, whose code may be another one."""
+    waits: bool = False
+    """It prepares itself, reports that, and begins when it is told to: its predecessor still runs."""
 
 
 def main(task: WorkerTask, reports: Connection) -> None:
@@ -50,20 +74,47 @@ def main(task: WorkerTask, reports: Connection) -> None:
     know_environment(os.environ)
     show_tracebacks()
     _set_up_logging(task)
-    sys.exit(run_live(_Worker(task, reports).run()))
+    sources = LoadedSources()
+    if task.supplied is not None:
+        task = _prepared(task, task.supplied, reports, sources)
+    sys.exit(run_live(_Worker(task, reports, sources).run()))
+
+
+def _prepared(task: WorkerTask, supplied: frozenset[str], reports: Connection, sources: LoadedSources) -> WorkerTask:
+    """The task as the code on disk makes it; if it is to wait, once it may begin. Ends the process for bad code."""
+    from dimos_streams.runtime.processes.preparation import prepare
+
+    try:
+        prepared = prepare(task.process, supplied, task.live)
+    except Exception as error:
+        news = {"kind": "sources", "files": sources.news()}
+        failure = {"kind": "failed", "text": redacted(_problem(error)), "user": True}
+        for report in (news, failure):
+            reports.send_bytes(json.dumps(report).encode())
+        sys.exit(EXIT_FAILED)
+    ready = {"kind": "prepared", "outputs": sorted(prepared.outputs)}
+    reports.send_bytes(json.dumps(ready).encode())
+    if task.waits:
+        try:
+            reports.recv_bytes()
+        except EOFError:  # the supervisor has gone
+            sys.exit(EXIT_ORPHANED)
+    return replace(task, process=prepared.plan)
 
 
 class _Worker:
-    def __init__(self, task: WorkerTask, reports: Connection) -> None:
+    def __init__(self, task: WorkerTask, reports: Connection, sources: LoadedSources) -> None:
         self._task = task
         self._reports = reports
+        self._sources = sources
+        self._stop_reason = "the module is stopping"
 
     async def run(self) -> int:
         # A supervisor that hangs must not make its workers wait for it.
         os.set_blocking(self._reports.fileno(), False)
         self._end = asyncio.Event()
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._end.set)
+        loop.add_signal_handler(signal.SIGTERM, self._on_term)
         threading.Thread(target=_outlive_no_parent, args=(loop, self._end), daemon=True).start()
         try:
             return await self._run_modules()
@@ -81,6 +132,7 @@ class _Worker:
         from dimos_streams.runtime.liveness import beat
         from dimos_streams.runtime.module_host import ModuleHost
         from dimos_streams.runtime.plan import context_for
+        from dimos_streams.tool_stream.hosting.settings_change import restore_settings
 
         services, options = Services(), self._task.options
         real = bus = create_bus(options.bus_url)
@@ -93,16 +145,19 @@ class _Worker:
         try:
             for plan in self._task.process.modules:
                 module = instantiate(plan.spec, context_for(options, services))
+                restore_settings(module, self._task.live.get(module.name, {}))
+                module.on_live = partial(self._report_settings, module)
                 starting = asyncio.ensure_future(host.start(module, plan.topics))
                 if not await self._unless_ended(starting):
                     return 0
                 self._report("ready", module=plan.spec.name)
+            self._report_sources()
             beating = asyncio.create_task(beat(self._beat), name="beat")
             await self._unless_ended(asyncio.ensure_future(host.wait_for_failure()))
         finally:
             if beating is not None:
                 beating.cancel()
-            await host.stop()
+            await host.stop(self._stop_reason)
             await bus.close()
             await real.close()
         return 0
@@ -120,7 +175,27 @@ class _Worker:
         await asyncio.wait([work])
         return False
 
+    def _on_term(self) -> None:
+        """End, for the reason that the supervisor may have given before."""
+        with contextlib.suppress(EOFError, OSError):  # it has gone, or has nothing to say
+            while self._reports.readable and self._reports.poll():
+                command = parse_json(self._reports.recv_bytes())
+                if command["kind"] == STOP:
+                    self._stop_reason = command["reason"]
+        self._end.set()
+
+    def _report_settings(self, module: Module) -> None:
+        from dimos_streams.tool_stream.hosting.settings_change import as_assignments
+
+        self._report("settings", module=module.name, values=as_assignments(module.live_values))
+
+    def _report_sources(self) -> None:
+        news = self._sources.news()
+        for start in range(0, len(news), _FILES_AT_ONCE):
+            self._report("sources", files=news[start : start + _FILES_AT_ONCE])
+
     def _beat(self) -> None:
+        self._report_sources()
         # Who does not read hangs itself, and a beat that gets lost then says nothing new to it.
         with contextlib.suppress(OSError):
             self._reports.send_bytes(b'{"kind": "beat"}')
@@ -153,6 +228,20 @@ def _set_up_logging(task: WorkerTask) -> None:
     handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     level = os.environ.get("DIMOS_STREAMS_LOG_LEVEL", "INFO").upper()
     logging.basicConfig(level=level, handlers=[handler], force=True)
+
+
+def _problem(error: Exception) -> str:
+    """What is wrong with code or settings, and the line of code that raised it, where there is one."""
+    text = str(error).strip() if isinstance(error, DimosStreamsError) else _one_line(error)
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if isinstance(cause, SyntaxError):
+        return f"{text} ({cause.filename}:{cause.lineno})"
+    frames = traceback.extract_tb(cause.__traceback__)
+    line = next((frame for frame in reversed(frames) if not frame.filename.startswith(_PASSED)), None)
+    by_us = cause is error or isinstance(cause, ValidationError)
+    return text if line is None or by_us else f"{text} ({line.filename}:{line.lineno})"
 
 
 def _one_line(error: BaseException) -> str:

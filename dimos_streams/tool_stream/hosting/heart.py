@@ -120,7 +120,7 @@ class Heart:
             skills_json=skills_json,
             call_ids=[call_id for call_id, _ in live],
             last_seqs=[seq for _, seq in live],
-            state_json=hosted.module.state_json,
+            state_json=hosted.state_json,
         )
         self._bus.publish(STATUS, encode(status))
 

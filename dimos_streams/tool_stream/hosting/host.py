@@ -37,6 +37,7 @@ from dimos_streams.tool_stream.event import (
 from dimos_streams.tool_stream.hosting.heart import Heart
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.running_call import RunningCall, run_call
+from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
@@ -187,7 +188,7 @@ class SkillHost:
             problem = f"they have {size} bytes, {MAX_ARGUMENTS} are possible"
             raise SkillArgumentError(message.skill, {"arguments": problem})
         if spec is None:
-            raise UnknownSkillError(message.skill, hosted.skills)
+            raise UnknownSkillError(message.skill, set(hosted.skills) - {SET})
         _check_audience(spec, message)
         checked = spec.validate(arguments)
         if len(hosted.calls) >= _MAX_OPEN:

@@ -10,6 +10,7 @@ from dimos_streams.module import Module
 from dimos_streams.skill import SkillSpec, skills_of
 from dimos_streams.tool_stream.hosting.loss import LossWatch
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
+from dimos_streams.tool_stream.hosting.settings_change import SET, settings_skill, state_json
 from dimos_streams.tool_stream.liveness.skill_parts import described
 
 
@@ -35,6 +36,7 @@ class HostedModule:
         descriptions = described(module.name, infos)
         version = hashlib.sha256("".join(descriptions).encode()).hexdigest()[:12]
         named = {info.name: spec for info, spec in zip(infos, specs, strict=True)}
+        named[SET] = settings_skill()  # which is not described: nobody finds it by its name
         return cls(module, named, descriptions, version, LossWatch(module))
 
     @property
@@ -43,3 +45,8 @@ class HostedModule:
         if self.loss.runaway:
             return f"call {self.loss.runaway} does not end; velocities are cut off"
         return self.module.health
+
+    @property
+    def state_json(self) -> str:
+        """The state that the module reports, and what of its settings differs from its blueprint."""
+        return state_json(self.module)

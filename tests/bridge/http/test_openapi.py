@@ -138,6 +138,13 @@ def test_every_declared_answer_is_sent_as_it_is_declared() -> None:
             ("GET", "/mcp", "/mcp", {}),
             ("DELETE", "/mcp", "/mcp", {"headers": {"Mcp-Session-Id": "x"}}),
             ("DELETE", "/mcp", "/mcp", {}),
+            ("POST", "/settings", "/settings", {"json": {"assignments": ["worker.pace=2"]}}),
+            ("POST", "/settings", "/settings", {"json": {"assignments": ["worker.pac=2"]}}),
+            ("POST", "/settings", "/settings", {"json": {"assignments": ["worker.pace=1"], "caller": "bridge"}}),
+            ("POST", "/settings", "/settings", {"json": {"assignments": []}}),
+            ("POST", "/settings", "/settings", {"data": b"[", "headers": JSON}),
+            ("POST", "/settings", "/settings", large),
+            ("POST", "/settings", "/settings", undeclared),
             *(
                 ("POST", path, path, body)
                 for path in ("/calls/cancel", "/robots/stop", "/robots/release")

@@ -1,0 +1,149 @@
+"""Settings that operators change while their modules run. The one door for that is ``POST /settings``.
+
+Each module gets its part as a call of a skill that it does not offer, so that no model, skill or script can call it
+by name. Parts for several modules are checked by all of them before any takes its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from dimos_streams.bridge.calls.authority import MCP, Authority
+from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.common.secrets import know_settings
+from dimos_streams.errors import CallRejectedError, SettingsError, SkillError, SkillUnavailableError, suggest
+from dimos_streams.operator.messages.settings import SettingChange, SettingsReport
+from dimos_streams.tool_stream.event import MAX_ARGUMENTS, Outcome, json_text
+from dimos_streams.tool_stream.hosting.settings_change import SET, as_assignments
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+
+_CLOSES_WITHIN_S = 5.0
+"""A module that has begun to change its settings is done at once, unless it hangs."""
+
+
+class LiveSettings:
+    """Changes live settings of modules on an operator's order. Use from the bus's loop only."""
+
+    def __init__(
+        self,
+        directory: ModuleDirectory,
+        authority: Authority,
+        begin: Callable[[CallState], None],
+        new_id: Callable[[], str],
+    ) -> None:
+        """``begin`` enters a call that was admitted, and asks its module to run it."""
+        self._directory = directory
+        self._authority = authority
+        self._begin = begin
+        self._new_id = new_id
+        self._changing = asyncio.Lock()
+
+    async def change(self, assignments: Iterable[str], caller: str) -> SettingsReport:
+        """Carry out ``module.setting=value`` assignments, all or none.
+
+        Raises ``SettingsError`` that names each one that can't be so, ``CallRejectedError`` for a caller that is no
+        operator, and ``SkillError`` if a module does not do it.
+        """
+        by_module = self._by_module(assignments)
+        async with self._changing:
+            if len(by_module) > 1:
+                checks = (self._ask(name, values, caller, only_check=True) for name, values in by_module.items())
+                _raise_all(await asyncio.gather(*checks, return_exceptions=True))
+            return await self._carry_out(by_module, caller)
+
+    async def _carry_out(self, by_module: Mapping[str, Mapping[str, str]], caller: str) -> SettingsReport:
+        done: list[SettingChange] = []
+        for name, values in by_module.items():
+            try:
+                changed = await self._ask(name, values, caller)
+            except SkillError as error:
+                raise await self._taken_back(done, caller, error) from error
+            done += [SettingChange(module=name, setting=path, **change) for path, change in changed.items()]
+        return SettingsReport(changes=tuple(done))
+
+    async def _taken_back(self, done: list[SettingChange], caller: str, why: SkillError) -> SkillError:
+        """Give modules their old values again because another one failed; the error to raise."""
+        left = []
+        for name in dict.fromkeys(change.module for change in done):
+            old = {change.setting: change.old for change in done if change.module == name}
+            try:
+                await self._ask(name, as_assignments(old), caller)
+            except SkillError as error:
+                left.append(f"{name} has the new values all the same: {error}")
+        if not left:
+            return why
+        return SkillError("; ".join([str(why), *left]))
+
+    def _by_module(self, assignments: Iterable[str]) -> dict[str, dict[str, str]]:
+        problems: dict[str, str] = {}
+        found: dict[str, dict[str, str]] = {}
+        for assignment in assignments:
+            address, equals, text = assignment.partition("=")
+            address = address.strip()
+            name, dot, path = address.partition(".")
+            know_settings(text, path.rpartition(".")[2])  # before something is said of it
+            if not (equals and dot and path):
+                problems[address] = "this is not of the form module.setting=value"
+            elif path in found.setdefault(name, {}):
+                problems[address] = "it is given twice"
+            elif why := self._why_not(name):
+                problems[address] = why
+            found.setdefault(name, {})[path] = text
+        if problems:
+            raise SettingsError(problems)
+        return found
+
+    def _why_not(self, name: str) -> str:
+        """Why nothing can be set in a module, empty if something can."""
+        module = self._directory.module(name)
+        if module is None:
+            known = [view.name for view in self._directory.modules()]
+            return f"no module {name!r} runs{suggest(name, known)} (modules: {', '.join(known) or 'none'})"
+        return "" if module.alive else f"module {name!r} is {module.health}"
+
+    async def _ask(
+        self, name: str, values: Mapping[str, str], caller: str, *, only_check: bool = False
+    ) -> dict[str, Any]:
+        """Have a module take or check its part; what changes. Raises ``SkillError``."""
+        arguments = {"assignments": dict(values), **({"only_check": True} if only_check else {})}
+        size = len(json_text({"caller": caller, "arguments": arguments}).encode())
+        if size > MAX_ARGUMENTS:
+            raise SettingsError({"": f"the settings have {size} bytes, {MAX_ARGUMENTS} are possible"})
+        call = CallState(call_id=self._new_id(), skill=SET, module=name, caller=caller, arguments=arguments)
+        self._authority.admit(call)
+        if call.by_agent or caller.startswith(MCP):
+            raise CallRejectedError(f"settings are for operators: {caller!r} may not change them")
+        self._begin(call)
+        try:
+            async with asyncio.timeout(_CLOSES_WITHIN_S):
+                await call.closed.wait()
+        except TimeoutError as error:
+            raise SkillUnavailableError(
+                f"module {name!r} has not answered within {_CLOSES_WITHIN_S:g} s: nobody knows whether its settings"
+                " have changed"
+            ) from error
+        return _result_of(call)
+
+
+def _result_of(call: CallState) -> dict[str, Any]:
+    if call.outcome is Outcome.COMPLETED and isinstance(call.result, dict):
+        return call.result
+    if call.outcome is Outcome.FAILED and call.last is not None and call.last.data.get("error") == "SettingsError":
+        problems = call.last.data.get("result")
+        given = problems if isinstance(problems, dict) else {"": call.text}
+        raise SettingsError({f"{call.module}.{path}" if path else call.module: text for path, text in given.items()})
+    raise SkillUnavailableError(f"module {call.module!r} has not changed its settings: {call.outcome}, {call.text}")
+
+
+def _raise_all(outcomes: Iterable[object]) -> None:
+    """Raise what is wrong with the settings of any module as one error."""
+    problems: dict[str, str] = {}
+    for outcome in outcomes:
+        if isinstance(outcome, SettingsError):
+            problems |= outcome.problems
+        elif isinstance(outcome, BaseException):
+            raise outcome
+    if problems:
+        raise SettingsError(problems)

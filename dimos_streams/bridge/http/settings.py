@@ -1,0 +1,30 @@
+"""``POST /settings``: an operator changes live settings of modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.described import refusals
+from dimos_streams.operator.messages.settings import SettingsOrder
+
+_REFUSALS = refusals(
+    kinds.BAD_SETTINGS,
+    kinds.BAD_REQUEST,
+    kinds.CALL_REJECTED,
+    kinds.SKILL_ERROR,
+    kinds.SKILL_UNAVAILABLE,
+    takes_body=True,
+)
+
+
+def mount_settings(app: FastAPI, broker: Broker) -> None:
+    """Add the route to an app."""
+
+    @app.post("/settings", responses=_REFUSALS)
+    async def change(body: SettingsOrder) -> dict[str, Any]:
+        report = await broker.settings.change(body.assignments, body.caller)
+        return {**report.model_dump(mode="json"), "text": str(report)}

@@ -1,0 +1,78 @@
+"""Changes of a run that goes on: set and restart."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import write, write_json, write_lines
+
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        metavar="RUN",
+        help="A run's id, blueprint or process id. Without it: the newest.",
+        show_default=False,
+    ),
+]
+_SET_WITHIN_S = 12.0
+"""Longer than a bridge waits for modules, which it asks twice where there are several."""
+
+
+def set_settings(
+    assignments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODULE.SETTING=VALUE…",
+            help="As with `run --set`; the value is YAML. Of several all hold, or none.",
+            show_default=False,
+        ),
+    ],
+    run: RunOption = None,
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.Json = False,
+) -> None:
+    """Change settings of modules that run: those that are live, as `config` shows them."""
+    from dimos_streams.cli.bridge_client.answers import SETTINGS
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.bridge_client.skill_calls import CALLER
+    from dimos_streams.cli.system.async_runner import run_async
+
+    bridge = find_bridge_of(run, url, port, token)
+    body = {"assignments": assignments, "caller": CALLER}
+    done = run_async(bridge.post("/settings", body, SETTINGS, timeout_s=_SET_WITHIN_S))
+    if as_json:
+        write_json(done.model_dump(mode="json"), indent=2)
+    else:
+        write_lines("\n".join(map(str, done.changes)) or done.text)
+
+
+def restart(
+    module: Annotated[
+        str, typer.Argument(metavar="MODULE", help="Its name, as `status` shows it.", show_default=False)
+    ],
+    run: RunOption = None,
+    as_json: options.Json = False,
+) -> None:
+    """Restart a module with its code as it is now, and those that share its process. All else goes on.
+
+    Its calls are cancelled. Code that can't be imported, and settings that it does not take, change nothing.
+    """
+    from dimos_streams.cli.bridge_client.connection import find_run
+    from dimos_streams.cli.system.async_runner import run_async
+    from dimos_streams.errors import UserError
+    from dimos_streams.runtime.control import Order, ask
+
+    record = find_run(run)
+    if any(process["pid"] == record.pid for process in record.processes):
+        raise UserError(f"run {record.run_id} has all modules in one process: `stop` it and `run` it again")
+    answer = run_async(ask(record.run_dir, Order(command="restart", module=module)))
+    if as_json:
+        write_json({"run_id": record.run_id, "restarted": list(answer.modules)}, indent=2)
+    else:
+        write(answer.text)

@@ -1,0 +1,148 @@
+"""Settings that change while their module runs: which ones do, and a config with some of them changed."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from dimos_streams.common.invalid import what_is_wrong
+from dimos_streams.common.secrets import know_settings, masked
+from dimos_streams.errors import SettingsError, UserError, suggest
+
+C = TypeVar("C", bound=BaseModel)
+
+STATE = "live_settings"
+"""The topic of a module's state under which it says what differs from its blueprint."""
+MAX_LIVE = 2000
+"""Bytes of what differs from a module's blueprint, as JSON: each heartbeat has it."""
+_MAX_SHOWN = 80
+
+
+class Live:
+    """Marks a setting that operators may change while its module runs: ``speed: Annotated[float, Live] = 1.0``.
+
+    On a setting that is a model itself it marks all that is inside. A secret is never live: a change is shown.
+    """
+
+
+class Change(NamedTuple):
+    """One setting that has changed, with its values as JSON has them."""
+
+    old: Any
+    new: Any
+
+
+def live_settings(kind: type[BaseModel]) -> tuple[str, ...]:
+    """The settings of a config class that are live, with dots between nested ones."""
+    return tuple(path for path, live in _settings(kind) if live)
+
+
+def with_assignments(config: C, assignments: Mapping[str, str]) -> C:
+    """A config with settings changed. Texts are read as ``--set`` reads them: as YAML, or as plain text where that
+    does not fit. Raises ``SettingsError`` that names each one that can't be so, and what would be valid.
+    """
+    kind = type(config)
+    problems = {path: problem for path in assignments if (problem := _why_not(kind, path))}
+    if problems:
+        raise SettingsError(problems)
+    data = config.model_dump(round_trip=True, exclude_unset=True)
+    for path, text in assignments.items():
+        know_settings(text, path.rpartition(".")[2])
+        value = _parsed(text)
+        if value != text and _misfits(kind, _with(data, path, value), path):
+            value = value if _misfits(kind, _with(data, path, text), path) else text
+        data = _with(data, path, value)
+    try:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        raise SettingsError({_place(detail): _fault(detail) for detail in error.errors()}) from error
+
+
+def changes(before: BaseModel, after: BaseModel) -> dict[str, Change]:
+    """The live settings in which two configs differ."""
+    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+    pairs = {path: Change(_at(old, path), _at(new, path)) for path in live_settings(type(after))}
+    return {path: change for path, change in pairs.items() if change.old != change.new}
+
+
+def _settings(kind: type[BaseModel], inside_live: bool = False) -> Iterator[tuple[str, bool]]:
+    """The settings of a config class and whether each is live; those of models inside it too."""
+    for name, field in kind.model_fields.items():
+        live = inside_live or Live in field.metadata
+        models = [option for option in _options(field.annotation) if issubclass(option, BaseModel)]
+        if len(models) == 1:
+            yield from ((f"{name}.{path}", inner) for path, inner in _settings(models[0], live))
+        else:
+            yield name, live and SecretStr not in _options(field.annotation)
+
+
+def _options(annotation: Any) -> list[type]:
+    """The classes that a type may be one of."""
+    if typing.get_origin(annotation) is typing.Annotated:
+        return _options(typing.get_args(annotation)[0])
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return [option for member in typing.get_args(annotation) for option in _options(member)]
+    return [annotation] if isinstance(annotation, type) else []
+
+
+def _why_not(kind: type[BaseModel], path: str) -> str:
+    """Why a setting can't be changed while its module runs, empty if it can."""
+    known = dict(_settings(kind))
+    if known.get(path):
+        return ""
+    live = [name for name, is_live in known.items() if is_live]
+    valid = f"live: {', '.join(live)}" if live else "its module has none that is live"
+    if path in known or any(name.startswith(f"{path}.") for name in known):
+        return f"it does not change while its module runs, only by `run --set` or in the blueprint ({valid})"
+    return f"there is no such setting{suggest(path, known)} ({valid})"
+
+
+def _parsed(text: str) -> Any:
+    from dimos_streams.documents.document import parse_document
+
+    try:
+        return parse_document(text, "value").data
+    except UserError:
+        return text
+
+
+def _misfits(kind: type[BaseModel], data: Mapping[str, Any], path: str) -> bool:
+    """Whether there is a fault at a setting or inside it."""
+    try:
+        kind.model_validate(data)
+    except ValidationError as error:
+        parts = tuple(path.split("."))
+        return any(tuple(map(str, detail["loc"]))[: len(parts)] == parts for detail in error.errors())
+    return False
+
+
+def _with(data: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    name, _, rest = path.partition(".")
+    inner = data.get(name)
+    return {**data, name: _with(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value}
+
+
+def _at(data: Any, path: str) -> Any:
+    for name in path.split("."):
+        data = data.get(name) if isinstance(data, Mapping) else None
+    return data
+
+
+def _place(detail: Mapping[str, Any]) -> str:
+    """The setting that one of pydantic's errors is about; empty for what concerns several."""
+    loc: Sequence[object] = detail["loc"]
+    return ".".join(map(str, loc))
+
+
+def _fault(detail: Mapping[str, Any]) -> str:
+    """What is wrong, and the value that was given where it is that of one setting."""
+    if not detail["loc"] or isinstance(detail["input"], Mapping):
+        return what_is_wrong(detail)
+    given = repr(masked(detail["input"], str(detail["loc"][-1])))
+    return (
+        f"{what_is_wrong(detail)} (given: {given if len(given) <= _MAX_SHOWN else given[: _MAX_SHOWN - 3] + '...'})"
+    )

@@ -1,0 +1,48 @@
+"""An operator's change of live settings."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from dimos_streams.operator.messages.message import MonitorMessage, Name, Text
+
+_MAX_ASSIGNMENTS = 100
+
+
+class SettingsOrder(MonitorMessage):
+    """Body of ``POST /settings``."""
+
+    model_config = ConfigDict(defer_build=False)
+
+    assignments: Annotated[tuple[Text, ...], Field(min_length=1, max_length=_MAX_ASSIGNMENTS)]
+    """Each ``module.setting=value``, with the value as YAML; all of them hold or none."""
+    caller: Name = "http"
+
+
+class SettingChange(MonitorMessage):
+    """A setting that has changed."""
+
+    module: str
+    setting: str
+    """With dots between nested ones."""
+    old: Any
+    new: Any
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.setting}: {_shown(self.old)} → {_shown(self.new)}"
+
+
+class SettingsReport(MonitorMessage):
+    """The settings that an order has changed; those that had the value already are not among them."""
+
+    changes: tuple[SettingChange, ...]
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.changes)) or "nothing has changed: the settings are so already"
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,154 @@
+"""The control socket of a live run: what other processes of its user ask its supervisor to do.
+
+It is a Unix socket in the run's directory, where only the run's user gets. So it works while the bridge hangs or is
+what is to be restarted, and nobody reaches it from elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.errors import DimosStreamsError, UserError
+
+_NAME = "control.sock"
+_MAX_LINE = 64 * 1024
+_ASKED_WITHIN_S = 2.0
+_ANSWERED_WITHIN_S = 75.0
+"""Longer than the preparation and the start of a process may take."""
+
+_logger = logging.getLogger(__name__)
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Order(_Line):
+    """What is asked for."""
+
+    command: Literal["restart"]
+    module: str = Field(max_length=1000)
+
+
+class Answer(_Line):
+    """What became of it."""
+
+    text: str
+    modules: tuple[str, ...] = ()
+    """Those that were restarted."""
+    problem: Literal["", "misused", "failed"] = ""
+
+
+Restart = Callable[[str, str], Awaitable[tuple[str, ...]]]
+"""Restarts a module, for a reason; the names of all that were restarted with it."""
+
+
+@asynccontextmanager
+async def controlled(run_dir: Path, restart: Restart) -> AsyncIterator[None]:
+    """Take orders while the context lasts. Where the socket can't be, on a full disk, the run goes on without."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, TimeoutError, ValueError):  # who does not ask gets no answer
+            async with asyncio.timeout(_ASKED_WITHIN_S):
+                line = await reader.readline()
+            writer.write((await _carried_out(line, restart)).model_dump_json().encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
+    try:
+        server = await asyncio.start_unix_server(serve, sock=_listening(run_dir), limit=_MAX_LINE)
+    except OSError as error:
+        _logger.warning("`restart` can't reach this run: %s: %s", run_dir / _NAME, error)
+        yield
+        return
+    try:
+        yield
+    finally:
+        server.close()
+        with contextlib.suppress(OSError):  # nobody can be misled by what is left of a run that has ended
+            (run_dir / _NAME).unlink(missing_ok=True)
+
+
+async def ask(run_dir: Path, order: Order) -> Answer:
+    """Have a run do something. Raises ``UserError`` for an order that can't be, ``DimosStreamsError`` if it was not
+    carried out, or nobody answers."""
+    try:
+        async with asyncio.timeout(_ANSWERED_WITHIN_S):
+            reader, writer = await asyncio.open_unix_connection(sock=_connected(run_dir), limit=_MAX_LINE)
+            writer.write(order.model_dump_json().encode() + b"\n")
+            line = await reader.readline()
+            writer.close()
+        answer = Answer.model_validate_json(line)
+    except TimeoutError as error:
+        raise DimosStreamsError(f"the run in {run_dir} has not answered within {_ANSWERED_WITHIN_S:g} s") from error
+    except (OSError, ValidationError) as error:
+        why = first_problem(error, "its answer") if isinstance(error, ValidationError) else error.strerror
+        raise DimosStreamsError(f"the run in {run_dir} does not answer: {why}") from error
+    if answer.problem:
+        raise (UserError if answer.problem == "misused" else DimosStreamsError)(answer.text)
+    return answer
+
+
+async def _carried_out(line: bytes, restart: Restart) -> Answer:
+    try:
+        order = Order.model_validate_json(line)
+        modules = await restart(order.module, f"an operator restarts module {order.module!r}")
+    except ValidationError as error:
+        return Answer(text=f"this is no order: {first_problem(error, 'it')}", problem="misused")
+    except UserError as error:
+        return Answer(text=str(error), problem="misused")
+    except DimosStreamsError as error:
+        return Answer(text=str(error), problem="failed")
+    return Answer(text=f"restarted: {', '.join(modules)}", modules=modules)
+
+
+def _listening(run_dir: Path) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        with _short(run_dir) as path:
+            made.bind(path)
+        made.listen()
+        made.setblocking(False)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _connected(run_dir: Path) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        with _short(run_dir) as path:
+            made.connect(path)
+        made.setblocking(False)
+        _, user, _ = struct.unpack(
+            "3i", made.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        )
+        if user != os.geteuid():
+            raise PermissionError(0, f"it belongs to user {user}, not to {os.geteuid()}")
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+@contextmanager
+def _short(run_dir: Path) -> Iterator[str]:
+    """A path of the socket that is short enough for one: 107 bytes."""
+    directory = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{directory}/{_NAME}"
+    finally:
+        os.close(directory)

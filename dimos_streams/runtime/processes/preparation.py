@@ -1,0 +1,62 @@
+"""What a worker does before it takes part in a run that goes on: import its code as it is on disk now, and check it.
+
+A successor does this while its predecessor still runs, so that broken code keeps the old process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dimos_streams.blueprint.classes import module_class, module_config
+from dimos_streams.blueprint.model import ModuleSpec
+from dimos_streams.blueprint.wiring import output_channels, topics_of
+from dimos_streams.documents.problem import BlueprintError, Problem
+from dimos_streams.errors import SettingsError
+from dimos_streams.live_settings import with_assignments
+from dimos_streams.module import Module
+from dimos_streams.runtime.plan import ModulePlan, ProcessPlan
+from dimos_streams.skill import skills_of
+
+LiveSettings = Mapping[str, Mapping[str, str]]
+"""The settings that an operator has changed, by module, as texts of YAML."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A process as its code on disk makes it."""
+
+    plan: ProcessPlan
+    outputs: frozenset[str]
+    """The channels that its modules publish on."""
+
+
+def prepare(plan: ProcessPlan, supplied: frozenset[str], live: LiveSettings) -> Prepared:
+    """Import the modules of a process, check their settings and skills, and wire them anew.
+
+    ``supplied`` are the channels that anything else sends to. Raises ``UserError``, with the line of code that can't
+    be imported, and ``TypeError`` for a skill that can't be described.
+    """
+    classes = [(each.spec, module_class(each.spec)) for each in plan.modules]
+    outputs = frozenset[str]().union(*(output_channels(spec, cls) for spec, cls in classes))
+    problems = [problem for spec, cls in classes for problem in _problems(spec, cls, live.get(spec.name, {}))]
+    if problems:
+        raise BlueprintError(problems)
+    modules = tuple(ModulePlan(spec, topics_of(spec, cls, supplied | outputs)) for spec, cls in classes)
+    return Prepared(ProcessPlan(plan.label, modules), outputs)
+
+
+def _problems(spec: ModuleSpec, cls: type[Module], live: Mapping[str, str]) -> list[Problem]:
+    """The faults of a module's settings. Raises ``BlueprintError`` for those that are wrong each by itself."""
+    skills_of(cls)
+    config = module_config(spec, cls)
+    try:
+        config = with_assignments(config, live)
+    except SettingsError as error:
+        text = f"module {spec.name!r}: what was `set` while it ran is not possible any more: {error}"
+        return [Problem(f"{text} (`set` the blueprint's value first)")]
+    faults = cls.problems(config)
+    return [
+        Problem(f"module {spec.name!r}: {'.'.join(fault.path)}: {fault.text}", spec.where("config", *fault.path))
+        for fault in faults
+    ]

@@ -1,0 +1,166 @@
+"""Restarts what has changed: each process whose own sources were written, with its code as it is then."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+from dimos_streams.common.importing import how_to_get
+from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.runtime.events import OnRunEvent, RunEvent
+
+_LOOK_S = 0.25
+"""Between two looks at which files the processes have loaded."""
+_QUIET_S = 0.05
+"""Changes with less between them are one: editors write a file in several steps, and several files at a time."""
+_TOGETHER_S = 0.4
+_SHOWN_FILES = 3
+
+_logger = logging.getLogger(__name__)
+
+Changes = Callable[[frozenset[Path], asyncio.Event], AsyncIterator[set[Path]]]
+"""The files that are written in directories, in groups, until an event is set."""
+
+
+class Restarter(Protocol):
+    """The protocol of a supervisor, as far as it is needed here."""
+
+    def sources(self) -> dict[str, frozenset[Path]]:
+        """See ``Supervisor``."""
+
+    async def restart(self, module: str, reason: str) -> tuple[str, ...]:
+        """See ``Supervisor``."""
+
+
+def check_watching() -> None:
+    """Raises ``UserError`` that says how to install what is missing."""
+    import importlib.util
+
+    if importlib.util.find_spec("watchfiles") is None:
+        raise UserError(f"--reload can't watch the sources: {how_to_get('watchfiles')}")
+
+
+async def written(directories: frozenset[Path], stop: asyncio.Event) -> AsyncIterator[set[Path]]:
+    """The Python files that are written in directories, as watchfiles notices them."""
+    from watchfiles import Change, awatch
+
+    watching = awatch(
+        *directories,
+        watch_filter=lambda change, path: path.endswith(".py") and change is not Change.deleted,
+        debounce=int(_TOGETHER_S * 1000),
+        step=int(_QUIET_S * 1000),
+        stop_event=stop,
+        recursive=False,
+        raise_interrupt=False,
+    )
+    async for changes in watching:
+        yield {_real(path) for _, path in changes}
+
+
+def _real(path: str) -> Path:
+    """As the processes name it, who may have reached it by a link."""
+    return Path(os.path.realpath(path))
+
+
+class Reloader:
+    """Watches the sources that the processes of a run have loaded. What can't be used keeps the old process."""
+
+    def __init__(self, run: Restarter, on_event: OnRunEvent, changes: Changes = written) -> None:
+        self._run = run
+        self._on_event = on_event
+        self._changes = changes
+        self._stamps: dict[Path, int] = {}
+        """When each source was written last, as far as that is known."""
+        self._due: dict[str, set[Path]] = {}
+        """The files for which processes, by a module of theirs, are still to be restarted."""
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._broken: dict[str, str] = {}
+        """The processes whose code on disk is broken, with how."""
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        try:
+            while True:
+                stop, watched = asyncio.Event(), self._directories()
+                looking = asyncio.create_task(self._until_others(watched, stop), name="reload:look")
+                try:
+                    async for files in self._changes(watched, stop) if watched else _nothing(stop):
+                        self._take(files)
+                finally:
+                    looking.cancel()
+                    await asyncio.wait([looking])
+                self._take(set(self._stamps))  # what was written while nobody watched
+        finally:
+            for task in list(self._tasks.values()):
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _directories(self) -> frozenset[Path]:
+        files = frozenset[Path]().union(*self._run.sources().values())
+        for file in files - self._stamps.keys():
+            self._stamps[file] = _stamp(file)
+        return frozenset(file.parent for file in files)
+
+    async def _until_others(self, watched: frozenset[Path], stop: asyncio.Event) -> None:
+        """End the watching when there are other directories to watch."""
+        while self._directories() <= watched:  # noqa: ASYNC110 - processes report when they like
+            await asyncio.sleep(_LOOK_S)
+        stop.set()
+
+    def _take(self, files: set[Path]) -> None:
+        stamps = {file: _stamp(file) for file in files}
+        written = {file for file, stamp in stamps.items() if stamp and stamp != self._stamps.get(file)}
+        self._stamps |= {file: stamps[file] for file in written}
+        for module, sources in self._run.sources().items():
+            # What a broken process needs may be in a file that it could not load yet.
+            changed = written if module in self._broken else written & sources
+            if changed:
+                self._due.setdefault(module, set()).update(changed)
+                if module not in self._tasks:
+                    self._tasks[module] = asyncio.create_task(self._reload(module), name=f"reload:{module}")
+
+    async def _reload(self, module: str) -> None:
+        try:
+            while files := self._due.pop(module, set()):
+                await self._restart(module, sorted(files))
+        finally:
+            del self._tasks[module]
+
+    async def _restart(self, module: str, files: list[Path]) -> None:
+        try:
+            await self._run.restart(module, f"{_listed(files)} changed")
+        except UserError as error:
+            if self._broken.get(module) != str(error):
+                self._broken[module] = str(error)
+                text = "; ".join(str(error).splitlines())
+                self._on_event(RunEvent(kind="kept", process=module, text=f"the old code goes on: {text}"))
+        except DimosStreamsError as error:
+            self._broken[module] = str(error)
+            _logger.info("module %r was reloaded and failed: %s", module, error)  # the supervisor has shown it
+        else:
+            self._broken.pop(module, None)
+
+
+async def _nothing(stop: asyncio.Event) -> AsyncIterator[set[Path]]:
+    """No changes at all, as long as there is nothing to watch."""
+    await stop.wait()
+    return
+    yield set()
+
+
+def _stamp(file: Path) -> int:
+    """When a file was written last; 0 for one that is not there."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _listed(files: Iterable[Path]) -> str:
+    names = [file.name for file in files]
+    more = f" and {len(names) - _SHOWN_FILES} more" if len(names) > _SHOWN_FILES else ""
+    return ", ".join(names[:_SHOWN_FILES]) + more

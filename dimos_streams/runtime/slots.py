@@ -1,0 +1,87 @@
+"""A supervisor's places for processes, and what each of them is to run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.wiring import output_channels
+from dimos_streams.errors import UserError, suggest
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.plan import ProcessPlan
+from dimos_streams.runtime.processes.process import SupervisedProcess
+from dimos_streams.runtime.processes.worker import WorkerTask
+
+
+@dataclass
+class Slot:
+    """A place for a process: it may hold several, one after another."""
+
+    plan: ProcessPlan
+    log: Path | None
+    process: SupervisedProcess | None = None
+    state: str = "new"
+    restarts: int = 0
+    failures_in_a_row: int = 0
+    started_at: float = 0.0
+    heard: float = 0.0
+    """When it was started or heard of last, on the loop's clock."""
+    ready: set[str] = field(default_factory=set)
+    reported: str = ""
+    user_error: bool = False
+    outputs: frozenset[str] = frozenset()
+    """The channels that its modules publish on."""
+    live: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The settings that an operator has changed, by module: they outlive its process."""
+    sources: set[Path] = field(default_factory=set)
+    """The files that its processes have loaded by themselves."""
+    restarter: asyncio.Task[None] | None = None
+    """Starts it again after a pause."""
+    successor: SupervisedProcess | None = None
+    """What prepares itself to take the place of the process."""
+    prepared: asyncio.Future[None] | None = None
+    """Done when that has; with an exception if it can't."""
+    settled: asyncio.Future[str] | None = None
+    """Done when a successor that has taken the place is ready, or with why it never was."""
+    replacing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @classmethod
+    def of(cls, plan: ProcessPlan, logs: Path | None) -> Slot:
+        """An empty place."""
+        log = logs / f"{plan.label.replace('/', '.')}.log" if logs else None
+        outputs = (output_channels(each.spec, module_class(each.spec)) for each in plan.modules)
+        return cls(plan, log, outputs=frozenset[str]().union(*outputs))
+
+    @property
+    def replaced(self) -> bool:
+        """Whether its process has taken another one's place and is not ready yet: its failure is not the run's."""
+        return self.settled is not None and not self.settled.done()
+
+    def settle(self, why_not: str = "") -> None:
+        """A successor is ready, or never was."""
+        if self.settled is not None and not self.settled.done():
+            self.settled.set_result(why_not)
+
+    def take(self, now: float) -> None:
+        """A process begins, or a successor may begin."""
+        self.ready.clear()
+        self.reported, self.user_error = "", False
+        self.state, self.started_at, self.heard = "starting", now, now
+
+    def task(self, options: RunOptions, supplied: frozenset[str] | None, *, waits: bool = False) -> WorkerTask:
+        """The task of its next process; ``supplied`` is for what comes later than the run."""
+        live = {module: dict(values) for module, values in self.live.items()}
+        return WorkerTask(self.plan, options, self.log, live, supplied, waits)
+
+
+def slot_with(slots: Iterable[Slot], module: str) -> Slot:
+    """The place of the process that has a module. Raises ``UserError`` that names those that there are."""
+    places = {name: slot for slot in slots for name in slot.plan.names}
+    if module not in places:
+        raise UserError(
+            f"no module {module!r} is in this run{suggest(module, places)} (modules: {', '.join(places)})"
+        )
+    return places[module]

@@ -1,0 +1,62 @@
+"""A process takes the place of another one: it imports its code and is checked while the old one goes on."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dimos_streams import clock
+from dimos_streams.errors import ModuleFailedError, UserError
+from dimos_streams.runtime.processes.process import Report, SupervisedProcess
+from dimos_streams.runtime.slots import Slot
+
+_PREPARES_WITHIN_S = 30.0
+
+
+async def prepare(slot: Slot, successor: SupervisedProcess) -> None:
+    """Have a successor import its code and wait. Raises ``UserError`` with what is broken; it has ended then."""
+    prepared = slot.prepared = asyncio.get_running_loop().create_future()
+    slot.successor = successor
+    try:
+        await successor.start()
+        async with asyncio.timeout(_PREPARES_WITHIN_S):
+            await prepared
+    except BaseException as error:
+        slot.successor = None
+        successor.kill()
+        if isinstance(error, TimeoutError):
+            why = f"the code of process {slot.plan.label!r} was not imported within {_PREPARES_WITHIN_S:g} s"
+            raise UserError(why) from error
+        if isinstance(error, OSError | EOFError):
+            raise ModuleFailedError(f"process {slot.plan.label!r} could not be started: {error!r}") from error
+        raise
+
+
+def hear(slot: Slot, report: Report) -> None:
+    """Take what a successor reports of its preparation."""
+    if slot.prepared is None or slot.prepared.done():
+        return
+    if report["kind"] == "prepared":
+        slot.prepared.set_result(None)
+    elif report["kind"] == "failed":
+        slot.prepared.set_exception(UserError(report["text"]))
+
+
+def ended(slot: Slot, why: str) -> None:
+    """A successor has ended before it was prepared."""
+    if slot.prepared is not None and not slot.prepared.done():
+        slot.prepared.set_exception(UserError(why))
+
+
+async def begin(slot: Slot, old: SupervisedProcess | None, bound_s: float, reason: str) -> None:
+    """Let the successor begin, which has the place already, once the old process has ended.
+
+    Raises ``ModuleFailedError`` if it does not become ready.
+    """
+    new, slot.settled = slot.process, asyncio.get_running_loop().create_future()
+    assert new is not None
+    if old is not None:
+        await old.end(bound_s, reason)
+    slot.heard = clock.monotonic()
+    new.begin()
+    if why := await slot.settled:
+        raise ModuleFailedError(why)

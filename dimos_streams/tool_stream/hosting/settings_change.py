@@ -1,0 +1,100 @@
+"""Changes live settings of a hosted module, as a call that no model, skill or script can reach by its name.
+
+It is a call so that it happens once and in order, and is journalled, recorded and replayed as any other. Only the
+bridge begins it (``bridge/calls/live_settings.py``): its module does not offer it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dimos_streams.errors import DimosStreamsError, SettingsError
+from dimos_streams.live_settings import MAX_LIVE, STATE, Change, changes, with_assignments
+from dimos_streams.module import MAX_STATE, Module, ModuleConfig
+from dimos_streams.skill import SkillSpec, skill, skills_of
+from dimos_streams.tool_stream.event import json_text
+
+SET = "settings:set"
+"""The name of the skill."""
+
+
+def change_settings(module: Module, assignments: Mapping[str, str], *, only_check: bool = False) -> dict[str, Change]:
+    """Change settings of a module, all or none, and have it hear of it; what has changed.
+
+    With ``only_check`` all stays as it is, and the module is not asked. Raises ``SettingsError``.
+    """
+    before = module.config
+    after = with_assignments(before, assignments)
+    differences = {path: change.new for path, change in changes(module.configured, after).items()}
+    changed = changes(before, after)
+    problems = {".".join(fault.path): fault.text for fault in type(module).problems(after)}
+    size = len(json_text(differences).encode())
+    if size > MAX_LIVE:
+        problems[""] = f"what differs from the blueprint would have {size} bytes, {MAX_LIVE} are possible"
+    if problems:
+        raise SettingsError(problems)
+    if changed and not only_check:
+        _put(module, after, frozenset(changed))
+        module.live_values = differences
+        module.on_live()
+        module.on_state()
+    return changed
+
+
+def restore_settings(module: Module, assignments: Mapping[str, str]) -> None:
+    """Give a module that has not started yet the settings that an operator had changed in an earlier life of it.
+
+    Those that its code does not take any more are logged, and none of them holds then.
+    """
+    try:
+        after = with_assignments(module.config, assignments)
+    except SettingsError as error:
+        module.log.error("settings that were changed while it ran do not hold any more: %s", error)
+    else:
+        module.config = after
+        module.live_values = {path: change.new for path, change in changes(module.configured, after).items()}
+
+
+def as_assignments(values: Mapping[str, Any]) -> dict[str, str]:
+    """Values of settings as the texts that give them."""
+    return {path: json.dumps(value) for path, value in values.items()}
+
+
+def state_json(module: Module) -> str:
+    """What a module says of its state, with what differs from its blueprint where there is room for both."""
+    if not module.live_values:
+        return module.state_json
+    own = json.loads(module.state_json) if module.state_json else {}
+    text = json.dumps({**own, STATE: module.live_values}, separators=(",", ":"), ensure_ascii=False)
+    return text if len(text.encode()) <= MAX_STATE else module.state_json
+
+
+def settings_skill() -> SkillSpec:
+    """The skill that each hosted module has besides its own."""
+    return skills_of(_Settings)[SET]
+
+
+def _put(module: Module, config: ModuleConfig, changed: frozenset[str]) -> None:
+    before, module.config = module.config, config
+    try:
+        module.on_settings(changed)
+    except Exception as error:
+        module.config = before
+        if isinstance(error, SettingsError):
+            raise
+        if not isinstance(error, DimosStreamsError | ValueError):
+            module.log.exception("on_settings of %r failed", module.name)
+        text = str(error) or type(error).__name__
+        raise SettingsError({"": f"module {module.name!r} refuses: {text}"}) from error
+
+
+class _Settings(Module):
+    """Owns the skill; it is run with the hosted module for ``self``."""
+
+    @skill(audience="operator", name=SET)
+    async def change(self, assignments: dict[str, str], only_check: bool = False) -> dict[str, Any]:
+        """Change live settings."""
+        changed = change_settings(self, assignments, only_check=only_check)
+        return {path: change._asdict() for path, change in changed.items()}

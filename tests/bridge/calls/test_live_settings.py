@@ -1,0 +1,211 @@
+"""Settings change while their modules run: on an operator's word only, all of them or none, and it is seen."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field
+
+from dimos_streams.errors import (
+    CallRejectedError,
+    SettingsError,
+    SkillError,
+    SkillUnavailableError,
+    UnknownSkillError,
+)
+from dimos_streams.live_settings import STATE, Live
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.module import Module, ModuleConfig, RunContext, Services
+from dimos_streams.operator.messages.settings import SettingsReport
+from dimos_streams.robot.velocity_gate.module import VelocityGate
+from dimos_streams.skill import Call, skill
+from dimos_streams.skills.drive import Drive
+from dimos_streams.tool_stream.event import CALLS, Outcome
+from dimos_streams.tool_stream.hosting.settings_change import SET
+from tests.bridge.parts import Scene, closed, collect, scene
+from tests.helpers import until
+
+pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K4")]
+
+
+class KettleConfig(ModuleConfig):
+    warm_c: Annotated[float, Live] = Field(60.0, ge=0.0, le=100.0)
+    label: Annotated[str, Live] = "tea"
+    port: int = 7
+
+
+class Kettle(Module):
+    """Heats, and hears of what is set."""
+
+    config: KettleConfig
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.heard: list[set[str]] = []
+
+    def on_settings(self, changed: frozenset[str]) -> None:
+        if self.config.label == "poison":
+            raise ValueError("nobody drinks that")
+        self.heard.append(set(changed))
+
+    @skill
+    async def warm(self) -> float:
+        """How warm it heats."""
+        return self.config.warm_c
+
+    @skill
+    async def cheat(self, call: Call) -> None:
+        """Ask for another temperature."""
+        await call.skills.run(SET, assignments={"warm_c": "1"})
+
+
+async def kettles(world: Scene, *names: str) -> list[Kettle]:
+    made = [Kettle(name=name, context=RunContext(services=Services(), namespace="")) for name in names]
+    for kettle in made:
+        await world.add(kettle)
+    await until(lambda: all(world.broker.directory.module(name) is not None for name in names))
+    await world.offered("warm")
+    return made
+
+
+async def change(world: Scene, *assignments: str, caller: str = "ann") -> SettingsReport:
+    return await world.broker.settings.change(assignments, caller)
+
+
+async def test_a_change_is_heard_shown_and_journalled() -> None:
+    async with scene() as world:
+        (kettle,) = await kettles(world, "kettle")
+        report = await change(world, "kettle.warm_c=80", "kettle.label=123")
+        assert str(report) == 'kettle.warm_c: 60.0 → 80.0; kettle.label: "tea" → "123"'
+        assert kettle.heard == [{"warm_c", "label"}]
+        assert (await closed(world.broker, await world.broker.call("warm", {}, caller="ann"))).result == 80.0
+        view = world.broker.directory.module("kettle")
+        assert view is not None
+        assert view.state == {STATE: {"warm_c": 80.0, "label": "123"}}
+        opened, ended = [event for event in await collect(world.broker) if event.skill == SET]
+        assert (opened.caller, opened.data["arguments"]) == ("ann", {"assignments": {"warm_c": "80", "label": "123"}})
+        assert ended.data["result"]["warm_c"] == {"old": 60.0, "new": 80.0}
+
+        again = await change(world, "kettle.warm_c=80.0")
+        assert str(again) == "nothing has changed: the settings are so already"
+        await change(world, "kettle.warm_c=60", "kettle.label=tea")
+        assert kettle.heard[1:] == [{"warm_c", "label"}]
+        await until(lambda: not _state(world, "kettle"))
+
+
+async def test_all_that_is_wrong_is_named_and_nothing_changes() -> None:
+    async with scene() as world:
+        one, two = await kettles(world, "one", "two")
+        with pytest.raises(SettingsError) as refused:
+            await change(world, "one.warm_c=70", "two.warm_c=300", "two.port=9")
+        assert refused.value.problems == {
+            "two.port": "it does not change while its module runs, only by `run --set` or in the blueprint"
+            " (live: warm_c, label)"
+        }
+        with pytest.raises(SettingsError, match=r"^two.warm_c: it must be at most 100 \(given: 300\)$"):
+            await change(world, "one.warm_c=70", "two.warm_c=300")
+        with pytest.raises(SettingsError) as refused:
+            await change(world, "twoo.warm_c=1", "one=1", "bare", "one.label=a", "one.label=b", "one.label.x=1")
+        assert list(refused.value.problems) == ["twoo.warm_c", "one", "bare", "one.label"]
+        unknown = "no module 'twoo' runs; did you mean 'two'? (modules: bridge, one, two, worker)"
+        assert refused.value.problems["twoo.warm_c"] == unknown
+        assert (one.config, one.heard, two.config, two.heard) == (
+            KettleConfig.model_validate({}),
+            [],
+            KettleConfig.model_validate({}),
+            [],
+        )
+
+
+async def test_what_others_have_taken_is_taken_back_when_one_refuses() -> None:
+    async with scene() as world:
+        one, two = await kettles(world, "one", "two")
+        await change(world, "one.warm_c=70")
+        with pytest.raises(SettingsError, match=r"^two: module 'two' refuses: nobody drinks that$"):
+            await change(world, "one.warm_c=90", "two.label=poison")
+        assert (one.config.warm_c, two.config.label) == (70.0, "tea")
+        assert one.heard == [{"warm_c"}] * 3
+
+
+async def test_a_module_that_is_gone_or_hangs_changes_nothing() -> None:
+    async with scene() as world:
+        (kettle,) = await kettles(world, "kettle")
+        process = next(each for each in world.processes if "kettle" in each.modules)
+        process.bus.partitioned = True
+        with pytest.raises(SkillUnavailableError, match=r"did not begin the call within 2 s$"):
+            await change(world, "kettle.warm_c=80")
+        await until(lambda: not world.broker.directory.module("kettle").alive)  # type: ignore[union-attr]
+        with pytest.raises(SettingsError, match=r"^kettle.warm_c: module 'kettle' is gone"):
+            await change(world, "kettle.warm_c=80")
+        assert kettle.config.warm_c == 60.0
+
+
+async def test_only_operators_change_settings() -> None:
+    async with scene() as world:
+        (kettle,) = await kettles(world, "kettle")
+        for caller in ("mcp/claude", "bridge"):
+            with pytest.raises(CallRejectedError):
+                await change(world, "kettle.warm_c=80", caller=caller)
+        with pytest.raises(UnknownSkillError, match=r"\(offered: [^)]*\)$") as unknown:
+            await world.broker.call(SET, {"assignments": {"warm_c": "80"}}, caller="ann")
+        assert SET not in str(unknown.value).partition("offered")[2]
+        assert SET not in [each.name for each in await world.broker.skills()]
+        cheated = await closed(world.broker, await world.broker.call("cheat", {}, caller="ann"))
+        assert cheated.outcome is Outcome.FAILED
+        forged = SkillCall(
+            utime=1, call_id="forged", module="kettle", skill=SET, caller="ann", parent="some-call",
+            arguments_json='{"assignments": {"warm_c": "80"}}',
+        )  # fmt: skip
+        world.inner.publish(CALLS, encode(forged))
+        await asyncio.sleep(0.5)
+        assert (kettle.config.warm_c, kettle.heard) == (60.0, [])
+
+
+async def test_a_stopped_robot_s_settings_can_change() -> None:
+    async with scene() as world:
+        (kettle,) = await kettles(world, "kettle")
+        await world.broker.stops.stop_robot("", "")
+        await change(world, "kettle.warm_c=80")
+        assert kettle.config.warm_c == 80.0
+
+
+async def test_nobody_is_told_to_drive_faster_than_the_gate_lets_pass_nor_the_gate_to_let_more_pass() -> None:
+    async with scene() as world:
+        gate = VelocityGate(name="gate")
+        await world.add(gate)
+        drive = Drive(name="drive", context=RunContext(services=Services(), namespace=""))
+        process = await world.add()
+        await process.host.start(drive, {"odom": "/odom", "cmd_vel": "/skill_vel"})
+        await world.offered("move")
+        await asyncio.sleep(1.0)
+        with pytest.raises(SettingsError) as refused:
+            await change(world, "drive.max_speed=1.2", "drive.max_turn=1.7")
+        assert refused.value.problems == {
+            "drive.max_speed": "1.2 m/s is more than velocity gate 'gate' lets pass, 1 m/s"
+        }
+        await change(world, "drive.max_speed=0.9", "gate.max_speed=0.4")
+        assert gate.logic.limits.max_speed == 0.4
+        await asyncio.sleep(0.2)  # it has said so in a heartbeat
+        with pytest.raises(SettingsError, match=r"more than velocity gate 'gate' lets pass, 0.4 m/s$"):
+            await change(world, "drive.max_speed=0.5")
+        await change(world, "gate.max_speed=1.0")
+        with pytest.raises(SettingsError, match=r"^gate.max_speed: more than the blueprint's 1 is not possible"):
+            await change(world, "gate.max_speed=1.1")
+        assert gate.logic.limits.max_speed == 1.0
+        assert (drive.config.max_speed, drive.config.max_turn) == (0.9, 1.2)
+
+
+async def test_too_much_to_show_is_refused() -> None:
+    async with scene() as world:
+        await kettles(world, "kettle")
+        with pytest.raises(SkillError, match="would have 3012 bytes, 2000 are possible"):
+            await change(world, f"kettle.label={'x' * 3000}")
+
+
+def _state(world: Scene, name: str) -> dict[str, Any]:
+    view = world.broker.directory.module(name)
+    assert view is not None
+    return dict(view.state)
