@@ -210,7 +210,7 @@ def test_coding_agents_are_told_commands_that_exist(here: Path, capsys: pytest.C
     new("package", "demo")
     texts = "\n".join(text for path, text in tree(here).items() if path.endswith((".md", ".yaml")))
     commands = {
-        tuple(shlex.split(line, comments=True)) for line in re.findall(r"dimos-streams ((?!\[)[a-z].*)", texts)
+        tuple(shlex.split(line, comments=True)) for line in re.findall(r"dimos-streams ((?!\[)[a-z][^`\n]*)", texts)
     }
     assert len(commands) > 8
     for command in commands:
