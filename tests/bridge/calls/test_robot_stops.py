@@ -186,6 +186,20 @@ async def test_it_outlives_the_bridge(tmp_path: Path) -> None:
         assert (stop.robot, "can't be read" in stop.reason) == ("", True)
 
 
+async def test_what_a_bridge_that_is_gone_has_stopped_the_next_one_releases() -> None:
+    async with yard("robot1") as made:
+        world = made.world
+        assert (await world.broker.stops.stop_robot("", "")).confirmed
+        await world.kill_bridge()
+        await world.start_bridge()
+        await world.offered("robot1_follow")
+        await asyncio.sleep(1.0)
+        assert world.broker.stops.stopped().stops == (), "it knows of no stop"
+        assert made.passed["robot1"] == 0.0
+        assert (await world.broker.stops.release("robot1")).changed
+        await until(lambda: made.passed["robot1"] > 0.3, 2.0)
+
+
 async def test_gates_that_do_not_confirm_are_named() -> None:
     async with yard("robot1") as made:
         world = made.world
