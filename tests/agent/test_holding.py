@@ -272,7 +272,7 @@ async def test_pause_says_held_when_the_gate_lets_nothing_pass_any_more() -> Non
         assert console.agent("agent")["hold"] == {"held": ["gate"], "not_held": []}
         (line,) = (line for line in console.state["modules"] if line["name"] == "gate")
         holds = {"listens": True, "channel": "/hold#dimos_streams.Hold", "holds": ["agent"], "still": True}
-        assert line["state"]["velocity_gate"] == holds
+        assert line["state"]["velocity_gate"] == {**holds, "max_speed": 1.0, "max_turn": 1.8}
         again = await (await made.harness.call("pause")).closed()
         assert again.text == "it is paused already, held by gate"
         await (await made.harness.call("resume")).result()

@@ -15,8 +15,10 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import create_bus
-from dimos_streams.messages.codec import encode
-from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.codec import channel_name, encode
+from dimos_streams.messages.dimos_streams import Hold, SkillCall
+from dimos_streams.operator.holding import GATE
 from dimos_streams.tool_stream.event import CALLS, Outcome
 from tests.helpers import until
 from tests.hostile.datagrams import MAX_DATAGRAM, DatagramFuzzer, Sender
@@ -67,9 +69,27 @@ def begin_unnameable_call(bus_url: str) -> None:
     """A sound call that would run for minutes, with an id that is no part of any URL: nobody could end it."""
     arguments = json.dumps({"descriptions": ["a person in a purple shirt"]})
     call = SkillCall(call_id="../../etc", module="lookout", skill="look_out_for", arguments_json=arguments)
+    send(bus_url, CALLS, call)
+
+
+def send(bus_url: str, channel: str, message: Message) -> None:
     sender = Sender(bus_url)
-    sender.send([b"LC02\0\0\0\0" + CALLS.encode() + b"\0" + encode(call)])
+    sender.send([b"LC02\0\0\0\0" + channel.encode() + b"\0" + encode(message)])
     sender.close()
+
+
+async def end_holds(bus_url: str, mission: Mission) -> None:
+    """Damaged copies of sound holds are sound at times, and newer than all that their source says for a minute."""
+    newest = 2**63 - 1
+
+    async def holding() -> set[str]:
+        states = [module["state"].get(GATE, {}) for module in json.loads(await mission.modules())]
+        return {source for state in states for source in state.get("holds", ())}
+
+    while sources := await holding():
+        for source in sources:
+            send(bus_url, channel_name("/hold", Hold), Hold(source=source, utime=newest, seq=newest))
+        await asyncio.sleep(0.2)
 
 
 async def use(mission: Mission) -> int:
@@ -99,6 +119,7 @@ def test_a_bus_full_of_hostile_datagrams(bus_url: str, free_port: int, tmp_path:
             # Damaged copies of sound calls are sound at times: what they began is ended first.
             begin_unnameable_call(bus_url)
             await mission.end_calls()
+            await end_holds(bus_url, mission)
             turning = clock.monotonic()
             turns = [await mission.call("turn", angle_deg=20)]
             while turns[-1].outcome is not Outcome.COMPLETED and clock.monotonic() < turning + 20:

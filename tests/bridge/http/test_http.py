@@ -20,6 +20,7 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import UserError
 from dimos_streams.module import RunContext, Services
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from tests.bridge.serving import Served, served
 
 
@@ -322,6 +323,7 @@ def test_a_taken_port_and_a_missing_token_are_said(free_port: int) -> None:
         await bus.open()
         services = Services()
         services.offer(Bus, bus)  # type: ignore[type-abstract]
+        services.offer(ModuleDirectory, ModuleDirectory(bus))
         bridge = Bridge(config, name="bridge", context=RunContext(services=services))
         try:
             await bridge.start()
