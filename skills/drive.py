@@ -94,7 +94,7 @@ class Drive(Module):
         """See ``Module``: refuses more than the velocity gate lets pass."""
         check_against_gate(self, changed)
 
-    @skill(resources={"base"}, motion=True, undo="go_back")
+    @skill(resources={"base"}, tags={"motion"}, motion=True, undo="go_back")
     async def move(self, call: Call, distance_m: Annotated[float, Field(ge=-20.0, le=20.0)]) -> DriveReport:
         """Drive straight ahead or back, and answer on arrival. Fails if something is in the way.
 
@@ -106,7 +106,7 @@ class Drive(Module):
             moved = round(covered.amount, 3)
             return _report(f"Moved {moved:g} m (asked: {distance_m:g} m)", covered.pose, moved_m=moved)
 
-    @skill(resources={"base"}, motion=True, undo="go_back")
+    @skill(resources={"base"}, tags={"motion"}, motion=True, undo="go_back")
     async def turn(self, call: Call, angle_deg: Annotated[float, Field(ge=-1080.0, le=1080.0)]) -> DriveReport:
         """Turn on the spot, and answer when that is done.
 
@@ -118,7 +118,7 @@ class Drive(Module):
             turned = round(math.degrees(covered.amount), 1 if abs(angle_deg) >= 1 else 3)
             return _report(f"Turned {turned:g} deg (asked: {angle_deg:g} deg)", covered.pose, turned_deg=turned)
 
-    @skill(resources={"base"}, motion=True, undo="go_back")
+    @skill(resources={"base"}, tags={"motion"}, motion=True, undo="go_back")
     async def go_to(
         self, call: Call, x: float, y: float, timeout_s: Annotated[float, Field(gt=0.0)] = 60.0
     ) -> DriveReport:
@@ -138,7 +138,7 @@ class Drive(Module):
             except TimeoutError:
                 raise SkillError(f"not there within {timeout_s:g} s; {motion.whereabouts()}") from None
 
-    @skill(resources={"base"}, motion=True, audience="operator")
+    @skill(resources={"base"}, tags={"motion"}, motion=True, audience="operator")
     async def go_back(
         self, call: Call, arguments: dict[str, Any], result: Any = None, call_id: str = ""
     ) -> DriveReport:
@@ -162,7 +162,7 @@ class Drive(Module):
             did = f"Went back, to {left:.2f} m and {aside:.1f} deg from where the call began"
             return _report(did, pose, from_goal_m=round(left, 2))
 
-    @skill(name="stop")  # a module's own `stop` is a hook
+    @skill(name="stop", tags={"safe", "stop"})  # a module's own `stop` is a hook
     async def stop_driving(self, call: Call) -> str:
         """Stop driving: end every move, turn and go_to, and stand still."""
         self.cmd_vel.publish(STOP)

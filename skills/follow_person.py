@@ -69,7 +69,7 @@ class FollowPerson(Module):
         """See ``Module``: refuses more than the velocity gate lets pass."""
         check_against_gate(self, changed)
 
-    @skill(resources={"base"}, on_duplicate="replace", motion=True)
+    @skill(resources={"base"}, tags={"motion"}, on_duplicate="replace", motion=True)
     async def follow_person(
         self,
         call: Call,
@@ -92,7 +92,7 @@ class FollowPerson(Module):
             finally:
                 self.cmd_vel.publish(STOP)
 
-    @skill
+    @skill(tags={"safe", "stop"})
     async def stop_following(self, call: Call) -> str:
         """Stop following whoever is being followed, and stand still."""
         ended = await self._calls.end(call, "stop_following was called")

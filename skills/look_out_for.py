@@ -74,7 +74,7 @@ class LookOut(Module):
         """See ``Module``."""
         self._calls = OwnCalls()
 
-    @skill(concurrent=True)
+    @skill(tags={"safe", "sensing"}, concurrent=True)
     async def look_out_for(
         self,
         call: Call,
@@ -107,7 +107,7 @@ class LookOut(Module):
                 return report
             return await _continue(call, report, then)
 
-    @skill
+    @skill(tags={"safe", "stop"})
     async def stop_looking_out(self, call: Call) -> str:
         """Stop all lookouts that are running."""
         ended = await self._calls.end(call, "stop_looking_out was called")

@@ -94,7 +94,7 @@ class Observe(Module):
         self.poses = PoseHistory()
         self.odom.on_message(self.poses.add)
 
-    @skill(concurrent=True, read_only=True, polling=True)
+    @skill(tags={"safe", "sensing"}, concurrent=True, read_only=True, polling=True)
     async def observe(self) -> Observation:
         """Look, and tell who and what is in view now: how they look, how far away, and in which direction."""
         with self.color_image.listening():

@@ -76,7 +76,7 @@ class Patrol(Module):
         """See ``Module``: refuses more than the velocity gate lets pass."""
         check_against_gate(self, changed)
 
-    @skill(resources={"base"}, on_duplicate="reject", motion=True)
+    @skill(resources={"base"}, tags={"motion"}, on_duplicate="reject", motion=True)
     async def patrol(
         self,
         call: Call,
@@ -102,7 +102,7 @@ class Patrol(Module):
             finally:
                 self.cmd_vel.publish(STOP)
 
-    @skill
+    @skill(tags={"safe", "stop"})
     async def stop_patrol(self, call: Call) -> str:
         """Stop patrolling, and stand still."""
         ended = await self._calls.end(call, "stop_patrol was called")

@@ -20,6 +20,7 @@ def skill(function: F) -> F: ...
 def skill(
     *,
     resources: Iterable[str] = (),
+    tags: Iterable[str] = (),
     on_duplicate: OnDuplicate = "allow",
     duplicate_scope: DuplicateScope = "name",
     audience: Audience = "everyone",
@@ -35,14 +36,16 @@ def skill(
     time_limit_s: float | None = None,
     name: str = "",
 ) -> Callable[[F], F]: ...
-def skill(function: F | None = None, *, resources: Iterable[str] = (), **policy: Any) -> F | Callable[[F], F]:
+def skill(
+    function: F | None = None, *, resources: Iterable[str] = (), tags: Iterable[str] = (), **policy: Any
+) -> F | Callable[[F], F]:
     """Mark a method as a skill: its signature is its schema, its docstring its description.
 
     A parameter annotated ``Call`` receives the running call. A plain ``def`` runs in a thread. See ``SkillPolicy``
     for the arguments. Raises ``TypeError`` for what can't be.
     """
     try:
-        stated = SkillPolicy(resources=tuple(sorted(set(resources))), **policy)
+        stated = SkillPolicy(resources=_several("resources", resources), tags=_several("tags", tags), **policy)
     except ValidationError as error:
         raise TypeError(f"@skill: {in_a_line(problems_with_values(error, 'the policy'))}") from error
 
@@ -51,6 +54,13 @@ def skill(function: F | None = None, *, resources: Iterable[str] = (), **policy:
         return method
 
     return mark if function is None else mark(function)
+
+
+def _several(what: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Names as they are declared. A text would count as its letters: raises ``TypeError`` for one."""
+    if isinstance(names, str):
+        raise TypeError(f"@skill: {what}={names!r} is one text, where several are meant: {what}=({names!r},)")
+    return tuple(sorted(set(names), key=str))
 
 
 def policy_of(function: object) -> SkillPolicy | None:

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from dimos_streams.skill.tags import Tags
+
 OnDuplicate = Literal["allow", "reject", "replace", "confirm"]
 DuplicateScope = Literal["name", "arguments"]
 Audience = Literal["everyone", "operator", "bridge"]
@@ -24,6 +26,8 @@ class SkillTraits(BaseModel):
 
     resources: tuple[str, ...] = ()
     """Resources that a call holds, exclusively, from its beginning to its close."""
+    tags: Tags = ()
+    """Words by which agents' configs choose skills (``tag:safe``)."""
     on_duplicate: OnDuplicate = "allow"
     """The fate of a second call while one runs: both run, it is refused, it takes over, the caller chooses."""
     duplicate_scope: DuplicateScope = "name"

@@ -100,4 +100,8 @@ def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> Ski
         fields[parameter.name] = (hint, field)
     name = policy.name or function.__name__
     model = create_model(name, __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **fields)
+    try:
+        plain_schema(model)
+    except ValueError as error:
+        raise TypeError(f"{owner.__name__}.{function.__name__}: its schema can't be written out: {error}") from error
     return SkillSpec(name, function, policy, model, text, call_parameter)

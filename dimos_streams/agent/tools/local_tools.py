@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.base import CallResult
 from dimos_streams.common.invalid import all_problems
+from dimos_streams.common.plain_schema import plain_schema
 from dimos_streams.errors import SkillArgumentError, SkillError, internal_error
 
 _logger = logging.getLogger(__name__)
@@ -45,14 +45,8 @@ class LocalTool:
         return ToolSchema(self.name, self.description, _parameters(self.arguments))
 
 
-@functools.lru_cache(maxsize=256)
 def _parameters(arguments: type[Arguments]) -> dict[str, Any]:
-    parameters = arguments.model_json_schema()
-    parameters.pop("title", None)
-    parameters.pop("description", None)
-    for field in parameters.setdefault("properties", {}).values():
-        field.pop("title", None)
-    return parameters
+    return {key: value for key, value in plain_schema(arguments).items() if key != "description"}
 
 
 class LocalTools:

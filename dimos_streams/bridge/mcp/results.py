@@ -7,6 +7,7 @@ from typing import Any
 
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.mcp.reading import Page
+from dimos_streams.common.schema_references import FOREIGN_PARTS, inlined
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import json_text
 from dimos_streams.tool_stream.gateway import CallView
@@ -95,13 +96,14 @@ def updates(page: Page, call: CallView | None) -> dict[str, Any]:
 
 def skill_tool(skill: SkillInfo) -> dict[str, Any]:
     """A skill as a tool. What is not said of a tool counts as dangerous, so only what its author states is denied:
-    clients run what is read-only without asking anybody."""
+    clients run what is read-only without asking anybody. Raises ``ValueError`` for a schema from outside that can't
+    be written without references."""
     may_begin_others = "then" in skill.parameters.get("properties", {})
     reads = skill.read_only and not (skill.may_move or may_begin_others)
     return {
         "name": skill.name,
         "description": skill.description,
-        "inputSchema": {"type": "object", **skill.parameters},
+        "inputSchema": {"type": "object", **inlined(skill.parameters, FOREIGN_PARTS)},
         "annotations": {
             "readOnlyHint": reads,
             "destructiveHint": not reads,

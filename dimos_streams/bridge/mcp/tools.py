@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -15,6 +16,8 @@ from dimos_streams.bridge.mcp.reading import read_page
 from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, content, skill_tool, updates
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.common.invalid import all_problems, in_a_line
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.plain_schema import plain_schema
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.gateway import CallView
@@ -22,6 +25,7 @@ from dimos_streams.tool_stream.gateway import CallView
 MAX_WAIT_S = 50.0
 """Clients give up on a request after a minute."""
 _CANCEL_WAIT_S = 3.0
+_log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
 _CallId = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -186,7 +190,7 @@ class McpTools:
 
 def listed(skills: Iterable[SkillInfo]) -> list[dict[str, Any]]:
     """All tools: the skills, then ours."""
-    return [skill_tool(skill) for skill in skills] + [
+    return list(_skill_tools(skills)) + [
         {
             "name": name,
             "description": " ".join((model.__doc__ or "").split()),
@@ -197,8 +201,13 @@ def listed(skills: Iterable[SkillInfo]) -> list[dict[str, Any]]:
     ]
 
 
+def _skill_tools(skills: Iterable[SkillInfo]) -> Iterator[dict[str, Any]]:
+    for skill in skills:
+        try:
+            yield skill_tool(skill)
+        except ValueError as error:
+            _log.warning("skill %r is no tool for MCP clients: its schema: %s", skill.name, error)
+
+
 def _own_schema(model: type[BaseModel]) -> dict[str, Any]:
-    schema = model.model_json_schema()
-    for superfluous in ("title", "description"):
-        schema.pop(superfluous, None)
-    return {"properties": {}, **schema}
+    return {key: value for key, value in plain_schema(model).items() if key != "description"}

@@ -37,8 +37,11 @@ def skills(
     if as_json:
         write_json([skill.model_dump(mode="json") for skill in found], indent=2)
     elif found:
-        rows = [(s.name, s.module, "yes" if s.available else "no", signature(s.parameters)) for s in found]
-        write_table(("SKILL", "MODULE", "AVAILABLE", "ARGUMENTS"), rows)
+        rows = [
+            (s.name, s.module, "yes" if s.available else "no", " ".join(s.tags), signature(s.parameters))
+            for s in found
+        ]
+        write_table(("SKILL", "MODULE", "AVAILABLE", "TAGS", "ARGUMENTS"), rows)
     else:
         note("no module offers a skill")
 

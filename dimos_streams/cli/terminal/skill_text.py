@@ -19,7 +19,9 @@ def _parameter(name: str, part: Mapping[str, Any]) -> str:
 
 
 def _type(part: Mapping[str, Any]) -> str:
-    if "$ref" in part:
+    if "title" in part:
+        return str(part["title"])
+    if "$ref" in part:  # of a module in another language, say
         return str(part["$ref"]).rpartition("/")[2]
     if "enum" in part:
         return " | ".join(json.dumps(value) for value in part["enum"])

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-import urllib.parse
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from dimos_streams.common.schema_references import MAX_PARTS, resolved
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
 
-MAX_NODES = 20_000
-"""The parts of a schema in which each ``$ref`` is replaced by what it refers to."""
 _MAX_DEPTH = 64
 _FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")
 _LARGEST = sys.float_info.max
@@ -25,8 +23,8 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     """Raises ``ValueError`` for a schema that refers to others, to itself, or becomes too large with all its ``$ref``
     put in: to look at arguments with it would take as long as its author likes."""
     nodes = _Expansion(schema).nodes(schema, 0)
-    if nodes > MAX_NODES:
-        raise ValueError(f"with each $ref put in it has more than {MAX_NODES} parts")
+    if nodes > MAX_PARTS:
+        raise ValueError(f"with each $ref put in it has more than {MAX_PARTS} parts")
 
 
 def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
@@ -94,20 +92,9 @@ class _Expansion:
             raise ValueError(f"its $ref {reference[:100]!r} contains itself")
         if reference not in self._counted:
             self._under_way.add(reference)
-            self._counted[reference] = self.nodes(self._resolved(reference), depth + 1)
+            self._counted[reference] = self.nodes(resolved(self._root, reference), depth + 1)
             self._under_way.remove(reference)
         return self._counted[reference]
-
-    def _resolved(self, reference: str) -> object:
-        if not reference.startswith("#/"):
-            raise ValueError(f"its $ref {reference[:100]!r} is not local: it must begin with '#/'")
-        found: object = self._root
-        for part in urllib.parse.unquote(reference[2:]).split("/"):
-            name = part.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, Mapping) or name not in found:
-                raise ValueError(f"its $ref {reference[:100]!r} leads nowhere")
-            found = found[name]
-        return found
 
 
 def _explain(error: Any, path: str, schema: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.common.schema_references import MAX_PARTS
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments, with_defaults
-from dimos_streams.tool_stream.arguments.schemas import MAX_NODES, check_arguments, check_schema
+from dimos_streams.tool_stream.arguments.schemas import check_arguments, check_schema
 
 _POINT = {"type": "object", "properties": {"x": {"type": "number", "default": 1.0}, "y": {"type": "number"}}}
 _SCHEMA: dict[str, Any] = {
@@ -97,7 +98,7 @@ def nested(depth: int) -> dict[str, Any]:
         ({"$dynamicRef": "#x"}, "only $ref is understood"),
         ({"properties": {"a": {"$recursiveRef": "#"}}}, "only $ref is understood"),
         (nested(65), "nested more than 64 deep"),
-        ({"enum": [[0] * MAX_NODES]}, f"more than {MAX_NODES} parts"),
+        ({"enum": [[0] * MAX_PARTS]}, f"more than {MAX_PARTS} parts"),
     ],
 )
 def test_a_schema_that_could_take_for_ever_is_none(schema: dict[str, Any], why: str) -> None:
@@ -111,9 +112,9 @@ def test_a_schema_that_could_take_for_ever_is_none(schema: dict[str, Any], why: 
 
 def test_a_sound_schema_may_refer_to_its_parts_often() -> None:
     check_schema(nested(64))
-    check_schema({"enum": [[0] * (MAX_NODES - 3)]})
+    check_schema({"enum": [[0] * (MAX_PARTS - 3)]})
     with pytest.raises(ValueError, match="parts"):
-        check_schema({"enum": [[0] * (MAX_NODES - 2)]})
+        check_schema({"enum": [[0] * (MAX_PARTS - 2)]})
     odd = {"$defs": {"a/b": {"type": "integer"}, "c~d e": {"$ref": "#/$defs/a~1b"}}}
     for reference in ("#/$defs/a~1b", "#/$defs/c~0d%20e"):
         schema = {**odd, "type": "object", "properties": {"x": {"$ref": reference}, "y": {"$ref": reference}}}

@@ -30,6 +30,7 @@ from dimos_streams.agent.policies.gates.rejected import RejectedGate
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
 from dimos_streams.common.importing import import_attribute, is_reference
+from dimos_streams.common.schema_references import FOREIGN_PARTS, inlined
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.gateway import OfferedSkill
@@ -45,7 +46,7 @@ class GateChain:
         self.gates = tuple(gates)
         self.enabled = enabled
         self._duplicates = duplicates
-        self._tools: dict[str, tuple[OfferedSkill, ToolSchema]] = {}
+        self._tools: dict[str, tuple[OfferedSkill, ToolSchema | None]] = {}
 
     async def review(self, request: CallRequest) -> Verdict:
         """See ``Reviewer``."""
@@ -82,10 +83,18 @@ class GateChain:
         if not skill.available or skill.audience != "everyone" or not self.enabled.enabled(skill.name):
             return None
         known = self._tools.get(skill.name)
-        if known is None or known[0] is not skill:  # each iteration asks about every skill again
-            schema = ToolSchema(skill.name, skill.description, self._duplicates.parameters(skill))
-            known = self._tools[skill.name] = (skill, schema)
+        if known is None or known[0] != skill:  # each iteration asks about every skill again
+            known = self._tools[skill.name] = (skill, self._schema(skill))
         return known[1]
+
+    def _schema(self, skill: OfferedSkill) -> ToolSchema | None:
+        """What goes to the model: without references, which some servers refuse."""
+        try:
+            parameters = inlined(self._duplicates.parameters(skill), FOREIGN_PARTS)
+        except ValueError as error:
+            _logger.warning("skill %r of module %r is not offered: its schema: %s", skill.name, skill.module, error)
+            return None
+        return ToolSchema(skill.name, skill.description, parameters)
 
 
 def build_chain(

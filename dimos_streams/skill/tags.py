@@ -1,0 +1,24 @@
+"""Tags of skills: words by which agents' configs choose them (``tag:safe``)."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, Field
+
+MAX_TAGS = 16
+MAX_TAG = 40
+"""Characters of a tag."""
+TAG_FORM = f"it begins with a small letter, then small letters, digits, _ and -, {MAX_TAG} characters at most"
+_TAG = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_TAG - 1}}}")
+
+
+def checked_tag(tag: str) -> str:
+    """The tag. Raises ``ValueError`` for what is none."""
+    if not _TAG.fullmatch(tag):
+        raise ValueError(f"{tag!r:.100} is no tag: {TAG_FORM}")
+    return tag
+
+
+Tags: TypeAlias = Annotated[tuple[Annotated[str, AfterValidator(checked_tag)], ...], Field(max_length=MAX_TAGS)]
