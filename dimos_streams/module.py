@@ -10,7 +10,7 @@ import json
 import logging
 import random
 import typing
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from dimos_streams.common.secrets import know, know_settings
+from dimos_streams.skill import SkillInfo
 from dimos_streams.streams import In, Out, StreamSpec, declared_streams
 
 LOSS_BOUND_S = 2.0
@@ -25,6 +26,8 @@ LOSS_BOUND_S = 2.0
 R = TypeVar("R")
 S = TypeVar("S")
 
+WARNINGS = "warnings"
+"""The topic of a module's state that has texts of what may be wrong with it, as a list: ``status`` shows them."""
 MAX_STATE = 4000
 """Bytes of what a module says of its own state, as JSON."""
 
@@ -151,6 +154,14 @@ class Module:
     def problems(cls, config: Any) -> Iterable[ConfigFault]:
         """The faults of a config whose settings are valid each by itself, such as a name of something that is
         not there: for ``check``, and before a run starts anything. ``config`` is of the class's config type."""
+        return ()
+
+    @classmethod
+    def skill_warnings(
+        cls, config: Any, name: str, skills: Mapping[str, Sequence[SkillInfo]]
+    ) -> Iterable[ConfigFault]:
+        """What may be wrong with the config of a module of that name, as far as it depends on the skills that the
+        modules of its blueprint have, by name: for ``check``, which warns of it."""
         return ()
 
     @classmethod

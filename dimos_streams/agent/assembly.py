@@ -10,6 +10,7 @@ from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.context.results import ResultPipeline
 from dimos_streams.agent.loop.parts import Budget, LoopParts, ModelView, Permissions
 from dimos_streams.agent.models.protocol import Usage
+from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.chain import build_chain
 from dimos_streams.agent.policies.gates.zones import RobotPose
 from dimos_streams.agent.policies.repetition import RepetitionGuard
@@ -61,14 +62,15 @@ def own_tools(core: AgentCore) -> list[LocalTool]:
     ]
 
 
-def check_step(offers: Offers, skill: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+def check_step(offers: Offers, allowed: AllowedGate, skill: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """The arguments with what they leave out.
 
     Raises ``SkillError`` for a step of a plan that is no call that the model could make.
     """
-    if skill not in offers.offered:
-        raise UnknownSkillError(skill, offers.offered)
-    return checked_arguments(offers.offered[skill], arguments)
+    known = {name: offered for name, offered in offers.offered.items() if allowed.allowed(offered)}
+    if skill not in known:
+        raise UnknownSkillError(skill, known)
+    return checked_arguments(known[skill], arguments)
 
 
 def _permissions(core: AgentCore) -> Permissions:

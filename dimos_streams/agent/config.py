@@ -55,6 +55,8 @@ class Limits(FixedLimits):
     actions: Annotated[int, Field(ge=1)] | Auto | None = "auto"
     """Answers in a mission that ask for calls, at once, without a word of the operator. A mission that uses them up
     is ended, its calls with it."""
+    tools: Annotated[int, Field(ge=1)] | Auto | None = "auto"
+    """The tools that the model's server takes, skills and the agent's own together: more are warned of."""
 
 
 class StopWhen(BaseModel):

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 from dimos_streams import clock
@@ -38,6 +37,7 @@ from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.resumption.unfinished import spent_of
+from dimos_streams.agent.skill_watch import SkillWatch
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
@@ -89,7 +89,14 @@ class AgentCore:
         self.stop_words = StopWords(config.stop_words)
         self.control = Control(emit, self._on_control)
         self.offers = Offers(self.gateway, module=self.name)
-        self.books = GateBooks(config, emit, partial(check_step, self.offers), agent=self.name, input=self._input_of)
+        self.books = GateBooks(
+            config,
+            emit,
+            lambda skill, arguments: check_step(self.offers, self.books.allowed, skill, arguments),
+            agent=self.name,
+            offerings=self.offers.offerings,
+            input=self._input_of,
+        )
         self.console = ConsoleWatch(self.books.approvals, self.control, emit, self._abort_unwatched)
         self.queue = MessageQueue(config.queue_capacity, self._wake)
         self.foreground = Foreground(emit, self.queue.put_nowait, self._on_control)
@@ -97,7 +104,7 @@ class AgentCore:
             self.name,
             why=self._why_held,
             emit=emit,
-            on_change=self._on_change,
+            on_change=self.changed,
             directory=directory,
             bound_s=config.limits.hold_bound_s,
         )
@@ -123,6 +130,7 @@ class AgentCore:
         )
         self.delegation = Delegation(
             config.agents,
+            name=self.name,
             make_loop=self._make_loop,
             make_model=self.models.make,
             tools_for=lambda parts: own_tools(self),
@@ -131,6 +139,8 @@ class AgentCore:
 
     def _make_loop_and_missions(self) -> None:
         self.loop = AgentLoop(loop_parts(self), self.memory.journal, name=self.name, on_state=self._on_state)
+        self.skill_watch = SkillWatch(self)
+        self.offers.on_refresh = self.skill_watch.look
         self.reviews = Reviews(self.calls, self.events, self._parts_of)
         self.watchers: set[asyncio.Event] = set()
         """Set when something that operators see may have changed."""
@@ -143,6 +153,11 @@ class AgentCore:
     def holding(self) -> bool:
         """Whether the robot has to be still."""
         return bool(self._why_held())
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """Skills near the agent that its config does not give it."""
+        return tuple(name for name, skill in self.offers.offered.items() if not self.books.allowed.allowed(skill))
 
     def begin(
         self, id: str, input: str, *, on_over: Callable[[], None] = lambda: None, is_done: bool = False
@@ -240,20 +255,21 @@ class AgentCore:
             self.books.plans.apply(event)
         if event.kind == EventKind.USAGE:
             self.spent += spent_of(event)
-        self._on_change()
+        self.changed()
 
-    def _on_change(self) -> None:
+    def changed(self) -> None:
+        """Something that operators see may have changed."""
         for changed in self.watchers:
             changed.set()
 
     def _on_control(self) -> None:
         self._wake()
         self.robot_hold.changed()
-        self._on_change()
+        self.changed()
 
     def _on_state(self, old: LoopState, new: LoopState) -> None:
         self.robot_hold.changed()
-        self._on_change()
+        self.changed()
 
     def _wake(self) -> None:
         self.loop.wake()

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from dimos_streams import clock
 from dimos_streams.agent.busy_notice import waits_behind
+from dimos_streams.agent.calls.skill_catalog import offered_to
 from dimos_streams.agent.config import SYSTEM_PROMPT, AgentConfig
 from dimos_streams.agent.context.conversation import Conversation, Entry
 from dimos_streams.agent.control.dialogue import Dialogue
@@ -23,10 +24,13 @@ from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.operator_skills import OperatorSkills
+from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.agent.record.mission_record import FOLDER
 from dimos_streams.agent.recovery import let_go, recover, tidy_up
 from dimos_streams.agent.resumption.reader import read_resumption
+from dimos_streams.agent.skill_watch import too_many, unmatched
 from dimos_streams.agent.stop_order import stop_all
+from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
 from dimos_streams.common.text import cut_to
@@ -35,10 +39,10 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
-from dimos_streams.module import ConfigFault
-from dimos_streams.skill import Call, skill
+from dimos_streams.module import WARNINGS, ConfigFault
+from dimos_streams.skill import Call, SkillInfo, skill
 from dimos_streams.streams import In, Out
-from dimos_streams.tool_stream.gateway import SkillGateway
+from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "Said"]
@@ -115,6 +119,24 @@ class Agent(OperatorSkills):
             except UserError as error:
                 yield ConfigFault(path, str(error))
 
+    @classmethod
+    def skill_warnings(
+        cls, config: Any, name: str, skills: Mapping[str, Sequence[SkillInfo]]
+    ) -> Iterator[ConfigFault]:
+        """See ``Module``: entries of ``skills`` that mean none, and more tools than a model's server takes."""
+        near = offered_to(
+            name,
+            [
+                OfferedSkill(**info.model_dump(), module=module, available=True)
+                for module, infos in skills.items()
+                for info in infos
+            ],
+        )
+        yield from unmatched(config, name, near)
+        selection = SkillSelection(config.skills, name)
+        if text := too_many(config, config.model, sum(map(selection.has, near)), MAX_OWN_TOOLS):
+            yield ConfigFault(("skills",), text)
+
     async def start(self) -> None:
         """Raises ``UserError`` for a model or a gate that there is not."""
         run_dir = self.context.run_dir
@@ -131,6 +153,7 @@ class Agent(OperatorSkills):
             directory=self.context.services.get(ModuleDirectory),
             resumption=read_resumption(record_dir, self.name) if record_dir else None,
         )
+        self.core.skill_watch.on_change = self._show_warnings
         self.core.record.open()
         self.health = "waits for the bridge"
 
@@ -147,6 +170,7 @@ class Agent(OperatorSkills):
         offset = await recover(self.core, self.random, self._wait_for_bridge)
         self.health = "ok"
         self.spawn(tidy_up(self.core), name="tidy-up")
+        self.spawn(self.core.skill_watch.run(), name="skill-watch")
         await self.core.run(offset)
 
     async def stop(self) -> None:
@@ -239,6 +263,10 @@ class Agent(OperatorSkills):
             if over:
                 return
             await changed.wait()
+
+    def _show_warnings(self) -> None:
+        self.report_state({WARNINGS: list(found)} if (found := self.core.skill_watch.warnings) else {})
+        self.core.changed()
 
     def _wait_for_bridge(self, why: str) -> None:
         self.health = why

@@ -189,7 +189,12 @@ class OperatorSkills(Module):
         """
         core = self._core()
         await core.offers.refresh()
-        known = {*core.offers.offered, *core.books.enabled.disabled}
+        withheld = core.withheld
+        known = {*core.offers.offered, *core.books.enabled.disabled} - set(withheld)
+        if skill in withheld:
+            raise SkillError(
+                f"{skill!r} is not among the agent's skills: the setting `skills` of {core.name!r} lists them"
+            )
         if skill not in known:
             raise SkillError(f"no skill is called {skill!r}{suggest(skill, known)}")
         changed = core.books.enabled.set(skill, enabled)

@@ -120,6 +120,7 @@ def _known_calls(resumption: Resumption | None, missions: dict[str, Mission]) ->
             tuple(missions[id] for id in call.missions if id in missions),
             last_seq=call.last_seq,
             arguments=call.arguments or {},
+            arguments_known=call.arguments is not None,
         )
         for call in (resumption.calls if resumption else ())
     ]

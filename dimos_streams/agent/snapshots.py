@@ -8,7 +8,7 @@ from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.operator.messages.agent import AgentSnapshot, ConversationEntry, MissionView, QueueView
 
-_ENTRIES, _TEXT, _MISSIONS, _CALLS = 50, 1000, 100, 200
+_ENTRIES, _TEXT, _MISSIONS, _CALLS, _SKILLS = 50, 1000, 100, 200, 200
 
 
 def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
@@ -30,6 +30,8 @@ def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
         calls=tuple(call.call_id for call in core.calls.open[-_CALLS:]),
         approvals=tuple(core.books.approvals.pending()),
         disabled_skills=core.books.enabled.disabled,
+        withheld_skills=core.withheld[:_SKILLS],
+        warnings=core.skill_watch.warnings,
         conversation=tuple(_entry(entry) for entry in core.conversation.newest(_ENTRIES)),
         plan=core.books.plans.view(),
         on_console_loss=core.config.approval.on_console_loss,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -43,6 +44,7 @@ def check(blueprint: Blueprint) -> list[Problem]:
         problems += _publisher_problems(blueprint, placed, classes)
         problems += _unwired_problems(blueprint, ports, classes)
         problems += _skill_problems(blueprint, classes)
+        problems += _skill_warnings(blueprint, classes)
         problems += message_problems(blueprint, ports)
     return problems
 
@@ -194,6 +196,18 @@ def _skill_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -
                 text = f"skill {skill!r} is offered by both {owners[skill]!r} and {module!r}; use another namespace"
                 yield Problem(text, blueprint.modules[module].where())
             owners.setdefault(skill, module)
+
+
+def _skill_warnings(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+    """What modules say of configs that are about the skills of others."""
+    specs = blueprint.modules
+    skills = {
+        name: [skill.info(specs[name].prefix) for skill in skills_of(cls).values()] for name, cls in classes.items()
+    }
+    for name, cls in classes.items():
+        with contextlib.suppress(UserError):  # a config that is none is a problem of its own
+            for path, text in cls.skill_warnings(module_config(specs[name], cls), name, skills):
+                yield Problem(f"module {name!r}: {text}", specs[name].where("config", *path), "warning")
 
 
 def shared_outputs(cls: type[Module]) -> frozenset[str]:

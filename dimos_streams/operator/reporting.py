@@ -98,7 +98,7 @@ def _smaller(snapshot: AgentSnapshot) -> AgentSnapshot | None:
                 "waiting_calls": tuple(_with_arguments(call, limit) for call in snapshot.waiting_calls),
             }
             return snapshot.model_copy(update=short)
-    for name in ("missions", "calls", "disabled_skills", "waiting_calls", "approvals"):
+    for name in ("missions", "calls", "withheld_skills", "disabled_skills", "waiting_calls", "approvals"):
         parts = getattr(snapshot, name)
         if len(parts) > 1:
             return snapshot.model_copy(update={name: parts[: len(parts) // 2]})

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from dimos_streams.blueprint.check import check
+from dimos_streams.blueprint import module
+from dimos_streams.blueprint.check import check, check_reference
 from dimos_streams.blueprint.load import resolve
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.skill import skill
 
 
 @pytest.mark.parametrize(
@@ -24,6 +29,67 @@ def test_what_there_is_not_is_a_problem(setting: str, value: object, said: str) 
     (problem,) = check(blueprint)
     assert problem.text.startswith("module 'agent': ")
     assert said in problem.text
+
+
+def warned(**settings: object) -> list[tuple[str, str, str]]:
+    blueprint = resolve("agent-openai").configured(
+        {f"agent.{name}": value for name, value in settings.items()}, source="here"
+    )
+    return [(problem.severity, problem.where, problem.text) for problem in check(blueprint)]
+
+
+@pytest.mark.feature("K5")
+def test_entries_that_mean_no_skill_of_the_blueprint_are_warned_of() -> None:
+    scout = {"description": "d", "prompt": "p", "skills": ["tag:sensng", "observe"]}
+    found = warned(skills=["folow_*", "follow_*", "tag:safe", "!go_back", "say"], agents={"scout": scout})
+    assert [(severity, where) for severity, where, _ in found] == [("warning", "here")] * 4
+    text = (
+        "module 'agent': 'folow_*' in skills means no skill that the agent could get; did you mean 'follow_person'?"
+    )
+    assert found[0][2] == text
+    assert [found[number][2].split("'")[3] for number in (1, 2, 3)] == ["!go_back", "say", "tag:sensng"]
+    assert found[3][2].endswith("; did you mean 'sensing'?")
+
+
+@pytest.mark.feature("K5")
+def test_an_entry_that_is_none_is_an_error_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    head = "name: x\nmodules:\n  agent:\n    type: dimos_streams.agent.module:Agent\n    config:\n      skills:\n"
+    path.write_text(f"{head}      - ok\n      - 'a b'\n")
+    (problem,) = check_reference(str(path))[1]
+    assert (problem.severity, problem.where) == ("error", f"{path}:8")
+    assert "skills.1: an entry is a skill's name, a pattern with * and ?, 'tag:NAME'" in problem.text
+    path.write_text(f"{head}      - ok\n      - !drive\n")
+    (problem,) = check_reference(str(path))[1]
+    assert (problem.severity, problem.where) == ("error", f"{path}:8")
+
+
+class Crowd(Module):
+    """Has as many skills as a model's server takes tools."""
+
+    config: ModuleConfig
+
+
+for number in range(128):
+    setattr(Crowd, f"skill_{number}", skill(name=f"skill_{number}", tags=("many",))(lambda self: ""))
+
+
+@pytest.mark.feature("K5")
+def test_more_tools_than_a_model_server_takes_are_warned_of() -> None:
+    crowded = resolve("agent-openai").with_modules([module(Crowd, name="crowd")])
+
+    def found(**settings: object) -> list[str]:
+        changed = crowded.configured({f"agent.{name}": value for name, value in settings.items()}, source="here")
+        return [str(problem) for problem in check(changed)]
+
+    (text,) = found()
+    assert "warning: module 'agent': the model is offered 1" in text
+    assert "and model servers take 128: set `skills`" in text
+    assert found(skills=["*", "!tag:many"]) == []
+    assert found(**{"limits.tools": 500}) == []
+    assert found(model="offline") == []
+    (text,) = found(skills=["tag:many"])
+    assert "offered 137 tools (128 skills and 9 of the agent's own)" in text
 
 
 def test_a_server_is_not_asked_for() -> None:

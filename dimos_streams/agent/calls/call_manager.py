@@ -84,17 +84,19 @@ class CallManager:
         *,
         on_duplicate: OnDuplicate | None = None,
         deliver: Deliver | None = None,
+        reviewer: Any = None,
         time_limit_s: float | None = None,
         silent: bool = False,
     ) -> OpenCall:
         """Begin a call that ``answer`` will be asked about. Raises ``SkillError`` if it is refused.
 
-        ``deliver`` gets its updates, None for the agent's queue.
+        ``deliver`` gets its updates, None for the agent's queue. ``reviewer`` has let it begin.
 
         After ``time_limit_s`` it is cancelled, and given up if that does not help. If starting is cancelled, a call
         that begins nevertheless is ended.
         """
         call = OpenCall("", skill, missions, arguments=dict(arguments), deliver=deliver, silent=silent)
+        call.reviewer = reviewer
         await self._starts.start(call, on_duplicate)
         call.answer = asyncio.get_running_loop().create_future()
         self._track(call)
@@ -248,9 +250,11 @@ class CallManager:
         given = event.data.get("arguments") if event.type == "open" else {}
         call = OpenCall(event.call_id, event.skill, self._missions_of(parent), parent)
         call.arguments = given if isinstance(given, Mapping) else {}
+        call.arguments_known = event.type == "open" and isinstance(given, Mapping)
         asking = head_of_family(parent)
         known = self._open.get(asking) or self._memory.closed(asking)
-        call.deliver = known.deliver if known else None
+        if known is not None:
+            call.deliver, call.reviewer = known.deliver, known.reviewer
         reason = known.withdrawn if known else "" if parent else self._doubt(call)
         self._track(call)
         if not event.data.get("refused"):

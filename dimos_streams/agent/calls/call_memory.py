@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall
 from dimos_streams.agent.missions.mission import Mission
@@ -19,6 +19,7 @@ class ClosedCall(NamedTuple):
     missions: tuple[Mission, ...]
     withdrawn: str
     deliver: Deliver | None
+    reviewer: Any = None
 
 
 class CallMemory:
@@ -40,7 +41,7 @@ class CallMemory:
 
     def remember_closed(self, call: OpenCall) -> None:
         """A call has closed."""
-        self._closed[call.call_id] = ClosedCall(call.missions, call.withdrawn, call.deliver)
+        self._closed[call.call_id] = ClosedCall(call.missions, call.withdrawn, call.deliver, call.reviewer)
         while len(self._closed) > _REMEMBERED:
             self._closed.popitem(last=False)
 

@@ -32,6 +32,11 @@ class OpenCall:
     answered: ToolEvent | None = None
     """The event that answered it, if that was waited for."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments_known: bool = True
+    """False for one of which only later events were seen."""
+    reviewer: Any = None
+    """The ``Reviewer`` who has let it begin, and judges what it goes on with, whoever's it is by then; None for the
+    one of whose it is."""
     deliver: Deliver | None = None
     """Who gets its updates now; None for the agent's queue."""
     silent: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dimos_streams import clock
 from dimos_streams.common.namespaces import namespace_of, prefix_of
@@ -27,6 +27,9 @@ class Offers:
         self._fresh_s = fresh_s
         self._asked_at: float | None = None
         self._all: dict[str, OfferedSkill] = {}
+        self._offerings: dict[str, list[OfferedSkill]] = {}
+        self.on_refresh: Callable[[], None] = lambda: None
+        """Called when there is a newer list."""
         self._offered: dict[str, OfferedSkill] = {}
 
     @property
@@ -38,6 +41,10 @@ class Offers:
     def offered(self) -> Mapping[str, OfferedSkill]:
         """Those of them that models may call, available or not."""
         return self._offered
+
+    def offerings(self, name: str) -> Sequence[OfferedSkill]:
+        """All skills of a name in the last list: several modules may offer it, one of which the bridge calls."""
+        return self._offerings.get(name, ())
 
     async def refresh(self, *, at_once: bool = False) -> None:
         """Ask the bridge, if that is due or ``at_once``."""
@@ -51,24 +58,34 @@ class Offers:
             return
         self._asked_at = now
         self._all = {skill.name: skill for skill in skills}
-        self._offered = {
-            skill.name: skill
-            for skill in skills
-            if skill.audience == "everyone"
-            and (not self._module or skill.module != self._module)
-            and self._is_near(skill.module)
-        }
+        self._offerings = {}
+        for skill in skills:
+            self._offerings.setdefault(skill.name, []).append(skill)
+        self._offered = {skill.name: skill for skill in offered_to(self._module, skills)}
+        self.on_refresh()
 
     def concerns(self, skill: str) -> bool:
         """Whether a skill of the last list is this agent's to stop: it is offered it, or it moves the same robot."""
         known = self._all.get(skill)
-        return known is not None and (skill in self._offered or (known.motion and self._is_near(known.module)))
+        return known is not None and (
+            skill in self._offered or (known.motion and _is_near(self._module, known.module))
+        )
 
     def may_move(self, skill: str) -> bool:
         """Whether a call of a skill may move the robot: for all that is known of it."""
         known = self._all.get(skill)
         return known is None or known.may_move
 
-    def _is_near(self, module: str) -> bool:
-        """Whether a module is in the agent's namespace or in none: an agent does not command another one's robot."""
-        return not namespace_of(module) or module.startswith(prefix_of(self._module))
+
+def offered_to(agent: str, skills: Iterable[OfferedSkill]) -> list[OfferedSkill]:
+    """Those of some skills that an agent's model may call, as far as that depends on whose they are."""
+    return [
+        skill
+        for skill in skills
+        if skill.audience == "everyone" and (not agent or skill.module != agent) and _is_near(agent, skill.module)
+    ]
+
+
+def _is_near(agent: str, module: str) -> bool:
+    """Whether a module is in an agent's namespace or in none: an agent does not command another one's robot."""
+    return not namespace_of(module) or module.startswith(prefix_of(agent))

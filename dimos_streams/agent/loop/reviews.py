@@ -13,6 +13,7 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.message_queue import Notice
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
+from dimos_streams.agent.policies.gates.allowed import names_skill
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
 from dimos_streams.errors import SkillError, UnknownSkillError
@@ -95,15 +96,16 @@ class Reviews:
         _check_wanted(asked, asking)
         parts = self._parts_of(asking.missions)
         skill = await _offered(parts, asked.skill)
-        first = parts.view.offers.all.get(asking.skill)
+        first, is_part = parts.view.offers.all.get(asking.skill), bool(parent_of(asked.call_id))
         request = CallRequest(
             skill=skill,
             arguments=asked.arguments,
             missions=ids(asking.missions),
             parent=asked.parent,
-            part_of_motion=bool(parent_of(asked.call_id)) and first is not None and first.motion,
+            authored=is_part and asking.arguments_known and not names_skill(asking.arguments, skill),
+            part_of_motion=is_part and first is not None and first.motion,
         )
-        verdict = await parts.permissions.reviewer.review(request)
+        verdict = await (asking.reviewer or parts.permissions.reviewer).review(request)
         if isinstance(verdict, Refuse):
             raise SkillError(verdict.text)
         while len(self._permitted) >= _MAX_PERMITTED:  # they have begun, and their first event was never seen

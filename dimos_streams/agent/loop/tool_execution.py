@@ -215,6 +215,7 @@ class Execution:
                     self._turn.missions,
                     on_duplicate=replacement.on_duplicate,
                     deliver=parts.deliver,
+                    reviewer=parts.permissions.reviewer,
                     time_limit_s=parts.budget.settings.call_timeout_s,
                 )
             except CallRejectedError as error:

@@ -22,11 +22,15 @@ class Bounds:
     """The time of a mission."""
     max_tokens: int | None = None
     """The tokens of a mission."""
+    tools: int | None = None
+    """The tools of one request: more are warned of."""
 
 
 WORD_BY_WORD = Bounds()
 """The offline model does what the operator says, and nothing on its own account."""
-LANGUAGE_MODEL = Bounds(motions=2, calls_per_answer=8, actions=100, deadline_s=8 * 3600.0, max_tokens=5_000_000)
+LANGUAGE_MODEL = Bounds(
+    motions=2, calls_per_answer=8, actions=100, deadline_s=8 * 3600.0, max_tokens=5_000_000, tools=128
+)
 """A shift of patrolling fits; a model that has lost its way is ended in seconds or by its bill."""
 
 

@@ -57,6 +57,8 @@ class LoopSettings(FixedLimits):
     """Further calls of an answer are not run."""
     actions: int | None = None
     """Answers in a mission that ask for calls, at once; see ``runaway``."""
+    tools: int | None = None
+    """More tools than these are warned of."""
     stop_conditions: tuple[StopCondition, ...] = ()
 
 

@@ -17,7 +17,9 @@ from dimos_streams.agent.missions.limits import check_depth
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import Model
+from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallResult
+from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
 from dimos_streams.agent.subagents.sub_mission import ChildLoop, SubLog, SubMission, Subset
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
 from dimos_streams.errors import SkillError, suggest
@@ -37,8 +39,8 @@ class SubAgent(BaseModel):
     """A description of what it is for; the model that delegates reads it."""
     prompt: str
     """Its system prompt."""
-    skills: tuple[str, ...] = ("*",)
-    """The skills that it is offered; ``*`` and ``?`` stand for anything."""
+    skills: SkillList = (ALL,)
+    """Those of its parent's skills that it gets, as the agent's own ``skills``."""
     model: str = ""
     """Empty for its parent's."""
 
@@ -56,12 +58,15 @@ class Delegation:
         self,
         agents: Mapping[str, SubAgent],
         *,
+        name: str = "agent",
         make_loop: Callable[[LoopParts, str], ChildLoop],
         make_model: Callable[[str], Model],
         tools_for: Callable[[LoopParts], Iterable[LocalTool]],
     ) -> None:
-        """``make_loop`` gets the parts and a name; ``tools_for`` gives the tools that each sub-agent has."""
+        """``name`` is the agent's; ``make_loop`` gets the parts and a name; ``tools_for`` gives the tools that each
+        sub-agent has."""
         self._agents = dict(agents)
+        self._name = name
         self._make_loop = make_loop
         self._make_model = make_model
         self._tools_for = tools_for
@@ -161,13 +166,14 @@ class Delegation:
         )
         described = self._agents[agent]
         conversation = Conversation(described.prompt)
+        gate = AllowedGate(SkillSelection(described.skills, self._name), parts.view.offers.offerings)
         child = replace(
             parts,
             model=self._make_model(described.model) if described.model else parts.model,
             queue=MessageQueue(parts.queue.capacity),
             events=SubLog(parts.events, mission, conversation),
             view=replace(parts.view, conversation=conversation),
-            permissions=replace(parts.permissions, reviewer=Subset(parts.permissions.reviewer, described.skills)),
+            permissions=replace(parts.permissions, reviewer=Subset(parts.permissions.reviewer, gate)),
         )
         work = SubMission(mission, child, parts, missions, over)
         settings = parts.budget.settings

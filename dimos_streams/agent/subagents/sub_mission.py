@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fnmatch
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.message_queue import CallUpdate, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
+from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallRequest, Refuse, Reviewer, Verdict
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -85,18 +85,14 @@ class Subset:
     """The parent's reviewer for some skills only."""
 
     reviewer: Reviewer
-    patterns: tuple[str, ...]
+    gate: AllowedGate
 
     async def review(self, request: CallRequest) -> Verdict:
-        if not self._has(request.skill.name):
-            return Refuse(f"Not run: {request.skill.name!r} is none of your skills.")
-        return await self.reviewer.review(request)
+        verdict = await self.gate.review(request)
+        return verdict if isinstance(verdict, Refuse) else await self.reviewer.review(request)
 
     def tool(self, skill: OfferedSkill) -> ToolSchema | None:
-        return self.reviewer.tool(skill) if self._has(skill.name) else None
-
-    def _has(self, skill: str) -> bool:
-        return any(fnmatch.fnmatchcase(skill, pattern) for pattern in self.patterns)
+        return self.reviewer.tool(skill) if self.gate.allowed(skill) else None
 
 
 @dataclass(slots=True, eq=False)

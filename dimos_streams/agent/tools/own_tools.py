@@ -21,6 +21,8 @@ ALL_CALLS = "all"
 """Stands for all calls where ``cancel_call`` takes an id."""
 Cancel = Callable[[Sequence[OpenCall], str], Any]
 """``CallManager.cancel``: asks calls to end, awaitable."""
+MAX_OWN_TOOLS = 9
+"""So many tools an agent may be offered besides skills: those of this file, and one to delegate."""
 _MAX_READ = 8000
 _MAX_LISTED = 50
 

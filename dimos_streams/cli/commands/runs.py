@@ -183,7 +183,7 @@ def _write_state(state: dict[str, Any]) -> None:
     write(f"  files   {state['run_dir']}{full}")
     if lost := bridge.get("lost"):
         write(f"  lost    {', '.join(lost)}")
-    for line in _warnings(bridge):
+    for line in (*_warnings(bridge), *_said_by(state["modules"])):
         write(f"  {line}")
     health = {module["name"]: module for module in state["modules"]}
     rows = [
@@ -234,6 +234,16 @@ def _changed_settings(modules: Iterable[dict[str, Any]]) -> Iterator[str]:
     for module in modules:
         for path, value in module["state"].get(STATE, {}).items():
             yield f"SET {module['name']}.{path}={json.dumps(value, ensure_ascii=False)}"
+
+
+def _said_by(modules: list[dict[str, Any]]) -> Iterator[str]:
+    """What modules say may be wrong with them."""
+    from dimos_streams.module import WARNINGS
+
+    for module in modules:
+        told = module["state"].get(WARNINGS)
+        for text in told if module["alive"] and isinstance(told, list) else ():
+            yield f"WARNING {module['name']}: {text}"
 
 
 def _age(utime: int) -> str:

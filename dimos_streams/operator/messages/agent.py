@@ -150,6 +150,10 @@ class AgentSnapshot(MonitorMessage):
     approvals: tuple[ApprovalView, ...] = ()
     """Those that are pending, oldest first."""
     disabled_skills: tuple[str, ...] = ()
+    withheld_skills: tuple[str, ...] = ()
+    """Skills near it that its config does not give it."""
+    warnings: tuple[str, ...] = ()
+    """What may be wrong with the skills that it is offered."""
     conversation: tuple[ConversationEntry, ...] = ()
     """The newest entries, oldest first."""
     plan: dict[str, Any] | None = None

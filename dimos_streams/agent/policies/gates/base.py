@@ -81,6 +81,8 @@ class CallRequest:
     """The caller's wish for a duplicate that runs; None leaves it to the skill."""
     parent: str = ""
     """The call whose skill asks for this one on the model's behalf; empty where the model asks itself."""
+    authored: bool = False
+    """Whether that skill runs it as a part of its own, and has not got its name from its caller."""
     part_of_motion: bool = False
     """Whether it is a child of a call that moves the robot and has passed the gates as such."""
 

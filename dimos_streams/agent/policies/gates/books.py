@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
 from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.plans import Check, PlanBook
 from dimos_streams.agent.policies.rejections import Rejections
+from dimos_streams.agent.policies.skill_selection import SkillSelection
+from dimos_streams.tool_stream.gateway import OfferedSkill
 
 
 class GateBooks:
-    """The skills that are enabled, approvals, plans, rejected calls, and motions without a plan."""
+    """The skills that are allowed and enabled, approvals, plans, rejected calls, and motions without a plan."""
 
     def __init__(
         self,
@@ -23,9 +26,12 @@ class GateBooks:
         check: Check,
         *,
         agent: str = "agent",
+        offerings: Callable[[str], Sequence[OfferedSkill]] = lambda name: (),
         input: Callable[[tuple[str, ...]], str] = lambda missions: "",
     ) -> None:
-        """``check`` judges steps of plans; ``input`` gives the operator's input that led to a call of missions."""
+        """``check`` judges steps of plans; ``offerings`` are all skills of a name; ``input`` gives the operator's
+        input that led to a call of missions."""
+        self.allowed = AllowedGate(SkillSelection(settings.skills, agent), offerings)
         self.enabled = EnabledGate(emit, settings.disabled_skills)
         self.approvals = ApprovalBook(settings.approval, emit, agent=agent, input=input)
         self.plans = PlanBook(self.approvals, emit, check, valid_s=settings.plan.valid_s)

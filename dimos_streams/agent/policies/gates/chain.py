@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from dimos_streams.agent.models.protocol import ToolSchema
+from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.approval import ApprovalGate
 from dimos_streams.agent.policies.gates.arguments import ArgumentsGate
 from dimos_streams.agent.policies.gates.base import (
@@ -42,8 +43,11 @@ _Look: TypeAlias = Callable[[Mapping[str, Any]], Refuse | None]
 class GateChain:
     """Gates in order. The first refusal counts; what earlier gates had allowed is then given back to them."""
 
-    def __init__(self, gates: Sequence[Gate], *, enabled: EnabledGate, duplicates: DuplicatesGate) -> None:
+    def __init__(
+        self, gates: Sequence[Gate], *, allowed: AllowedGate, enabled: EnabledGate, duplicates: DuplicatesGate
+    ) -> None:
         self.gates = tuple(gates)
+        self.allowed = allowed
         self.enabled = enabled
         self._duplicates = duplicates
         self._tools: dict[str, tuple[OfferedSkill, ToolSchema | None]] = {}
@@ -80,7 +84,9 @@ class GateChain:
 
     def tool(self, skill: OfferedSkill) -> ToolSchema | None:
         """See ``Reviewer``."""
-        if not skill.available or skill.audience != "everyone" or not self.enabled.enabled(skill.name):
+        if not skill.available or skill.audience != "everyone":
+            return None
+        if not (self.allowed.allowed(skill) and self.enabled.enabled(skill.name)):
             return None
         known = self._tools.get(skill.name)
         if known is None or known[0] != skill:  # each iteration asks about every skill again
@@ -115,7 +121,7 @@ def build_chain(
     (``Allow.again``): a skill may have been disabled meanwhile, and the robot be elsewhere. Leases are the broker's.
     """
     duplicates = DuplicatesGate(settings.duplicates)
-    gates: list[Gate] = [books.enabled, duplicates, ArgumentsGate()]
+    gates: list[Gate] = [books.allowed, books.enabled, duplicates, ArgumentsGate()]
     if settings.gates:
         gates += [*(load_gate(name) for name in settings.gates), ArgumentsGate()]
     gates += [
@@ -127,7 +133,7 @@ def build_chain(
     ]
     if permit is not None:
         gates.append(PermitGate(permit))
-    return GateChain(gates, enabled=books.enabled, duplicates=duplicates)
+    return GateChain(gates, allowed=books.allowed, enabled=books.enabled, duplicates=duplicates)
 
 
 def load_gate(reference: str) -> Gate:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dimos_streams.agent.missions.bounds import LANGUAGE_MODEL, Auto, Bounds, settled
+from dimos_streams.agent.policies.skill_selection import ALL, SkillList
 from dimos_streams.common.polygon import Point
 from dimos_streams.skill import OnDuplicate
 
@@ -83,6 +84,9 @@ class GateSettings(_Settings):
 
     gates: tuple[str, ...] = ()
     """The user's own gates, ``"package.module:Class"``."""
+    skills: SkillList = (ALL,)
+    """The skills that the agent gets: names, patterns with ``*`` and ``?``, ``tag:NAME``, and exceptions, ``!drive``,
+    which hold wherever they stand."""
     disabled_skills: tuple[str, ...] = ()
     """Skills that are not to be used until an operator enables them."""
     duplicates: dict[str, OnDuplicate] = Field(default_factory=dict)

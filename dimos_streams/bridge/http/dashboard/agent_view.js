@@ -15,6 +15,7 @@ export function agentView(name, agent, context) {
     h("div", { class: "line" }, h("h2", {}, name), h("span", { class: `badge ${agent.state}` }, agent.state),
       h("span", { class: `badge ${agent.mode}` }, agent.mode)),
     agent.hold && holdView(agent.hold),
+    agent.warnings.map((text) => h("p", { class: "bad", role: "status", "data-key": text }, text)),
     controlsView(name, agent, context.live),
     agent.approvals.map((approval) => approvalView(name, approval, context.live)),
     waitingView(agent),

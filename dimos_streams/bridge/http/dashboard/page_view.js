@@ -144,6 +144,10 @@ function skillView(skill, agents, live) {
 }
 
 function switchView(name, agent, skill, live, isOneOfSeveral = false) {
+  if (agent.withheld_skills.includes(skill)) {
+    return h("span", { class: "quiet", "data-key": `${name} ${skill}`, title: "The setting skills does not list it" },
+      `${isOneOfSeveral ? `${name}: ` : ""}not given`);
+  }
   const on = !agent.disabled_skills.includes(skill);
   return button(`${isOneOfSeveral ? `${name}: ` : ""}${on ? "enabled" : "disabled"}`, "set_skill", {
     role: "switch", "aria-checked": String(on), "aria-label": `${name} may use ${skill}`, disabled: !live,

@@ -1,0 +1,95 @@
+"""What may be wrong with the skills that an agent's config gives it: entries that mean none, and too many tools."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from dimos_streams import clock
+from dimos_streams.agent.config import AgentConfig
+from dimos_streams.agent.missions.bounds import bounds_of, settled
+from dimos_streams.agent.policies.skill_selection import SkillSelection
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.text import cut_to
+from dimos_streams.module import ConfigFault
+from dimos_streams.skill import SkillInfo
+
+if TYPE_CHECKING:
+    from dimos_streams.agent.core import AgentCore
+
+GRACE_S = 5.0
+"""For modules to come that offer what a config names."""
+_MAX_TOLD, _MAX_BYTES = 8, 400
+"""Texts that are shown, and the size of each as JSON: a module's state has a bound."""
+_logger = logging.getLogger(__name__)
+
+
+def unmatched(config: AgentConfig, name: str, skills: Iterable[SkillInfo]) -> Iterator[ConfigFault]:
+    """Entries of an agent's lists, and of its sub-agents', that mean none of the skills that it could get."""
+    known = list(skills)
+    subs = [(("agents", sub, "skills"), described.skills) for sub, described in config.agents.items()]
+    for path, entries in [(("skills",), config.skills), *subs]:
+        for place, near in SkillSelection(entries, name).unmatched(known).items():
+            text = f"{entries[place]!r} in {'.'.join(path)} means no skill that the agent could get{near}"
+            yield ConfigFault((*path, str(place)), text)
+
+
+def too_many(config: AgentConfig, model: str, skills: int, own: int) -> str:
+    """Says so if a model is offered more tools than its server takes; empty if not, or if there is no server."""
+    most = settled(config.limits.tools, bounds_of(model).tools)
+    if most is None or skills + own <= most:
+        return ""
+    return (
+        f"the model is offered {skills + own} tools ({skills} skills and {own} of the agent's own), and model servers"
+        f" take {most}: set `skills` to those that it needs, or `limits.tools` to what this server takes"
+    )
+
+
+class SkillWatch:
+    """Looks at each list of skills: tells once of each thing that may be wrong, and shows it while it is so."""
+
+    def __init__(self, core: AgentCore) -> None:
+        self._core = core
+        self._since: float | None = None
+        self._told: set[str] = set()
+        self.warnings: tuple[str, ...] = ()
+        """What may be wrong now; the last may say how many more there are."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when they have changed."""
+
+    async def run(self) -> None:
+        """Look once when the modules could have come, also while nobody says anything to the agent."""
+        self.look()
+        await asyncio.sleep(GRACE_S)
+        await self._core.offers.refresh(at_once=True)
+
+    def look(self) -> None:
+        """Look at the newest list."""
+        found = list(self._found())
+        for text in found:
+            if text not in self._told and len(self._told) < 2 * _MAX_TOLD:
+                self._told.add(text)
+                _logger.warning("%s: %s", self._core.name, text)
+                self._core.events.emit(EventKind.NOTE, (), text=text)
+        left = len(found) - _MAX_TOLD
+        shown = (
+            *(cut_to(text, _MAX_BYTES) for text in found[:_MAX_TOLD]),
+            *([f"and {left} more"] if left > 0 else []),
+        )
+        if shown != self.warnings:
+            self.warnings = shown
+            self.on_change()
+
+    def _found(self) -> Iterator[str]:
+        core, view = self._core, self._core.loop.parts.view
+        now = clock.monotonic()
+        self._since = now if self._since is None else self._since
+        own = len(view.tools.schemas())
+        offered = len(view.offered_tools(core.loop.parts.permissions.reviewer)) - own
+        if text := too_many(core.config, core.model_name, offered, own):
+            yield text
+        if now - self._since >= GRACE_S:
+            for fault in unmatched(core.config, core.name, core.offers.offered.values()):
+                yield fault.text

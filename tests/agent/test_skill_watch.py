@@ -1,0 +1,131 @@
+"""What may be wrong with the skills that an agent is given is told once, and shown while it is so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from dimos_streams.agent.snapshots import snapshot
+from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
+from dimos_streams.cli.commands.runs import _said_by
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.skill import skill
+from tests.agent.policies.parts import Brain, robot_stage
+from tests.agent.stage import NoConfig, Stage
+from tests.helpers import until
+
+pytestmark = [pytest.mark.feature("K5"), pytest.mark.virtual_time]
+
+TOO_MANY = "model servers take 5: set `skills` to those that it needs, or `limits.tools`"
+
+
+class Late(Module):
+    """Comes later."""
+
+    config: NoConfig
+
+    @skill(tags=("late",))
+    async def later(self) -> str:
+        """Be late."""
+        return ""
+
+
+class Crowd(Module):
+    """Has many skills."""
+
+    config: ModuleConfig
+
+
+for number in range(130):
+    setattr(Crowd, f"skill_{number}", skill(name=f"skill_{number}")(lambda self: ""))
+
+
+def told(made: Stage, words: str) -> list[str]:
+    return [entry.text for entry in made.entries("note") if words in entry.text]
+
+
+async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(caplog: Any) -> None:
+    brain = Brain(*["hm"] * 3)
+    with caplog.at_level(logging.WARNING, "dimos_streams.agent"):
+        async with robot_stage(brain, limits={"tools": 5}) as (made, robot):
+            for _ in range(2):
+                await (await made.say("go")).closed()
+                await asyncio.sleep(1)
+            (text,) = told(made, "tools")
+            offered = len(brain.offered())
+            assert text.startswith(f"the model is offered {offered} tools (")
+            assert TOO_MANY in text
+            assert sum(text in record.getMessage() for record in caplog.records) == 1
+            assert snapshot(made.agent.core, watched=False).warnings == (text,)
+            assert json.loads(made.agent.state_json) == {"warnings": [text]}
+            states = [{"name": "agent", "alive": True, "state": json.loads(made.agent.state_json)}]
+            assert list(_said_by([*states, {"name": "x", "alive": True, "state": {}}])) == [f"WARNING agent: {text}"]
+            for name in list(made.agent.core.offers.offered):
+                made.agent.core.books.enabled.set(name, False)
+            await asyncio.sleep(1)
+            await (await made.say("go")).closed()
+            assert snapshot(made.agent.core, watched=False).warnings == ()
+            assert made.agent.state_json == ""
+            assert robot.log_ == []
+
+
+@pytest.mark.parametrize(
+    ("model", "limit", "warned"),
+    [("offline", "auto", False), ("openai:x", "auto", True), ("openai:x", None, False), ("offline", 128, True)],
+)
+async def test_how_many_are_too_many_depends_on_the_model(model: str, limit: Any, warned: bool) -> None:
+    async with robot_stage(Brain("hm"), limits={"tools": limit}) as (made, _):
+        made.agent.core.model_name = model
+        await made.harness.add(Crowd(name="crowd"))
+        await until(lambda: made.agent.core.offers.offered.keys() >= {"skill_129"})
+        assert bool(told(made, "take 128: set `skills`")) is warned
+
+
+async def test_an_entry_that_means_nothing_is_told_of_when_modules_could_have_come() -> None:
+    config: dict[str, Any] = {
+        "skills": ["walk", "tag:late", "lok", "!nobody"],
+        "agents": {"a": {"description": "", "prompt": "", "skills": ["nothing"]}},
+    }
+    async with robot_stage(Brain("hm"), **config) as (made, _):
+        await (await made.say("go")).closed()
+        assert told(made, "means no skill") == []
+        await until(lambda: made.agent.state_json)
+        assert told(made, "means no skill") == list(made.agent.core.skill_watch.warnings)
+        assert [text.partition(" means")[0] for text in told(made, "means no skill")] == [
+            "'tag:late' in skills",
+            "'lok' in skills",
+            "'!nobody' in skills",
+            "'nothing' in agents.a.skills",
+        ]
+        assert told(made, "did you mean 'look'?")
+        await made.harness.add(Late(name="late"))
+        await asyncio.sleep(1)
+        await (await made.say("go")).closed()
+        assert len(made.agent.core.skill_watch.warnings) == 3
+        assert len(told(made, "means no skill")) == 4
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00e4", "\U0001d400"])
+async def test_warnings_are_bounded(letter: str) -> None:
+    async with robot_stage(Brain("hm"), skills=[f"{letter * 190}{number}" for number in range(150)]) as (made, _):
+        await until(lambda: made.agent.state_json)
+        shown = made.agent.core.skill_watch.warnings
+        assert (len(shown), shown[-1]) == (9, "and 142 more")
+        assert len(told(made, "means no skill")) == 16
+
+
+async def test_an_agent_has_no_more_tools_of_its_own_than_check_reckons_with() -> None:
+    config: dict[str, Any] = {
+        "call_tools_always": True,
+        "plan": {"motions": 2},
+        "agents": {"a": {"description": "", "prompt": ""}},
+        "skills": [],
+    }
+    brain = Brain("hm")
+    async with robot_stage(brain, **config) as (made, _):
+        await (await made.say("go")).closed()
+        assert len(brain.offered()) == MAX_OWN_TOOLS
