@@ -16,7 +16,6 @@ import math
 import selectors
 import time
 from asyncio import _get_running_loop  # get_running_loop's error would cost more than the answer
-from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -29,12 +28,6 @@ VIRTUAL_EPOCH_US = 1_600_000_000_000_000
 """The beginning of virtual time, in µs since the Unix epoch (2020-09-13 12:26:40 UTC)."""
 _FILES_OF_A_LOOP = 1
 """The pipe by which other threads wake it."""
-_LONGEST_JUMP_S = 24 * 3600
-_CANCELLED_TIMERS = 50
-"""So many are kept in any case."""
-
-_Timer = tuple[float, int, asyncio.TimerHandle]
-"""When it is due, and its number: of two for the same instant the one that was set first comes first."""
 
 
 class DeadlockError(DimosStreamsError):
@@ -71,26 +64,21 @@ class _JumpingSelector(selectors.BaseSelector):
     def __init__(self, advance: Callable[[float | None], None]) -> None:
         self._inner = selectors.DefaultSelector()
         self._advance = advance
-        self.files = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = self._inner.select(0)
         if ready or (timeout is not None and timeout <= 0):
             return ready
-        if timeout is None and self.files > _FILES_OF_A_LOOP:
+        if timeout is None and len(self._inner.get_map()) > _FILES_OF_A_LOOP:
             return self._inner.select(None)
         self._advance(timeout)
         return []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        key = self._inner.register(fileobj, events, data)
-        self.files += 1
-        return key
+        return self._inner.register(fileobj, events, data)
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        key = self._inner.unregister(fileobj)
-        self.files -= 1
-        return key
+        return self._inner.unregister(fileobj)
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         return self._inner.modify(fileobj, events, data)
@@ -102,6 +90,22 @@ class _JumpingSelector(selectors.BaseSelector):
         self._inner.close()
 
 
+class _Timer(asyncio.TimerHandle):
+    """A timer that comes after those that were set before it for the same instant, whatever else is set."""
+
+    __slots__ = ("_order",)
+    _scheduled: bool
+
+    def __init__(self, number: int, when: float, callback: Callable[..., object], args: Any, loop: Any, context: Any):
+        super().__init__(when, callback, args, loop, context)
+        self._order = (when, number)
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, _Timer):
+            return NotImplemented
+        return self._order < other._order
+
+
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop whose time jumps to the next timer instead of waiting for it.
 
@@ -109,10 +113,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     Raises ``DeadlockError`` out of ``run_until_complete`` when no timer and no file could wake anybody.
     """
 
-    _scheduled: list[_Timer]
-    _ready: deque[asyncio.Handle]
-    _stopping: bool
-    _timer_cancelled_count: int
+    _scheduled: list[asyncio.TimerHandle]
 
     def __init__(self, start_utime: int = VIRTUAL_EPOCH_US, *, limit_s: float | None = None) -> None:
         # Whole microseconds, kept as nanoseconds: adding up floats would make a timer's order depend on how time was
@@ -121,8 +122,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._start_utime = start_utime
         self._timers = itertools.count()
         self._limit_ns: float | None = None if limit_s is None else limit_s * 1e9
-        self._jumping = _JumpingSelector(self._advance)
-        super().__init__(self._jumping)
+        super().__init__(_JumpingSelector(self._advance))
         self._clock_resolution = 1e-7
 
     def time(self) -> float:
@@ -137,50 +137,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.TimerHandle:
         """As asyncio's. Timers of one instant run in the order in which they were set: the heap alone would make it
         depend on all other timers, so that whoever only looks on could change a run."""
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(self._scheduled, (when, next(self._timers), timer))
-        timer._scheduled = True  # type: ignore[attr-defined]
+        timer = _Timer(next(self._timers), when, callback, args, self, context)
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True
         return timer
-
-    def _run_once(self) -> None:
-        """As asyncio's, which looks at files before each turn: here they are looked at when nothing else is to be
-        done, or if there are any."""
-        ready = self._ready
-        timeout = self._until_due()
-        if timeout != 0 or self._jumping.files > _FILES_OF_A_LOOP:
-            self._process_events(self._jumping.select(timeout))  # type: ignore[attr-defined]
-        self._take_due()
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if not handle._cancelled:
-                handle._run()
-
-    def _until_due(self) -> float | None:
-        """Seconds for which nothing is to be done; None if nothing ever is."""
-        self._forget_cancelled()
-        if self._ready or self._stopping:
-            return 0
-        return min(max(0, self._scheduled[0][0] - self.time()), _LONGEST_JUMP_S) if self._scheduled else None
-
-    def _take_due(self) -> None:
-        timers = self._scheduled
-        end = self.time() + self._clock_resolution
-        while timers and timers[0][0] < end:
-            timer = heapq.heappop(timers)[2]
-            timer._scheduled = False  # type: ignore[attr-defined]
-            self._ready.append(timer)
-
-    def _forget_cancelled(self) -> None:
-        """Those that are next, and all if they are many."""
-        timers = self._scheduled
-        if self._timer_cancelled_count > _CANCELLED_TIMERS and self._timer_cancelled_count * 2 > len(timers):
-            self._scheduled = [entry for entry in timers if not entry[2]._cancelled]
-            heapq.heapify(self._scheduled)
-            self._timer_cancelled_count = 0
-            return
-        while timers and timers[0][2]._cancelled:
-            heapq.heappop(timers)
-            self._timer_cancelled_count -= 1
 
     def _advance(self, timeout: float | None) -> None:
         if timeout is None:
