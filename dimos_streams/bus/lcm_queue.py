@@ -11,7 +11,7 @@ MOST = 8192
 """Messages that LCM keeps at most, the oldest;"""
 LEAST = 8
 """at least, however large they are;"""
-KEPT_BYTES = 2 * 1024 * 1024
+KEPT_BYTES = 1024 * 1024
 """and in between, as many as have so many bytes together."""
 _WEIGHT = 1 / 16
 

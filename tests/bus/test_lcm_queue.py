@@ -25,7 +25,7 @@ def test_it_is_long_for_small_messages_and_short_for_large_ones() -> None:
     noted, passed = Noted(), list[bytes]()
     queue = LcmQueue(lambda channel, data: passed.append(data), lambda: None)
     queue.bound(noted)
-    for size, fewest, most in ((40, MOST, MOST), (60_000, 20, 50), (1_000_000, LEAST, LEAST), (40, MOST // 2, MOST)):
+    for size, fewest, most in ((40, MOST, MOST), (60_000, 10, 25), (1_000_000, LEAST, LEAST), (40, MOST // 2, MOST)):
         for _ in range(300):
             queue.put("/a", bytes(size))
         assert fewest <= noted.capacity <= most, size

@@ -16,8 +16,8 @@ PENDING_BYTES = 2 * 1024 * 1024
 """The size that these may have together,"""
 ALL_PENDING_BYTES = 4 * 1024 * 1024
 """and those of all calls."""
-MAX_OPEN = 4096
-MAX_CLOSED = 4096
+MAX_OPEN = 2048
+MAX_CLOSED = 1024
 MAX_CLAIMED = 512
 """Calls that heartbeats name and nothing else has been heard of."""
 
