@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from dimos_streams.documents.document import parse_document
 from dimos_streams.documents.fields import spelled
 from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
 from dimos_streams.errors import UserError, suggest
+from dimos_streams.live_settings import live_settings
 
 PREFIX = "DIMOS_STREAMS__"
 """Environment variables that begin so are settings: ``DIMOS_STREAMS__FOLLOW__DISTANCE_M=1.2``."""
@@ -32,6 +34,8 @@ class SettingRow:
     """Plain data, as JSON has it; ``[redacted]`` if it is secret."""
     source: str
     """``"file:line"``, ``"environment"``, ``"command line"`` or ``"default"``."""
+    live: bool = False
+    """Whether it may be changed while the module runs."""
 
 
 def apply_settings(
@@ -66,8 +70,12 @@ def explain(blueprint: Blueprint) -> list[SettingRow]:
     rows: list[SettingRow] = []
     for spec in blueprint.modules.values():
         with _noting(problems, ""):
-            values = module_config(spec, module_class(spec)).model_dump(mode="json")
-            rows += _rows(spec, values, ())
+            config = module_config(spec, module_class(spec))
+            live = frozenset(live_settings(type(config)))
+            rows += [
+                dataclasses.replace(row, live=row.field in live)
+                for row in _rows(spec, config.model_dump(mode="json"), ())
+            ]
     if problems:
         raise BlueprintError(problems)
     return rows

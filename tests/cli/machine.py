@@ -26,7 +26,7 @@ _COLD = frozenset({"--virtual-time", "replay"})
 """What must be the same every time, whatever order Python gives to sets."""
 _MEASURED = "COVERAGE_PROCESS_START"
 """Set where it is measured which test runs what: a process has one test as its context."""
-_AT_THE_START = ("PYTHONIOENCODING", "PYTHONUTF8", "LC_ALL")
+_AT_THE_START = ("PYTHONIOENCODING", "PYTHONPATH", "PYTHONUTF8", "LC_ALL")
 """Python looks at them only then."""
 
 

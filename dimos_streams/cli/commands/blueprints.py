@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -13,6 +14,7 @@ from dimos_streams.cli.terminal.output import note, plural, shortened, write, wr
 
 if TYPE_CHECKING:
     from dimos_streams.blueprint import Blueprint, Problem
+    from dimos_streams.blueprint.settings import SettingRow
 
 _VALUE_WIDTH = 60
 
@@ -64,18 +66,56 @@ def graph(
     write_lines(render(configured_blueprint(reference, settings), form))
 
 
-def config(reference: options.Blueprint, settings: options.Settings = None, as_json: options.Json = False) -> None:
-    """Show every setting of every module, and where its value is from."""
+def config(
+    reference: options.Blueprint,
+    settings: options.Settings = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="With the values that `set` has changed in a living run (its id, blueprint or process id).",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show every setting of every module, where its value is from, and whether it is live: `set` changes those."""
     from dimos_streams.blueprint.settings import explain
 
     rows = explain(configured_blueprint(reference, settings))
+    if run is not None:
+        rows = _as_set(rows, run)
     if as_json:
-        write_json(
-            [{"module": r.module, "field": r.field, "value": r.value, "source": r.source} for r in rows], indent=2
-        )
+        write_json([asdict(row) for row in rows], indent=2)
         return
-    table = [(f"{row.module}.{row.field}", shortened(_shown(row.value), _VALUE_WIDTH), row.source) for row in rows]
-    write_table(("SETTING", "VALUE", "FROM"), table)
+    table = [
+        (
+            f"{row.module}.{row.field}",
+            shortened(_shown(row.value), _VALUE_WIDTH),
+            row.source,
+            "live" if row.live else "",
+        )
+        for row in rows
+    ]
+    write_table(("SETTING", "VALUE", "FROM", ""), table)
+
+
+def _as_set(rows: list[SettingRow], run: str) -> list[SettingRow]:
+    """The settings with what differs from them in a living run. Raises ``UserError`` for a run that there is not."""
+    from dimos_streams.cli.bridge_client.answers import MODULES
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.system.async_runner import run_async
+    from dimos_streams.live_settings import STATE
+
+    modules = run_async(find_bridge_of(run, None, None, None).get("/modules", MODULES))
+    values = {module.name: module.state.get(STATE, {}) for module in modules}
+    return [
+        replace(row, value=values[row.module][row.field], source="set while it runs")
+        if row.field in values.get(row.module, {})
+        else row
+        for row in rows
+    ]
 
 
 def _verdict(reference: str, blueprint: Blueprint | None, problems: list[Problem], errors: int) -> str:

@@ -240,7 +240,7 @@ def _problem(error: Exception) -> str:
         return f"{text} ({cause.filename}:{cause.lineno})"
     frames = traceback.extract_tb(cause.__traceback__)
     line = next((frame for frame in reversed(frames) if not frame.filename.startswith(_PASSED)), None)
-    by_us = cause is error or isinstance(cause, ValidationError)
+    by_us = cause is error or isinstance(cause, DimosStreamsError | ValidationError)
     return text if line is None or by_us else f"{text} ({line.filename}:{line.lineno})"
 
 

@@ -1,0 +1,85 @@
+"""The control socket of a run: its user's orders reach the supervisor, and answers come back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.common.live_loop import run_live
+from dimos_streams.errors import DimosStreamsError, ModuleFailedError, UserError
+from dimos_streams.runtime.control import Order, _connected, ask, controlled
+
+pytestmark = pytest.mark.feature("K4")
+
+KETTLE = Order(command="restart", module="kettle")
+
+
+class Kitchen:
+    """Restarts, or does not."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.error: Exception | None = None
+
+    async def restart(self, module: str, reason: str) -> tuple[str, ...]:
+        self.asked.append((module, reason))
+        if self.error is not None:
+            raise self.error
+        return (module, "oven")
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    """Longer than the address of a socket may be."""
+    deep = tmp_path / ("x" * 100) / ("y" * 100)
+    deep.mkdir(parents=True)
+    return deep
+
+
+def test_an_order_is_carried_out_and_answered(run_dir: Path) -> None:
+    async def main() -> None:
+        kitchen = Kitchen()
+        async with controlled(run_dir, kitchen.restart):
+            answer = await ask(run_dir, KETTLE)
+            assert (answer.text, answer.modules) == ("restarted: kettle, oven", ("kettle", "oven"))
+            assert kitchen.asked == [("kettle", "an operator restarts module 'kettle'")]
+            kitchen.error = UserError("kettle.py:3: no good")
+            with pytest.raises(UserError, match=r"^kettle.py:3: no good$"):
+                await ask(run_dir, KETTLE)
+            kitchen.error = ModuleFailedError("it did not start")
+            with pytest.raises(DimosStreamsError, match=r"^it did not start$") as failed:
+                await ask(run_dir, KETTLE)
+            assert not isinstance(failed.value, UserError)
+
+    run_live(main())
+    assert list(run_dir.iterdir()) == []
+
+
+def test_who_talks_nonsense_or_nothing_disturbs_nobody(run_dir: Path) -> None:
+    async def main() -> None:
+        kitchen = Kitchen()
+        async with controlled(run_dir, kitchen.restart):
+            silent = _connected(run_dir)
+            for line in (b"[]\n", b'{"command": "stop", "module": ""}\n', b"\xff\n", b"x" * 200_000 + b"\n"):
+                reader, writer = await asyncio.open_unix_connection(sock=_connected(run_dir))
+                writer.write(line)
+                answered = await reader.read()
+                assert b'"problem":"misused"' in answered or (len(line) > 65536 and answered == b"")
+                writer.close()
+            assert (await ask(run_dir, KETTLE)).modules == ("kettle", "oven")
+            silent.close()
+        assert kitchen.asked == [("kettle", "an operator restarts module 'kettle'")]
+
+    run_live(main())
+
+
+def test_a_run_that_does_not_listen_is_said_to_be_so(run_dir: Path) -> None:
+    async def main() -> None:
+        with pytest.raises(DimosStreamsError, match="does not answer: No such file or directory"):
+            await ask(run_dir, KETTLE)
+        async with controlled(run_dir / "nowhere", Kitchen().restart):  # the run goes on without
+            pass
+
+    run_live(main())

@@ -1,0 +1,171 @@
+"""Code as it is on disk now: what is wrong with it is found before anything ends for it, with its line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from multiprocessing import Pipe
+from pathlib import Path
+from py_compile import compile as compile_source
+from typing import Any
+
+import pytest
+
+from dimos_streams.blueprint.model import ModuleSpec
+from dimos_streams.common.text import parse_json
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.plan import ModulePlan, ProcessPlan
+from dimos_streams.runtime.processes.preparation import prepare
+from dimos_streams.runtime.processes.sources import LoadedSources, forget_stale_bytecode
+from dimos_streams.runtime.processes.worker import WorkerTask, _prepared
+
+pytestmark = pytest.mark.feature("K4")
+
+KETTLE = """
+from typing import Annotated
+from dimos_streams.live_settings import Live
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.skill import skill
+from dimos_streams.streams import In, Out
+
+class KettleConfig(ModuleConfig):
+    warm_c: Annotated[float, Live] = 60.0
+
+class Kettle(Module):
+    config: KettleConfig
+    steam: Out[String]
+    orders: In[String] = In(required=False)
+
+    @skill
+    async def warm(self) -> float:
+        \"\"\"How warm.\"\"\"
+        return self.config.warm_c
+"""
+
+
+class Shop:
+    """A folder of Python modules that are importable; each has a name of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def kettle(self, name: str, source: str = KETTLE, **config: Any) -> ProcessPlan:
+        (self.folder / f"{name}.py").write_text(source)
+        return ProcessPlan(
+            "kettle", (ModulePlan(ModuleSpec(name="kettle", type=f"{name}:Kettle", config=config), {}),)
+        )
+
+    def fault(self, name: str, source: str, **live: str) -> str:
+        """What a worker reports of code and settings that can't be used."""
+        ours, theirs = Pipe()
+        plan, sources = self.kettle(name, source), LoadedSources()
+        task = WorkerTask(plan, RunOptions(bus_url="memq://"), None, {"kettle": live}, frozenset())
+        with pytest.raises(SystemExit):
+            _prepared(task, frozenset(), theirs, sources)
+        loaded, failed = (parse_json(ours.recv_bytes()) for _ in range(2))
+        assert (loaded["kind"], failed["kind"], failed["user"]) == ("sources", "failed", True)
+        return str(failed["text"]).replace(str(self.folder), "DIR")
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+    yield Shop(tmp_path)
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
+            del sys.modules[name]
+
+
+def test_a_process_is_wired_as_its_code_is_now(shop: Shop) -> None:
+    plan = shop.kettle("kettle_wired")
+    alone = prepare(plan, frozenset(), {})
+    assert alone.plan.modules[0].topics == {"steam": "/steam"}
+    assert alone.outputs == {"/steam#std_msgs.String"}
+    with_orders = prepare(plan, frozenset({"/orders#std_msgs.String"}), {"kettle": {"warm_c": "80"}})
+    assert with_orders.plan.modules[0].topics == {"steam": "/steam", "orders": "/orders"}
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "fault"),
+    [
+        (
+            "kettle_syntax",
+            "class Kettle(Module):",
+            "class Kettle(Module) is",
+            "module 'kettle': 'kettle_syntax' can't be imported: SyntaxError: invalid syntax"
+            " (kettle_syntax.py, line 12) (DIR/kettle_syntax.py:12)",
+        ),
+        (
+            "kettle_import",
+            "from typing import Annotated",
+            "import not_there_at_all",
+            "module 'kettle': 'kettle_import' can't be imported: 'not_there_at_all' is not installed:"
+            " pip install 'not_there_at_all' (DIR/kettle_import.py:2)",
+        ),
+        (
+            "kettle_zero",
+            "= 60.0",
+            "= 60.0 / 0",
+            "module 'kettle': 'kettle_zero' can't be imported: ZeroDivisionError: float division by zero"
+            " (DIR/kettle_zero.py:10)",
+        ),
+        (
+            "kettle_gone",
+            "class Kettle(Module):",
+            "class Kettles(Module):",
+            "module 'kettle': 'kettle_gone' has no 'Kettle'; did you mean 'Kettles'?",
+        ),
+        (
+            "kettle_config",
+            "= 60.0",
+            "",
+            "module 'kettle' needs the setting 'warm_c'",
+        ),
+        (
+            "kettle_skill",
+            "async def warm(self) -> float:",
+            "async def warm(self, much) -> float:",
+            "TypeError: Kettle.warm: 'much' needs a type",
+        ),
+    ],
+)
+def test_what_can_t_be_used_is_named_with_its_line(shop: Shop, name: str, old: str, new: str, fault: str) -> None:
+    assert old in KETTLE
+    assert shop.fault(name, KETTLE.replace(old, new)) == fault
+
+
+def test_what_was_set_while_it_ran_must_be_possible_still(shop: Shop) -> None:
+    assert shop.fault("kettle_not_live", KETTLE.replace("Annotated[float, Live]", "float"), warm_c="80") == (
+        "module 'kettle': what was `set` while it ran is not possible any more: warm_c: it does not change while its"
+        " module runs, only by `run --set` or in the blueprint (its module has none that is live)"
+        " (`set` the blueprint's value first)"
+    )
+
+
+def test_two_edits_within_a_second_are_two(tmp_path: Path) -> None:
+    source = tmp_path / "kettle_twice.py"
+    source.write_text("WARM = 60\n")
+    compiled = Path(compile_source(str(source)) or "nothing")
+    written = source.stat().st_mtime_ns
+    source.write_text("WARM = 80\n")
+    os.utime(source, ns=(written, written))  # the same second and size: Python takes the first for the second
+    os.utime(compiled, ns=(written, written))
+    forget_stale_bytecode([source, tmp_path / "gone.py"])
+    assert not compiled.exists()
+    compile_source(str(source))
+    os.utime(compiled, ns=(written + 1, written + 1))
+    forget_stale_bytecode([source])
+    assert compiled.exists()
+
+
+def test_a_process_knows_the_sources_that_it_has_loaded_by_itself(shop: Shop) -> None:
+    sources = LoadedSources()
+    assert sources.news() == []
+    prepare(shop.kettle("kettle_known"), frozenset(), {})
+    import xml.etree.ElementTree  # noqa: F401  # an installed one
+
+    assert sources.news() == [os.path.realpath(shop.folder / "kettle_known.py")]
+    assert sources.news() == []
