@@ -235,6 +235,7 @@ def test_the_rules_leave_alone(source: str) -> None:
     assert list(breaches(source)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F2")
 def test_time_and_chance_come_from_the_clock_and_the_seed() -> None:
     found = {

@@ -386,6 +386,7 @@ CONFIG: dict[Any, dict[str, Any]] = {
 AFTER_S: dict[Any, float] = {deadline: 4.9, over_time: 3.9, replaced: 9.9}
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B5", "D2")
 @pytest.mark.parametrize("end", [deadline, withdrawn, aborted, over_time, replaced, stopped, undone])
 @pytest.mark.virtual_time

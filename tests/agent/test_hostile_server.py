@@ -68,6 +68,7 @@ POISON: dict[str, tuple[Reply, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.feature("D7", "B2", "E9")
 @pytest.mark.parametrize("poison", POISON)
 def test_what_a_server_says_poisons_no_later_request(poison: str, tmp_path: Path) -> None:

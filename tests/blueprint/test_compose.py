@@ -166,6 +166,7 @@ def test_a_later_remap_wins_and_leaves_the_others(
     assert both == one({**own, **first, **second})
 
 
+@pytest.mark.slow
 @given(remaps, namespaces, namespaces)
 def test_namespaces_apart_share_absolute_topics_only(own: dict[str, str | None], left: str, right: str) -> None:
     if left == right:

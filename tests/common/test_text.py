@@ -39,6 +39,7 @@ def test_pieces_make_the_same_text_as_the_whole(pieces: list[str]) -> None:
     assert "".join(got) == well_formed("".join(pieces))
 
 
+@pytest.mark.slow
 @given(st.recursive(ANY_TEXT | st.integers(), lambda inner: st.dictionaries(ANY_TEXT, inner) | st.lists(inner)))
 def test_json_of_any_text_is_read_as_its_repaired_form(value: Any) -> None:
     assert parse_json(json.dumps(value)) == json.loads(json.dumps(repaired(value)))

@@ -53,6 +53,7 @@ def test_each_package_and_room_is_named() -> None:
         assert f"`{at.name}/`" in TEXT or f"`dimos_streams/{at}/`" in TEXT, at
 
 
+@pytest.mark.slow
 def test_each_arrow_of_the_picture_is_an_import_and_each_import_follows_the_arrows() -> None:
     arrows = {(importer, imported) for importer, _, imported in _ARROW.findall(PICTURE)}
     imports = _imports()

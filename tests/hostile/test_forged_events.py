@@ -137,6 +137,7 @@ async def flood(bus: Bus, seconds: float) -> None:
         await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.feature("F5")
 async def test_forged_instances_lose_no_call_of_which_heartbeats_are_lost() -> None:

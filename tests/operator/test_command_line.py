@@ -164,6 +164,7 @@ def test_what_was_decided_is_json_for_programs(console: Console) -> None:
         assert json.loads(out) == {"text": f"follow [a1] of agent: {command}", "result": "decide is done"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", ["approve", "reject", "undo", "cancel", "pause", "resume", "step", "abort", "forget"]
 )

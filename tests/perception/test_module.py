@@ -133,6 +133,7 @@ async def test_the_colour_image_is_not_rendered_for_nothing() -> None:
         assert not harness.bus.has_subscribers(channel_name("/color_image", Image))
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes() -> None:
     def run() -> list[bytes]:
         seen = run_virtual(observed(PersonDetector(), Simulator({"seed": 3}), 3.0, *UNSEEN))
@@ -161,6 +162,7 @@ def test_hog_finds_the_simulators_people_through_the_bus() -> None:
     assert max(distance for _, distance in found) < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_identities_last_while_the_robot_swings_round() -> None:
     async with ModuleHarness(PersonDetector(), unwired=UNSEEN) as harness:

@@ -30,6 +30,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Any:
     return run
 
 
+@pytest.mark.slow
 def test_run_records_and_info_shows_it(tmp_path: Path, command: Any) -> None:
     path = tmp_path / "a.lcmlog"
     arguments = ("run", "base-robot", "--virtual-time", "--duration", "2", "--seed", "3", "--record", path)
@@ -67,6 +68,7 @@ def test_info_shows_gaps_and_damage(tmp_path: Path, command: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_cut_and_rename(mission_log: Path, tmp_path: Path, command: Any) -> None:
     path = tmp_path / "part.lcmlog"
     part = ("--from", "2", "--to", "4", "--channels", "/odom", "--channels", "/module_status")
@@ -100,6 +102,7 @@ def test_export_as_csv(mission_log: Path, tmp_path: Path, command: Any) -> None:
     assert json.loads(first["detections"])[0]["results"][0]["hypothesis"]["score"] == 1.0
 
 
+@pytest.mark.slow
 def test_export_as_mcap_is_what_foxglove_reads(picture_log: Path, tmp_path: Path, command: Any) -> None:
     import base64
 
@@ -167,6 +170,7 @@ def test_tolerances_come_from_a_file(mission_log: Path, tmp_path: Path, command:
     assert "fields.linear" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -239,6 +243,7 @@ def test_csv_leaves_damaged_messages_out(mission_log: Path, tmp_path: Path, comm
     assert "damaged: 1 message" in err
 
 
+@pytest.mark.slow
 def test_a_tolerance_refines_those_for_live_runs(mission_log: Path, tmp_path: Path, command: Any) -> None:
     """Without metadata a log counts as one of a live run."""
     path = write_log(tmp_path / "a.lcmlog", [event for event in raw(read_log(mission_log)) if event[1] != CHANNEL])

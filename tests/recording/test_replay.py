@@ -36,6 +36,7 @@ def test_every_module_gives_the_same_bytes_again(mission_log: Path, modules: str
     assert sum(stream.matched for stream in report.streams) > 3
 
 
+@pytest.mark.slow
 def test_the_simulator_and_the_detector_give_the_same_pictures_again(picture_log: Path) -> None:
     for module in ("robot", "detector"):
         report = replayed(picture_log, module)

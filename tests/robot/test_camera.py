@@ -39,6 +39,7 @@ def ids_of(world: World, frame: RenderedFrame) -> set[str]:
     return {world.labels()[value] for value in seen}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_rays_hit_what_mujoco_says(world: World, place: tuple[float, float, float]) -> None:
     model = CameraModel(160, 120)

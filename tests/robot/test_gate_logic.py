@@ -67,6 +67,7 @@ def test_limits_hold_whatever_comes(history: list[tuple[tuple[str, Velocity] | N
         before = out
 
 
+@pytest.mark.slow
 @given(moments)
 @settings(max_examples=100, deadline=None)
 def test_a_stale_command_is_zero(history: list[tuple[tuple[str, Velocity] | None, list[float] | None]]) -> None:

@@ -17,6 +17,7 @@ def speed(run: MissionRun) -> float:
     return float(max(math.hypot(twist.linear.x, twist.linear.y), abs(twist.angular.z)))
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B3")
 async def test_pausing_holds_the_robot_still_and_resuming_lets_it_go(
     blueprint_run: Callable[..., MissionRun],

@@ -174,6 +174,7 @@ async def test_what_is_measured_comes_evenly_at_any_rate(rate: float) -> None:
     assert all(abs(gap - 1.0 / rate) < 0.0251 for gap in gaps)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(
     "bad", [Twist(linear=Vector3(x=math.nan)), Twist(linear=Vector3(y=math.inf)), Twist(angular=Vector3(z=math.nan))]

@@ -111,6 +111,7 @@ def test_furniture_stops_the_base() -> None:
     assert world.pose().y < 1.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 2])
 def test_people_walk_without_meeting_furniture_or_each_other(seed: int) -> None:
     world = World(WorldConfig(seed=seed)).load()

@@ -77,6 +77,7 @@ async def test_one_stamp_that_cannot_be_changes_nothing(off_us: int) -> None:
         assert moves(harness) == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.feature("A8")
 @pytest.mark.parametrize("off_us", [-HOUR, -3_000_000, HOUR, 400 * DAY])

@@ -49,6 +49,7 @@ async def test_move(distance: float) -> None:
         assert remaining == sorted(remaining, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("angle", [90.0, -45.0, 400.0])
 async def test_turn(angle: float) -> None:
@@ -64,6 +65,7 @@ async def test_turn(angle: float) -> None:
         assert math.remainder(yaw - angle, 360.0) == pytest.approx(0.0, abs=4.0)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.feature("B6")
 @pytest.mark.parametrize(

@@ -77,6 +77,7 @@ class Scene:
         await first.leave()
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B5", "B10")
 @pytest.mark.parametrize("name", ORDERS)
 def test_killed_at_any_event_of_an_order_to_end_all_ends(tmp_path: Path, name: str) -> None:

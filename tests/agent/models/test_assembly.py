@@ -265,6 +265,7 @@ def split(text: str, random: Any) -> list[str]:
     return [text[start:end] for start, end in itertools.pairwise([0, *cuts, len(text)])]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B1")
 @pytest.mark.parametrize("style", STYLES)
 @settings(max_examples=30, deadline=None)
@@ -306,6 +307,7 @@ def test_any_interleaving_by_index_gives_the_same_calls(calls: list[tuple[str, d
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B1")
 @pytest.mark.parametrize("name", ["", "move"])
 def test_arguments_take_time_in_proportion_to_their_length(name: str) -> None:

@@ -103,6 +103,7 @@ async def asked(replies: Callable[[RecordedRequest], Reply], *requests: ModelReq
     return answers, server
 
 
+@pytest.mark.slow
 @pytest.mark.feature("D7", "F8")
 @pytest.mark.parametrize("clear", [True, False], ids=["it says so", "it does not say what"])
 @pytest.mark.parametrize("refusal", REFUSALS)
@@ -175,6 +176,7 @@ LENGTHS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.feature("D7")
 @pytest.mark.parametrize("server", LENGTHS)
 def test_a_conversation_that_is_too_long_is_recognised(server: str) -> None:

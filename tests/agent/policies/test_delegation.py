@@ -335,6 +335,7 @@ async def test_a_model_that_fails_and_names_that_are_wrong() -> None:
         assert failed == "helper has nothing to say (ended: error)"
 
 
+@pytest.mark.slow
 @pytest.mark.feature("E6")
 @pytest.mark.parametrize("seed", range(15))
 @pytest.mark.virtual_time

@@ -134,6 +134,7 @@ async def test_the_operator_is_asked_and_the_decision_counts(decision: str) -> N
             assert "Mind the cat." in ended.text
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B3")
 @pytest.mark.parametrize("ask", [lookout, round_with])
 @pytest.mark.virtual_time

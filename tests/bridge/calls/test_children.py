@@ -296,6 +296,7 @@ async def test_leases_in_families_outlive_the_bridge(tmp_path: Path) -> None:
 # Nothing is lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channel", [EVENTS, REQUESTS, CALLS, CANCELS, STATUS])
 @pytest.mark.parametrize("seed", range(2))
 async def test_lost_datagrams_lose_nothing(channel: str, seed: int) -> None:

@@ -35,6 +35,7 @@ def size(tree: list[Any]) -> int:
     return 1 + sum(size(branch) for _, branch in tree)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.feature("K1")
 @pytest.mark.parametrize("seed", range(6))

@@ -160,6 +160,7 @@ async def test_one_robot_of_two() -> None:
         assert made.passed["robot1"] == 0.0, "the order for every robot still counts for it"
 
 
+@pytest.mark.slow
 async def test_it_outlives_the_bridge(tmp_path: Path) -> None:
     async with yard("robot1", journal=tmp_path / "journal.sqlite") as made:
         world = made.world
@@ -239,6 +240,7 @@ async def test_a_gate_that_starts_again_holds_before_anything_moves() -> None:
         await until(lambda: stops.stopped().held == ("robot1/gate",))
 
 
+@pytest.mark.slow
 async def test_a_hundred_calls_and_one_that_does_not_end() -> None:
     async with yard("robot1") as made:
         broker = made.world.broker

@@ -56,6 +56,7 @@ async def test_two_agents_and_three_watchers() -> None:
         assert two.of("call") == []
 
 
+@pytest.mark.slow
 @pytest.mark.feature("C2")
 @pytest.mark.virtual_time
 async def test_a_stalled_watcher_costs_a_bounded_queue_and_gets_the_state() -> None:

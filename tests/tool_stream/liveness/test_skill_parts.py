@@ -156,6 +156,7 @@ def test_descriptions_are_split_only_where_they_must_be() -> None:
     assert part_number(whole[0]) == part_number('{"part":x') == 0
 
 
+@pytest.mark.slow
 @pytest.mark.feature("K3")
 def test_check_sees_schemas_that_are_too_large_for_heartbeats() -> None:
     assert check(blueprint("x", module(Handy))) == []

@@ -65,6 +65,7 @@ async def test_a_receiver_that_stays_away_is_forgotten_beside_another() -> None:
         second.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_a_skill_that_never_waits_is_held_back_by_its_receiver() -> None:
     async with await bus_and_ends(Faults(loss=0.2, delay_s=(0.0005, 0.001)), 1) as ends:
