@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.clock import run_virtual
 from dimos_streams.recording.metadata import describe
 from dimos_streams.recording.recorder import RecordingOptions, recording
@@ -30,9 +32,18 @@ def robot_with_bridge() -> Blueprint:
 
 
 def record_mission(
-    path: Path, *, seed: int = 7, follow_s: float = 8.0, selection: Selection = NO_PICTURES, turn: bool = False
+    path: Path,
+    *,
+    seed: int = 7,
+    follow_s: float = 8.0,
+    selection: Selection = NO_PICTURES,
+    turn: bool = False,
+    settings: Sequence[str] = (),
 ) -> Path:
-    """Look out for somebody, follow them, stop, and perhaps turn around until somebody else comes into view."""
+    """Look out for somebody, follow them, stop, and perhaps turn around until somebody else comes into view.
+
+    ``settings`` change in the middle of following.
+    """
     blueprint = robot_with_bridge()
     metadata = describe(blueprint=blueprint.model_dump(mode="json"), seed=seed, mode="virtual", selection=selection)
     options = RecordingOptions(path=path, selection=selection, metadata=metadata)
@@ -45,7 +56,11 @@ def record_mission(
         gateway = run.gateway
         assert gateway is not None
         await gateway.call("look_out_for", LOOK_OUT_AND_FOLLOW, caller="test")
-        await asyncio.sleep(follow_s)
+        await asyncio.sleep(follow_s / 2)
+        if settings:
+            assert isinstance(gateway, Broker)
+            await gateway.settings.change(settings, "test")
+        await asyncio.sleep(follow_s / 2)
         await gateway.call("stop_following", {}, caller="test")
         await asyncio.sleep(0.5)
         if turn:

@@ -56,6 +56,18 @@ def test_a_changed_gain_is_found_and_shown(mission_log: Path) -> None:
     assert "linear.x: recorded 0." in text_of(report)
 
 
+@pytest.mark.feature("K4")
+def test_what_an_operator_set_in_a_run_is_set_again_at_its_moment(tmp_path: Path) -> None:
+    log = record_mission(
+        tmp_path / "set.lcmlog", follow_s=6.0, settings=["follow.distance_m=0.8", "gate.max_speed=0.3"]
+    )
+    report = replayed(log, "follow", "drive", "gate")
+    assert report.passed, text_of(report)
+    without = [event for event in raw(read_log(log)) if b"settings:set" not in event[2]]
+    changed = replayed(write_log(tmp_path / "unset.lcmlog", without), "follow", "drive", "gate")
+    assert not changed.passed, "what was set makes a difference"
+
+
 @pytest.mark.feature("F3")
 def test_a_changed_confidence_is_found_in_the_right_call(mission_log: Path) -> None:
     report = replayed(mission_log, "lookout", "follow", "drive", settings={"lookout.confidence": 1.0})
