@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams.cli.running.plan_checks import watch_sources
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.reloading import Reloader, check_watching
@@ -149,3 +150,8 @@ async def test_without_watchfiles_it_is_said_how_to_get_it(monkeypatch: pytest.M
         check_watching()
     wanted = "--reload can't watch the sources: 'watchfiles' is not installed: pip install 'dimos-streams[reload]'"
     assert str(missing.value) == wanted
+
+
+def test_what_has_one_process_can_t_reload() -> None:
+    with pytest.raises(UserError, match=r"^--reload restarts processes, and with --virtual-time there is one"):
+        watch_sources("virtual")
