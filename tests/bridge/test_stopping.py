@@ -9,6 +9,7 @@ import pytest
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.tool_stream.event import CALLS
+from dimos_streams.tool_stream.gateway import SkillGateway
 from tests.bridge.monitor.parts import Console, ToyAgent
 from tests.bridge.parts import answered, scene
 from tests.helpers import until
@@ -35,7 +36,10 @@ async def test_a_bridge_that_stops_leaves_nothing_on_the_bus_and_no_task() -> No
         await until(lambda: "agent" in watcher.state.get("agents", {}))
         assert set(world.inner.subscriptions()) > subscriptions
 
+        services = world.bridge.context.services
+        assert services.get(SkillGateway) is world.broker  # type: ignore[type-abstract]
         await bridge.host.stop()
+        assert services.get(SkillGateway) is None, "others of its process begin nothing with it"  # type: ignore[type-abstract]
         assert set(world.inner.subscriptions()) == subscriptions
         await watcher.close()
         waiting.cancel()

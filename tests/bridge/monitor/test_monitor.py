@@ -17,8 +17,10 @@ from dimos_streams.bridge.monitor.monitor import LINGER_S, STATE_EVERY_S
 from dimos_streams.bridge.monitor.view import numbered
 from dimos_streams.bridge.monitor.watcher import MAX_BYTES, MAX_MESSAGES
 from dimos_streams.errors import SkillError
+from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.operator.reporting import event_data
 from tests.bridge.monitor.parts import Client, Console, ToyAgent, agents
-from tests.bridge.parts import Scene, closed
+from tests.bridge.parts import Scene, closed, event
 from tests.helpers import run_virtual, until
 
 
@@ -265,6 +267,21 @@ async def test_an_agent_that_refuses_to_report_is_asked_again_once_a_second(monk
         await until(lambda: console.agent("agent"))
         pauses = [later - earlier for earlier, later in itertools.pairwise(asked)]
         assert pauses == pytest.approx([1.0] * 3, abs=STATE_EVERY_S + 0.01)
+        await console.close()
+
+
+@pytest.mark.feature("C3")
+@pytest.mark.virtual_time
+async def test_what_an_agent_reports_is_shown_behind_what_happened_before() -> None:
+    async with agents("agent") as (scene, _):
+        console = Console(scene.bridge.monitor.watch())
+        await until(lambda: console.agent("agent"))
+        ledger = scene.broker.ledger
+        report = next(call for call in ledger.calls.open if call.skill == "report")
+        heard = event_data(AgentEvent(number=1, utime=1, agent="agent", kind="text", data={"text": "it has begun"}))
+        ledger.enter([event(1, "open"), event(report.last_seq + 1, "update", call_id=report.call_id, data=heard)])
+        await until(lambda: console.of("event"))
+        assert [each["type"] for each in console.messages if each["type"] in ("call", "event")] == ["call", "event"]
         await console.close()
 
 
