@@ -35,3 +35,5 @@ class ProcessView:
     state: Literal["new", "starting", "ready", "hung", "waiting", "stopped", "failed"]
     """``waiting``: it ended and will be restarted after a pause."""
     restarts: int
+    why: str = ""
+    """Why it was restarted last, and in how many seconds it is again; empty once it is ready."""

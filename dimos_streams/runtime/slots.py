@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dimos_streams import clock
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.wiring import output_channels
 from dimos_streams.errors import UserError, suggest
@@ -14,6 +15,10 @@ from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.process import SupervisedProcess
 from dimos_streams.runtime.processes.worker import WorkerTask
+
+START_BOUND_S = 30.0
+"""A process that begins becomes ready, or has another one of its modules ready, within so much time in which it
+can run."""
 
 
 @dataclass
@@ -25,10 +30,15 @@ class Slot:
     process: SupervisedProcess | None = None
     state: str = "new"
     restarts: int = 0
-    failures_in_a_row: int = 0
+    pause_s: float = 0.0
+    """For how long it was waited before the last restart after a failure."""
+    why: str = ""
+    """Why its process was restarted last, and when it is again; empty once that is ready."""
     started_at: float = 0.0
     heard: float = 0.0
     """When it was started or heard of last, on the loop's clock."""
+    waited_s: float = 0.0
+    """For how long it had waited for a processor by then."""
     ready: set[str] = field(default_factory=set)
     reported: str = ""
     user_error: bool = False
@@ -69,12 +79,35 @@ class Slot:
         """A process begins, or a successor may begin."""
         self.ready.clear()
         self.reported, self.user_error = "", False
-        self.state, self.started_at, self.heard = "starting", now, now
+        self.state, self.started_at = "starting", now
+        self.hear(now)
+
+    def hear(self, now: float) -> None:
+        """Take a sign of its life."""
+        self.heard = now
+        self.waited_s = 0.0 if self.process is None else self.process.waited_s
+
+    def stalled_s(self, now: float) -> float:
+        """For how long it has been silent though it could run: what it waited for a processor does not count."""
+        waited_s = 0.0 if self.process is None else self.process.waited_s - self.waited_s
+        return now - self.heard - max(0.0, waited_s)
 
     def task(self, options: RunOptions, supplied: frozenset[str] | None, *, waits: bool = False) -> WorkerTask:
         """The task of its next process; ``supplied`` is for what comes later than the run."""
         live = {module: dict(values) for module, values in self.live.items()}
         return WorkerTask(self.plan, options, self.log, live, supplied, waits)
+
+
+def overdue(slots: Iterable[Slot], began: float) -> str:
+    """The modules that are not ready; empty as long as each of their processes may still become it.
+
+    ``began`` is when all had been started: one that has been restarted since has no more time than the others.
+    """
+    now = clock.monotonic()
+    unready = [slot for slot in slots if slot.state != "ready"]
+    if all((now - began if slot.restarts else slot.stalled_s(now)) <= START_BOUND_S for slot in unready):
+        return ""
+    return ", ".join(name for slot in unready for name in slot.plan.names if name not in slot.ready)
 
 
 def slot_with(slots: Iterable[Slot], module: str) -> Slot:

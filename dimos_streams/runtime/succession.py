@@ -56,7 +56,7 @@ async def begin(slot: Slot, old: SupervisedProcess | None, bound_s: float, reaso
     assert new is not None
     if old is not None:
         await old.end(bound_s, reason)
-    slot.heard = clock.monotonic()
+    slot.hear(clock.monotonic())
     new.begin()
     if why := await slot.settled:
         raise ModuleFailedError(why)

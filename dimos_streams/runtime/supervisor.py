@@ -22,9 +22,8 @@ from dimos_streams.runtime.plan import plan_modules, plan_processes
 from dimos_streams.runtime.processes.process import Report, SupervisedProcess, describe_exit, start_forkserver
 from dimos_streams.runtime.processes.sources import forget_stale_bytecode
 from dimos_streams.runtime.processes.worker import WorkerTask
-from dimos_streams.runtime.slots import Slot, slot_with
+from dimos_streams.runtime.slots import START_BOUND_S, Slot, overdue, slot_with
 
-START_BOUND_S = 30.0
 _TERM_BOUND_S = 5.0
 _HUNG_TERM_BOUND_S = 0.5
 _FIRST_PAUSE_S = 0.2
@@ -39,9 +38,11 @@ _ALIVE = ("starting", *_UP)
 class Supervisor:
     """Start, watch and stop the processes of one blueprint. Lives on the running loop's main thread.
 
-    A failure while the run starts is the run's failure. Later, a process is restarted by its policy, after a pause
-    that doubles up to 5 s while it keeps failing; the failure of a ``restart: never`` process is the run's. A process
-    whose loop does not run is reported to the bus as hung, and counts as failed after ``RunOptions.hang_bound_s``.
+    A failure while the run starts is the run's failure. Later, a process is restarted by its policy, however often,
+    after a pause that doubles up to 5 s while it keeps failing; the failure of a ``restart: never`` process is the
+    run's. A process whose loop does not run is reported to the bus as hung, and counts as failed after
+    ``RunOptions.hang_bound_s``; one that begins has 30 s. What a process waits for a processor does not count: to
+    begin anew would need more of it.
     """
 
     def __init__(self, blueprint: Blueprint, options: RunOptions, on_event: OnRunEvent | None = None) -> None:
@@ -74,23 +75,26 @@ class Supervisor:
             await self._neighbours.refuse()
             for slot in self._slots:
                 await self._start_process(slot)
-            async with asyncio.timeout(START_BOUND_S):
-                while not all(slot.state == "ready" for slot in self._slots):
-                    self._changed.clear()
-                    changed = asyncio.ensure_future(self._changed.wait())
-                    either: list[asyncio.Future[Any]] = [changed, self._failed]
-                    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-                    changed.cancel()
-                    if self._failed.done():
-                        self._failed.result()
-        except TimeoutError:
-            await self.stop()
-            raise ModuleFailedError(f"not ready within {START_BOUND_S:g} s: {self._unready()}") from None
+            await self._until_ready(self._failed)
         except BaseException:
             await self.stop()
             raise
         self._spawn(self._watch(), "watch")
         self._spawn(self._meet(), "meet")
+
+    async def _until_ready(self, failed: asyncio.Future[None]) -> None:
+        """Raises what fails meanwhile, and ``ModuleFailedError`` for what takes too long."""
+        began = clock.monotonic()
+        while not all(slot.state == "ready" for slot in self._slots):
+            self._changed.clear()
+            changed = asyncio.ensure_future(self._changed.wait())
+            either: list[asyncio.Future[Any]] = [changed, failed]
+            await asyncio.wait(either, timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
+            changed.cancel()
+            if failed.done():
+                failed.result()
+            if late := overdue(self._slots, began):
+                raise ModuleFailedError(f"not ready within {START_BOUND_S:g} s: {late}")
 
     async def wait(self) -> None:
         """Wait until the run fails. Raises ``ModuleFailedError`` or ``UserError`` then."""
@@ -124,6 +128,7 @@ class Supervisor:
                 pid=slot.process.pid if slot.process is not None and slot.state in _ALIVE else None,
                 state=slot.state,  # type: ignore[arg-type]
                 restarts=slot.restarts,
+                why=slot.why,
             )
             for slot in self._slots
         ]
@@ -157,6 +162,7 @@ class Supervisor:
         old, slot.process, slot.successor = slot.process, slot.successor, None
         slot.take(clock.monotonic())
         slot.restarts += 1
+        slot.why = reason
         self._emit("restarting", slot, text=reason)
         self._emit("starting", slot)
         await succession.begin(slot, old, bound_s, reason)
@@ -167,6 +173,7 @@ class Supervisor:
         self._emit("starting", slot)
         slot.process = self._process(slot, slot.task(self._options, None if first else self._supplied()))
         await slot.process.start()
+        slot.hear(clock.monotonic())  # that it could not be forked sooner is not its fault
 
     def _process(self, slot: Slot, task: WorkerTask) -> SupervisedProcess:
         process = SupervisedProcess(
@@ -198,17 +205,19 @@ class Supervisor:
             if now - looked > HUNG_AFTER_S / 2:
                 # This process itself was held up: the beats of that time are still to be read.
                 for slot in self._slots:
-                    slot.heard = now
+                    slot.hear(now)
             looked = now
             for slot in self._slots:
-                await self._judge(slot, now - slot.heard)
+                await self._judge(slot, now)
 
-    async def _judge(self, slot: Slot, silent_s: float) -> None:
-        assert slot.process is not None
-        if slot.state == "starting" and silent_s > START_BOUND_S:
+    async def _judge(self, slot: Slot, now: float) -> None:
+        if slot.process is None or slot.process.pid is None:
+            return  # it is not forked yet, or has ended
+        silent_s, stalled_s = now - slot.heard, slot.stalled_s(now)
+        if slot.state == "starting" and stalled_s > START_BOUND_S:
             slot.reported = f"process {slot.plan.label!r} was not ready within {START_BOUND_S:g} s"
             slot.process.kill()
-        elif slot.state in _UP and silent_s > self._options.hang_bound_s:
+        elif slot.state in _UP and stalled_s > self._options.hang_bound_s:
             slot.reported = f"process {slot.plan.label!r} hung for {silent_s:.1f} s"
             slot.process.kill()
         elif slot.state in _UP and silent_s > HUNG_AFTER_S:
@@ -217,7 +226,7 @@ class Supervisor:
                 self._emit("hung", slot, text="its loop does not run")
             names = [plan.spec.name for plan in slot.plan.modules]
             health = f"hung: the loop has not run for {silent_s:.1f} s"
-            await self._hang_reporter.report(names, slot.process.pid or 0, health)
+            await self._hang_reporter.report(names, slot.process.pid, health)
 
     def _on_report(self, slot: Slot, process: SupervisedProcess, report: Report) -> None:
         match report["kind"]:
@@ -233,7 +242,9 @@ class Supervisor:
             self._on_progress(slot, report)
 
     def _on_progress(self, slot: Slot, report: Report) -> None:
-        silent_s, slot.heard = clock.monotonic() - slot.heard, clock.monotonic()
+        now = clock.monotonic()
+        silent_s = now - slot.heard
+        slot.hear(now)
         if slot.state == "hung":
             slot.state = "ready"
             self._emit("recovered", slot, text=f"its loop runs again, after {silent_s:.1f} s")
@@ -241,7 +252,7 @@ class Supervisor:
             slot.ready.add(report["module"])
             self._emit("ready", slot, module=report["module"])
             if len(slot.ready) == len(slot.plan.modules):
-                slot.state = "ready"
+                slot.state, slot.why = "ready", ""
                 slot.settle()
                 self._changed.set()
         elif report["kind"] == "failed":
@@ -276,11 +287,11 @@ class Supervisor:
 
     def _restart_later(self, slot: Slot, text: str) -> None:
         steady = clock.monotonic() - slot.started_at >= _STEADY_AFTER_S
-        slot.failures_in_a_row = 1 if steady else slot.failures_in_a_row + 1
-        pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (slot.failures_in_a_row - 1))
-        slot.state = "waiting"
+        fresh = steady or not slot.pause_s
+        pause = slot.pause_s = _FIRST_PAUSE_S if fresh else min(_LONGEST_PAUSE_S, 2 * slot.pause_s)
+        slot.state, slot.why = "waiting", f"{text}; again in {pause:.1f} s"
         slot.restarts += 1
-        self._emit("restarting", slot, text=f"{text}; again in {pause:.1f} s")
+        self._emit("restarting", slot, text=slot.why)
 
         async def restart() -> None:
             await asyncio.sleep(pause)
@@ -300,9 +311,3 @@ class Supervisor:
     def _emit(self, kind: str, slot: Slot, *, module: str = "", text: str = "") -> None:
         event = RunEvent(kind=kind, process=slot.plan.label, module=module, text=text, log=slot.log)  # type: ignore[arg-type]
         self._on_event(event)
-
-    def _unready(self) -> str:
-        names = [
-            plan.spec.name for slot in self._slots for plan in slot.plan.modules if plan.spec.name not in slot.ready
-        ]
-        return ", ".join(names)

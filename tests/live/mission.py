@@ -53,11 +53,21 @@ class Mission:
         return clock.monotonic()
 
     async def until_restarted(self, process: str, times: int = 1) -> None:
+        """Until a process is ready after so many restarts: its pause is 5 s at most, its start what the machine makes
+        of it. One restart more than the test has caused is a failure, and says why."""
+
         def back() -> bool:
             view = self.process(process)
+            assert view.restarts <= times, (view, self.restarts_of(process))
             return view.restarts == times and view.state == "ready"
 
-        await until(back)
+        try:
+            await until(back, 60.0)
+        except TimeoutError:
+            raise AssertionError(f"{self.process(process)}: {self.restarts_of(process)}") from None
+
+    def restarts_of(self, process: str) -> list[str]:
+        return [event.text for event in self.run_events if event.process == process and event.kind == "restarting"]
 
     def process(self, label: str) -> ProcessView:
         return next(view for view in self.supervisor.processes() if view.label == label)

@@ -22,7 +22,7 @@ KILLS = int(os.environ.get("DIMOS_STREAMS_FAMILY_KILLS", "3"))
 STILL_WITHIN_S = 2.0
 """For the death to be noticed, and for the robot to brake."""
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(60 + 12 * KILLS), pytest.mark.feature("K1")]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(60 + 30 * KILLS), pytest.mark.feature("K1")]
 
 
 def held_up(mission: Mission, moment: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
+from dimos_streams.cli.commands.runs import _restarting
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime import supervisor as supervisor_module
 from dimos_streams.runtime.events import RunEvent
@@ -30,6 +32,9 @@ class Process:
     """Modules that never become ready."""
     refused = 0
     """So many starts fail."""
+    forked_after_s = 0.01
+    starved = 0.0
+    """The part of its time for which a process waits for a processor."""
 
     def __init__(
         self, plan: ProcessPlan, task: object, on_report: Callable[[Report], None], on_exit: Callable[[int], None]
@@ -39,8 +44,12 @@ class Process:
         self.started_at = clock.monotonic()
         self.bounds: list[float] = []
 
+    @property
+    def waited_s(self) -> float:
+        return self.starved * (clock.monotonic() - self.started_at)
+
     async def start(self) -> None:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(self.forked_after_s)
         if Process.refused:
             Process.refused -= 1
             raise BlockingIOError("no process can be had")
@@ -66,7 +75,8 @@ class Process:
         self._beating.cancel()
 
     def kill(self) -> None:
-        self.exit(-9)
+        if self.pid is not None:
+            self.exit(-9)
 
     async def end(self, term_bound_s: float) -> None:
         self.bounds.append(term_bound_s)
@@ -77,6 +87,7 @@ class Process:
 @pytest.fixture(autouse=True)
 def processes(monkeypatch: pytest.MonkeyPatch) -> type[Process]:
     Process.made, Process.unready, Process.refused = [], set(), 0
+    Process.forked_after_s, Process.starved = 0.01, 0.0
     monkeypatch.setattr(supervisor_module, "SupervisedProcess", Process)
     monkeypatch.setattr(supervisor_module, "start_forkserver", lambda: None)
     return Process
@@ -256,6 +267,67 @@ async def test_what_comes_back_and_is_never_ready_is_killed_and_tried_again() ->
     await until(lambda: run.states()[0] == "waiting", 60.0)
     assert clock.monotonic() - began == pytest.approx(30.0, abs=0.6)
     assert run.reported("restarting")[-1].text.startswith("process 'talker' was not ready within 30 s; again in")
+    await run.supervisor.stop()
+
+
+@pytest.mark.virtual_time
+async def test_what_a_process_waits_for_a_processor_does_not_count_while_it_starts() -> None:
+    run = Run(two())
+    Process.starved, Process.unready = 0.9, {"talker"}
+    starting = asyncio.create_task(run.supervisor.start())
+    await asyncio.sleep(250.0)
+    assert not starting.done(), "to begin anew would take longer still"
+    Process.made[0].on_report({"kind": "ready", "module": "talker"})
+    await starting
+    Process.made[0].exit(1)
+    await until(lambda: len(Process.made) == 3)
+    await asyncio.sleep(250.0)
+    assert (run.states(), run.supervisor.processes()[0].restarts) == (["starting", "ready"], 1)
+    await until(lambda: run.states()[0] == "waiting", 60.0)
+    assert run.reported("restarting")[-1].text.startswith("process 'talker' was not ready within 30 s; again in")
+    await run.supervisor.stop()
+
+
+@pytest.mark.virtual_time
+async def test_a_process_has_its_whole_time_however_late_it_was_forked() -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    Process.forked_after_s, Process.unready = 40.0, {"talker"}
+    Process.made[0].exit(1)
+    await until(lambda: len(Process.made) == 3, 60.0)
+    await asyncio.sleep(25.0)
+    assert (run.states(), run.supervisor.processes()[0].restarts) == (["starting", "ready"], 1)
+    await run.supervisor.stop()
+
+
+@pytest.mark.virtual_time
+async def test_what_keeps_failing_is_restarted_for_ever_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor_module, "_LONGEST_PAUSE_S", 0.2)
+    run = Run(two())
+    await run.supervisor.start()
+    Process.made[0].exit(1)
+    for restarts in range(1, 1100):
+        view = run.supervisor.processes()[0]
+        assert (view.restarts, view.why) == (restarts, "process 'talker' ended with exit code 1; again in 0.2 s")
+        await asyncio.sleep(0.25)
+        Process.made[-1].exit(1)
+    (line,) = _restarting(map(asdict, run.supervisor.processes()))
+    assert line == "RESTART talker: process 'talker' ended with exit code 1; again in 0.2 s", "`status` says it"
+    await until(lambda: run.states()[0] == "ready")
+    assert list(_restarting(map(asdict, run.supervisor.processes()))) == []
+    await run.supervisor.stop()
+
+
+@pytest.mark.virtual_time
+async def test_a_process_without_a_processor_is_reported_as_hung_and_not_killed() -> None:
+    run = Run(two(), hang_bound_s=4.0)
+    await run.supervisor.start()
+    Process.made[0].starved = 0.9
+    Process.made[0].hang()
+    await until(lambda: run.states()[0] == "hung")
+    await asyncio.sleep(30.0)
+    assert run.states()[0] == "hung"
+    await until(lambda: run.states()[0] == "waiting", 20.0)
     await run.supervisor.stop()
 
 

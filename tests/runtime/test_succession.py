@@ -51,10 +51,6 @@ class Worker(Process):
         await asyncio.sleep(0.2 if reason else 0.0)
         await super().end(term_bound_s)
 
-    def kill(self) -> None:
-        if self.pid is not None:
-            super().kill()
-
 
 @pytest.fixture(autouse=True)
 def processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing.forkserver
 import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from dimos_streams.bus import create_bus
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.std_msgs import String
+from dimos_streams.runtime import supervisor as supervisor_module
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.registry import process_start
@@ -116,6 +119,38 @@ def test_a_killed_process_comes_back(bus_url: str, tmp_path: Path) -> None:
         await until(lambda: supervisor.processes()[0].state == "ready" and supervisor.processes()[0].restarts == 1)
         assert supervisor.processes()[0].pid != talker.pid
         assert any(event.kind == "restarting" and "SIGKILL" in event.text for event in events)
+
+    run_pair(pair(), bus_url, tmp_path, scenario)
+
+
+def open_in(pid: int) -> Counter[str]:
+    """The kinds of descriptors that a process has open."""
+    found = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()]
+    return Counter(name.partition(":")[0] for name in found)
+
+
+def test_restarts_leave_nothing_open(bus_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor_module, "_LONGEST_PAUSE_S", 0.01)
+
+    async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
+        await supervisor.start()
+        forkserver = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+        await supervisor._hang_reporter._opened()  # on a busy machine it may have something to say
+        held: list[tuple[Counter[str], ...]] = []
+        for restarts in range(1, 5):
+            talker, listener = (view.pid for view in supervisor.processes())
+            assert talker is not None
+            assert listener is not None
+            os.kill(talker, signal.SIGKILL)
+
+            def back(restarts: int = restarts) -> bool:
+                view = supervisor.processes()[0]
+                return (view.restarts, view.state) == (restarts, "ready")
+
+            await until(back, 60.0)
+            held.append(tuple(open_in(pid) for pid in (os.getpid(), forkserver, listener)))
+        for first, last in zip(held[1], held[-1], strict=True):
+            assert last <= first
 
     run_pair(pair(), bus_url, tmp_path, scenario)
 

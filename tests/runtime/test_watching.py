@@ -19,6 +19,7 @@ class Process:
     """A process as far as a supervisor that watches it can see."""
 
     pid = 4711
+    waited_s = 0.0
 
     def __init__(self) -> None:
         self.killed = False

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from dimos_streams import module
 from dimos_streams.bridge.calls.watchdog import Timeouts
-from dimos_streams.runtime import neighbours
+from dimos_streams.runtime import neighbours, slots
+from dimos_streams.runtime.options import RunOptions
 from dimos_streams.tool_stream.hosting import heart, loss
 from dimos_streams.tool_stream.liveness import directory, instances, module_view
 from dimos_streams.tool_stream.receiving import acks, inflow, nacks
@@ -42,6 +43,8 @@ def test_timers_and_bounds() -> None:
         "module.LOSS_BOUND_S": f"{module.LOSS_BOUND_S:g} s",
         "loss.ENDS_WITHIN_S": f"{loss.ENDS_WITHIN_S:g} s",
         "Timeouts.continue_s": f"{Timeouts().continue_s:g} s",
+        "RunOptions.hang_bound_s": f"{RunOptions().hang_bound_s:g} s, and",
+        "slots.START_BOUND_S": f"{slots.START_BOUND_S:g} s, counted",
         "module_view.ALIVE_S": f"{module_view.ALIVE_S:g} s without",
     }
     rows = dict(re.findall(r"^\| [^|]+ \| ([^|]+) \| `([^`]+)`[^|]*\|$", _PAGE.read_text(), re.MULTILINE))

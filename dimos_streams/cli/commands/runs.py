@@ -192,7 +192,7 @@ def _write_state(state: dict[str, Any]) -> None:
         for text in [", ".join(_health(health[name]) for name in process["modules"])]
     ]
     write_table(("  PROCESS", "PID", "STATE", "RESTARTS", "MODULES"), rows)
-    for line in _changed_settings(state["modules"]):
+    for line in (*_restarting(state["processes"]), *_changed_settings(state["modules"])):
         write(f"  {line}")
 
 
@@ -225,6 +225,13 @@ def _warnings(bridge: dict[str, Any]) -> Iterator[str]:
     for call in bridge.get("not_ending", ()):
         asked = f"asked to for {_age(call['since_utime'])}"
         yield f"NOT ending {call['skill']} [{call['call_id']}] of {call['module']}, {asked}: {call['text']}"
+
+
+def _restarting(processes: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The processes that are restarted at the moment, with why and when."""
+    for process in processes:
+        if why := process.get("why"):
+            yield f"RESTART {process['label']}: {why}"
 
 
 def _changed_settings(modules: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from typing import Any
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import UserError
 from dimos_streams.runtime.plan import ProcessPlan
+from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from dimos_streams.runtime.processes.worker import BEGIN, STOP, WorkerTask, main
 
 _logger = logging.getLogger(__name__)
@@ -74,6 +75,11 @@ class SupervisedProcess:
     def pid(self) -> int | None:
         """The process's number, None before its start and after its end."""
         return None if self._exited.is_set() else self._process.pid
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds for which it has waited for a processor since its start; 0 while there is no process."""
+        return 0.0 if self.pid is None else waited_for_processor(self.pid)
 
     async def start(self) -> None:
         """Fork it. The forkserver must have begun. Cancelled, it still forks first, and can be ended then."""

@@ -1,0 +1,17 @@
+"""For how long a process has waited for a processor: on a busy machine that is no fault of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def waited_for_processor(pid: int) -> float:
+    """Seconds for which the first thread of a process was ready to run since its start, and others ran instead.
+
+    0 where the system does not say, and for a process that has gone.
+    """
+    try:
+        _, waited_ns, _ = Path(f"/proc/{pid}/schedstat").read_text().split()
+    except (OSError, ValueError):
+        return 0.0
+    return int(waited_ns) / 1e9

@@ -1,0 +1,46 @@
+"""For how long a process has waited for a processor, measured on real ones."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.runtime.processes.processor_time import waited_for_processor
+
+BUSY = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
+
+
+@contextmanager
+def two_on_one_processor() -> Iterator[tuple[int, int]]:
+    """Two processes that would like to run all the time, on one processor."""
+    both = [subprocess.Popen([sys.executable, "-S", "-c", BUSY]) for _ in range(2)]
+    try:
+        yield both[0].pid, both[1].pid
+    finally:
+        for each in both:
+            each.kill()
+            each.wait()
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not say")
+def test_who_runs_while_others_do_waits_and_who_is_stopped_does_not() -> None:
+    with two_on_one_processor() as (one, other):
+        deadline = time.monotonic() + 30.0
+        while min(waited_for_processor(one), waited_for_processor(other)) < 0.1:
+            assert time.monotonic() < deadline, "nobody waits"
+            time.sleep(0.01)
+        os.kill(one, signal.SIGSTOP)
+        while " T " not in Path(f"/proc/{one}/stat").read_text():
+            time.sleep(0.01)
+        before = waited_for_processor(one)
+        time.sleep(0.3)
+        assert waited_for_processor(one) == before, "what does not want to run does not wait"
+    assert waited_for_processor(one) == 0.0, "it has gone"
