@@ -27,6 +27,10 @@ def check(blueprint: Blueprint) -> list[Problem]:
     Classes are imported. How modules are connected is only looked at when all of them could be.
     """
     problems: list[Problem] = []
+    if not blueprint.modules:
+        problems.append(
+            Problem(f"blueprint {blueprint.name!r} has no modules: nothing would run", severity="warning")
+        )
     classes: dict[str, type[Module]] = {}
     for name, spec in blueprint.modules.items():
         try:

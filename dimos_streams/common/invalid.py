@@ -17,6 +17,7 @@ _WORDS = (
     (r"Extra inputs are not permitted|Unexpected keyword argument", "there is nothing of this name"),
     (r"Input should be a valid (dictionary|mapping)\b.*", _OBJECT),
     (r"Input should be a valid integer\b.*", "it must be a whole number"),
+    (r"Unable to parse input string as an integer\b.*", "it must be a whole number, and a smaller one"),
     (r"Input should be a (?:valid|finite) number\b.*", "it must be a number"),
     (r"Input should be a valid boolean\b.*", "it must be true or false"),
     (r"Input should be a valid string\b.*", "it must be a text"),

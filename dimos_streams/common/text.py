@@ -62,7 +62,7 @@ def parse_json(data: str | bytes) -> Any:
     text = data if isinstance(data, str) else data.decode("utf-8", "surrogatepass")
     text = well_formed_json(text)
     value = from_json(text, allow_inf_nan=False)
-    if _BEYOND_FLOATS.search(text) and not _is_finite(value):
+    if _BEYOND_FLOATS.search(text) and not is_finite(value):
         raise ValueError("a number is too large")
     return value
 
@@ -115,9 +115,10 @@ class TextJoiner:
         return well_formed(rest)
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
+    """Whether there is no infinity and no NaN among the numbers of a JSON value."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, dict):
-        return all(map(_is_finite, value.values()))
-    return all(map(_is_finite, value)) if isinstance(value, list) else True
+        return all(map(is_finite, value.values()))
+    return all(map(is_finite, value)) if isinstance(value, list) else True

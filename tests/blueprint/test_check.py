@@ -30,6 +30,10 @@ def test_a_sound_blueprint_has_no_problems() -> None:
     assert check(ROBOT) == []
 
 
+def test_one_without_modules_is_warned_of(write: Write) -> None:
+    assert found_in(write, "") == ["warning: blueprint 'x' has no modules: nothing would run"]
+
+
 def test_problems_of_form_are_given_back_too(write: Write) -> None:
     found, problems = check_reference(write("x.yaml", "modules:\n  a: {typ: b}\n"))
     assert found is None

@@ -100,7 +100,11 @@ def test_what_was_typed_wrong_is_2_in_each_command(talking: Machine) -> None:
         ["stop", "nope"],
         ["undo", "0"],
         ["call", "nope"],
+        ["call", ""],
         ["call", "move", "-a", "distance_m=far"],
+        ["call", "move", "-a", "distance_m=.nan"],
+        ["call", "move", "-a", "distance_m=1e400"],
+        ["say", "  "],
     ):
         result = talking(*wrong)
         assert (result.code, result.out) == (2, ""), (wrong, result)

@@ -126,6 +126,25 @@ def test_counts() -> None:
     assert str(counts) == "3 calls: 1 completed, 1 lost, 1 open"
 
 
+def test_a_call_of_a_model_that_never_begins_is_shown_and_counted_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def answered(number: int, **more: object) -> ToolEvent:
+        entry = {"role": "tool", "number": number, "text": "no skill 'fly'", "skill": "fly", **more}
+        return event("update", "no skill 'fly'", skill="say", entry=entry)
+
+    events = [
+        answered(1, is_error=True),
+        answered(1, is_error=True),  # of the same conversation, in another mission's call
+        answered(2, is_error=True, call_id="c9"),
+        answered(3),
+    ]
+    shown(*events)
+    assert lines_of(capsys) == ["    0.00  agent             could not call fly: no skill 'fly'"]
+    counts = CallCounts()
+    for each in events:
+        counts.count(each)
+    assert str(counts) == "1 call: 1 refused"
+
+
 def test_lines_are_wrapped_below_their_text() -> None:
     line = Line(1, "agent", "some words that go on\nand /a/path/that/is/longer/than/a/line")
     assert "".join(line.parts(50)).splitlines() == [

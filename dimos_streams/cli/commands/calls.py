@@ -84,6 +84,9 @@ def call(
     from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
     from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 
+    if not skill.strip():
+        raise UserError(f"SKILL {skill!r} names none; `dimos-streams skills` lists them")
+
     async def work(gateway: HttpGateway) -> ToolEvent:
         schemas = {offered.name: offered.parameters for offered in await gateway.skills()}
         given = parse_arguments(arguments or (), arguments_json, schemas.get(skill, {}))
@@ -172,6 +175,9 @@ def say(
     """
     from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
     from dimos_streams.operator.reporting import SAY
+
+    if not text.strip():
+        raise UserError(f"TEXT {text!r} says nothing")
 
     async def work(gateway: HttpGateway) -> ToolEvent:
         wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, agent=to or "")

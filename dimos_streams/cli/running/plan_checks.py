@@ -28,6 +28,9 @@ def check_options(
 ) -> None:
     """Refuse what contradicts itself whatever the blueprint is. Raises ``UserError``."""
     virtual = mode == "virtual"
+    for text in say or ():
+        if not text.strip():  # as an empty variable of a script does
+            raise UserError(f"--say {text!r} says nothing")
     if exit_when_done and not say:
         raise UserError("--exit-when-done waits for the end of what --say began; give --say TEXT")
     if virtual and duration_s is None and not exit_when_done:

@@ -95,7 +95,7 @@ class TextReporter:
         self._began = clock.utime()
         self._started: dict[str, int] = {}
         self._labels = _Labels()
-        self._entries: dict[tuple[str, int], None] = {}
+        self._entries = _NewEntries()
 
     def module_event(self, event: RunEvent) -> None:
         """See ``Reporter``."""
@@ -146,25 +146,15 @@ class TextReporter:
             text, style = _rendered(event)
             if event.outcome != "completed":
                 self._show(agent, text, style, event.utime)
-        elif isinstance(entry, Mapping) and self._is_new(event.module, entry):
+        elif isinstance(entry, Mapping) and self._entries.is_new(event.module, entry):
             role, text = str(entry.get("role")), str(entry.get("text", ""))
-            if role in _SHOWN_ROLES and text:
+            if _is_refused(entry):
+                self._show(agent, f"could not call {entry.get('skill') or 'a skill'}: {text}", "yellow", event.utime)
+            elif role in _SHOWN_ROLES and text:
                 mark = f"{role}: " if role in ("error", "note") else ""
                 style = {"operator": "blue", "error": "red"}.get(role, "magenta")
                 label = "you" if role == "operator" else agent
                 self._show(label, mark + text, style, event.utime)
-
-    def _is_new(self, module: str, entry: Mapping[str, Any]) -> bool:
-        """Whether an entry was not shown yet: what belongs to two missions comes twice."""
-        if "number" not in entry:
-            return True
-        key = (module, int(entry["number"]))
-        if key in self._entries:
-            return False
-        self._entries[key] = None
-        if len(self._entries) > _REMEMBERED:
-            del self._entries[next(iter(self._entries))]
-        return True
 
     def _show(self, label: str, text: str, style: str, utime: int) -> None:
         self._screen.show(self._line(label, text, style, utime))
@@ -174,15 +164,21 @@ class TextReporter:
 
 
 class CallCounts:
-    """How many calls ended how; the operator's own input does not count."""
+    """How many calls ended how, and how many of a model never began; the operator's own input does not count."""
 
     def __init__(self) -> None:
         self._outcomes: Counter[str] = Counter()
         self._open: dict[str, None] = {}
+        self._entries = _NewEntries()
 
     def count(self, event: ToolEvent) -> None:
         """Count what an event reports."""
-        if is_conversation(event) or _only_looks(event):
+        if is_conversation(event):
+            entry = event.data.get("entry")
+            if isinstance(entry, Mapping) and self._entries.is_new(event.module, entry) and _is_refused(entry):
+                self._outcomes["refused"] += 1
+            return
+        if _only_looks(event):
             return
         if event.type == "close":
             self._open.pop(event.call_id, None)
@@ -200,6 +196,29 @@ class CallCounts:
         if not counts:
             return "no calls"
         return f"{plural(sum(counts.values()), 'call')}: {', '.join(f'{n} {name}' for name, n in counts.items())}"
+
+
+class _NewEntries:
+    """Tells entries of conversations that were not seen yet: what belongs to two missions comes twice."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int], None] = {}
+
+    def is_new(self, module: str, entry: Mapping[str, Any]) -> bool:
+        if "number" not in entry:
+            return True
+        key = (module, int(entry["number"]))
+        if key in self._seen:
+            return False
+        self._seen[key] = None
+        if len(self._seen) > _REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+        return True
+
+
+def _is_refused(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry tells a model that a call of its own never began; of others a tool stream tells."""
+    return entry.get("role") == "tool" and bool(entry.get("is_error")) and not entry.get("call_id")
 
 
 def _only_looks(event: ToolEvent) -> bool:

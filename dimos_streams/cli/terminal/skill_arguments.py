@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.text import is_finite, parse_json
 from dimos_streams.errors import UserError
 
 
@@ -20,7 +20,10 @@ def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Map
         name, equals, text = assignment.partition("=")
         if not equals or not name.strip():
             raise UserError(f"--arg {assignment!r} is not of the form NAME=VALUE")
-        given[name.strip()] = _value(text, properties.get(name.strip(), {}))
+        value = _value(text, properties.get(name.strip(), {}))
+        if not is_finite(value):
+            raise UserError(f"--arg {assignment!r}: it must be finite; JSON has neither infinity nor NaN")
+        given[name.strip()] = value
     return given
 
 
