@@ -27,7 +27,7 @@ def check(blueprint: Blueprint) -> list[Problem]:
     Classes are imported. How modules are connected is only looked at when all of them could be.
     """
     problems: list[Problem] = []
-    if not blueprint.modules:
+    if not blueprint.modules and not blueprint.external:
         problems.append(
             Problem(f"blueprint {blueprint.name!r} has no modules: nothing would run", severity="warning")
         )
