@@ -26,7 +26,7 @@ _NAME = "control.sock"
 _MAX_LINE = 64 * 1024
 _ASKED_WITHIN_S = 2.0
 _ANSWERED_WITHIN_S = 75.0
-"""Longer than the preparation and the start of a process may take."""
+"""Longer than the preparation and the start of a process may take that has a processor."""
 
 _logger = logging.getLogger(__name__)
 

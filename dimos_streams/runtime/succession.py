@@ -6,10 +6,12 @@ import asyncio
 
 from dimos_streams import clock
 from dimos_streams.errors import ModuleFailedError, UserError
+from dimos_streams.runtime.liveness import BEAT_S
 from dimos_streams.runtime.processes.process import Report, SupervisedProcess
 from dimos_streams.runtime.slots import Slot
 
 _PREPARES_WITHIN_S = 30.0
+"""What it waits for a processor does not count."""
 
 
 async def prepare(slot: Slot, successor: SupervisedProcess) -> None:
@@ -18,8 +20,12 @@ async def prepare(slot: Slot, successor: SupervisedProcess) -> None:
     slot.successor = successor
     try:
         await successor.start()
-        async with asyncio.timeout(_PREPARES_WITHIN_S):
-            await prepared
+        began = clock.monotonic()
+        while not prepared.done():
+            await asyncio.wait([prepared], timeout=BEAT_S)
+            if not prepared.done() and clock.monotonic() - began - successor.waited_s > _PREPARES_WITHIN_S:
+                raise TimeoutError
+        await prepared
     except BaseException as error:
         slot.successor = None
         successor.kill()

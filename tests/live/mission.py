@@ -26,6 +26,7 @@ from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.time import utime_of
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from dimos_streams.runtime.supervisor import Supervisor
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
@@ -65,6 +66,10 @@ class Mission:
             await until(back, 60.0)
         except TimeoutError:
             raise AssertionError(f"{self.process(process)}: {self.restarts_of(process)}") from None
+
+    def waited_s(self, process: str) -> float:
+        """Seconds for which a process has waited for a processor since its start."""
+        return waited_for_processor(self.process(process).pid or 0)
 
     def restarts_of(self, process: str) -> list[str]:
         return [event.text for event in self.run_events if event.process == process and event.kind == "restarting"]

@@ -21,6 +21,8 @@ from tests.live.mission import Mission, loop_time, running
 KILLS = int(os.environ.get("DIMOS_STREAMS_FAMILY_KILLS", "3"))
 STILL_WITHIN_S = 2.0
 """For the death to be noticed, and for the robot to brake."""
+HELD_UP_S = 0.5
+"""A busy machine may keep bridge and simulator from that for so long at most, as far as it is seen that it did."""
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60 + 30 * KILLS), pytest.mark.feature("K1")]
 
@@ -29,7 +31,7 @@ def held_up(mission: Mission, moment: float) -> float:
     """For how long the simulator, which measures every 0.05 s, was kept from it by a busy machine after a moment, in
     seconds and half a one at most: a robot that stands in no time stands late there."""
     times = [moment, *(at for at, _ in mission.speeds if at >= moment)]
-    return min(0.5, sum(max(0.0, later - at - 0.1) for at, later in itertools.pairwise(times)))
+    return min(HELD_UP_S, sum(max(0.0, later - at - 0.1) for at, later in itertools.pairwise(times)))
 
 
 async def kill_one(mission: Mission, rng: random.Random, number: int) -> None:
@@ -37,7 +39,7 @@ async def kill_one(mission: Mission, rng: random.Random, number: int) -> None:
     sign = 1 if number % 2 else -1
     call_id = await mission.gateway.call("errand", {"x": 1.5 * sign, "y": 0.0}, caller="operator")
     await asyncio.sleep(rng.uniform(0.0, 3.0))
-    moment = mission.kill("errands")
+    moment, waited_s = mission.kill("errands"), mission.waited_s("bridge")
     await until(lambda: any(e.call_id == call_id and e.type == "close" for e in mission.events))
     for _ in range(100):
         views = [view for view in await mission.gateway.calls() if view.call_id.startswith(call_id)]
@@ -47,10 +49,11 @@ async def kill_one(mission: Mission, rng: random.Random, number: int) -> None:
     assert {view.state for view in views} == {"closed"}, views
     texts = [(view.skill, view.outcome, view.text) for view in views]
     ended = {view.call_id: loop_time(view.closed_utime or 0) - moment for view in views}
-    assert max(ended.values()) <= STILL_WITHIN_S, (texts, ended)
+    late_s = min(HELD_UP_S, mission.waited_s("bridge") - waited_s)
+    assert max(ended.values()) <= STILL_WITHIN_S + late_s, (texts, ended, late_s)
     if ended[call_id] > 0.3:  # or it was over when the process died; what it ran may still end by itself
         assert views[0].outcome is Outcome.LOST, (texts, ended)
-    await until(lambda: mission.speeds[-1][0] > moment + STILL_WITHIN_S)
+    await until(lambda: mission.speeds[-1][0] > moment + STILL_WITHIN_S + HELD_UP_S)
     still = mission.still_since(moment)
     assert still is not None, "it drives on"
     assert still <= STILL_WITHIN_S + held_up(mission, moment), (texts, ended)

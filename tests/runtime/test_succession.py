@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime import supervisor as supervisor_module
@@ -54,7 +55,7 @@ class Worker(Process):
 
 @pytest.fixture(autouse=True)
 def processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    Process.made, Process.unready, Process.refused = [], set(), 0
+    Process.made, Process.unready, Process.refused, Process.starved = [], set(), 0, 0.0
     Worker.broken, Worker.unstartable, Worker.slow = "", False, False
     monkeypatch.setattr(supervisor_module, "SupervisedProcess", Worker)
     monkeypatch.setattr(supervisor_module, "start_forkserver", lambda: None)
@@ -110,6 +111,16 @@ async def test_code_that_is_never_imported_is_given_up() -> None:
     with pytest.raises(UserError, match=r"^the code of process 'talker' was not imported within 30 s$"):
         await run.supervisor.restart("talker", "its code changed")
     assert (run.states(), [each.pid for each in made()]) == (["ready", "ready"], [1001, 1002, None])
+    await run.supervisor.stop()
+
+
+async def test_what_new_code_waits_for_a_processor_does_not_count() -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    Worker.slow, Process.starved, began = True, 0.9, clock.monotonic()
+    with pytest.raises(UserError, match=r"was not imported within 30 s$"):
+        await run.supervisor.restart("talker", "its code changed")
+    assert clock.monotonic() - began == pytest.approx(300.0, abs=1.0)
     await run.supervisor.stop()
 
 
