@@ -106,6 +106,7 @@ class Bridge(Module):
         """See ``Module``. Raises ``UserError`` if the port is taken, or a token is missing."""
         bus = self._needs(Bus)  # type: ignore[type-abstract]
         directory = self._needs(ModuleDirectory)
+        directory.hear_all()
         # The first call's arguments are checked with it; importing it then would hold every stream up.
         await self.run_blocking(importlib.import_module, "jsonschema")
         serves = self.config.http if self.config.http is not None else not clock.is_virtual()

@@ -6,7 +6,7 @@ import abc
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dimos_streams import clock
@@ -63,10 +63,17 @@ class Subscription:
     larger than those goes itself."""
 
     def __init__(
-        self, handler: Handler, capacity: int, capacity_bytes: int, forget: Callable[[Subscription], None]
+        self,
+        handler: Handler,
+        capacity: int,
+        capacity_bytes: int,
+        forget: Callable[[Subscription], None],
+        *,
+        namespaces: Sequence[str] | None = None,
     ) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1, not {capacity!r}")
+        self.namespaces = namespaces
         self._handler = handler
         self._capacity, self._capacity_bytes = capacity, capacity_bytes
         self._queue: deque[tuple[str, bytes]] = deque()
@@ -198,8 +205,13 @@ class Bus(abc.ABC):
         *,
         capacity: int = DEFAULT_CAPACITY,
         capacity_bytes: int = CAPACITY_BYTES,
+        namespaces: Sequence[str] | None = None,
     ) -> Subscription:
-        """Handle the messages of one channel, named exactly. A message that alone is too large is dropped."""
+        """Handle the messages of one channel, named exactly. A message that alone is too large is dropped.
+
+        ``namespaces`` is for channels on which modules speak of themselves: what modules of others say need not be
+        handled. Prefixes, as ``"robot1/"``; what is in none is always handled.
+        """
 
     @abc.abstractmethod
     def subscribe_all(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from dimos_streams import clock
@@ -54,10 +54,12 @@ class LcmBus(Bus):
         self._arrived: dict[Subscription, None] = {}
         self._lcm_subscriptions: dict[str, Any] = {}
         self._queues: dict[str, LcmQueue] = {}
+        self._sockets: list[int] = []
+        """The receiving ones, if the kernel looks at what they get."""
         self._read_at = 0.0
         """When messages were taken last."""
         self.guarded = False
-        """Whether the kernel keeps malformed datagrams from the LCM library."""
+        """Whether the kernel keeps malformed datagrams from the LCM library, and those of other channels."""
 
     async def open(self) -> None:
         if self._lcm is not None:
@@ -68,6 +70,7 @@ class LcmBus(Bus):
         except (RuntimeError, OSError) as error:
             raise BusError(self._url.explain_failure()) from error
         if isinstance(self._lcm, UdpmSocket):
+            self._attach_guard(before)
             self.guarded = True  # it looks at datagrams before it believes them
         # Asking for the descriptor makes LCM open its receiving socket.
         elif self._lcm.fileno() >= _SELECT_LIMIT:
@@ -87,6 +90,7 @@ class LcmBus(Bus):
         if isinstance(self._lcm, UdpmSocket):
             self._lcm.close()
         self._lcm = self._loop = None
+        self._sockets = []
 
     @property
     def notice(self) -> str:
@@ -110,6 +114,7 @@ class LcmBus(Bus):
         *,
         capacity: int = DEFAULT_CAPACITY,
         capacity_bytes: int = CAPACITY_BYTES,
+        namespaces: Sequence[str] | None = None,
     ) -> Subscription:
         group = self._by_channel.setdefault(channel, [])
         self._listen(re.escape(channel), LcmQueue(self._deliver, lambda: _miss(group)))
@@ -118,10 +123,13 @@ class LcmBus(Bus):
             self._keep_counts(subscription)
             group.remove(subscription)
             if not group:
+                del self._by_channel[channel]
                 self._unlisten(re.escape(channel))
+            self._refilter()
 
-        subscription = Subscription(handler, capacity, capacity_bytes, forget)
+        subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces)
         group.append(subscription)
+        self._refilter()
         return subscription
 
     def subscribe_all(
@@ -134,9 +142,11 @@ class LcmBus(Bus):
             del self._of_all[subscription]
             if not self._of_all:
                 self._unlisten(".*")
+            self._refilter()
 
         subscription = Subscription(handler, capacity, CAPACITY_BYTES, forget)
         self._of_all[subscription] = wants
+        self._refilter()
         return subscription
 
     def has_subscribers(self, channel: str) -> bool:
@@ -198,12 +208,27 @@ class LcmBus(Bus):
         try:
             sockets = guard.sockets_of(before, self._url.port)
             for fd in sockets:
-                guard.attach(fd)
+                guard.attach(fd, self._heard())
             if not sockets:
                 raise OSError("the receiving socket was not found")
-            self.guarded = True
+            self._sockets, self.guarded = sockets, True
         except OSError as error:
-            _logger.warning("%s: %s", _NO_GUARD, error)
+            level = logging.INFO if isinstance(self._lcm, UdpmSocket) else logging.WARNING
+            _logger.log(level, "%s: %s", _NO_GUARD, error)
+
+    def _refilter(self) -> None:
+        """Have the kernel let through what is listened to now. Raises ``BusError`` if it does not any more."""
+        try:
+            for fd in self._sockets:
+                guard.attach(fd, self._heard())
+        except OSError as error:
+            raise BusError(f"the packet filter of bus {self.url!r} can't be changed: {error}") from error
+
+    def _heard(self) -> guard.Channels | None:
+        """The channels that are listened to, None if all are."""
+        if self._of_all:
+            return None
+        return {channel: _namespaces_of(group) for channel, group in self._by_channel.items()}
 
     def _unlisten(self, pattern: str) -> None:
         del self._queues[pattern]
@@ -213,6 +238,16 @@ class LcmBus(Bus):
         if self._lcm is None:
             raise BusError(f"the bus {self.url!r} is not open")
         return self._lcm
+
+
+def _namespaces_of(group: Iterable[Subscription]) -> guard.Namespaces | None:
+    """What all subscriptions of a channel want together."""
+    found: dict[str, None] = {}
+    for subscription in group:
+        if subscription.namespaces is None:
+            return None
+        found.update(dict.fromkeys(subscription.namespaces))
+    return tuple(found)
 
 
 def _miss(subscriptions: Iterable[Subscription]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
 
@@ -41,6 +42,7 @@ class MemoryBus(Bus):
         *,
         capacity: int = DEFAULT_CAPACITY,
         capacity_bytes: int = CAPACITY_BYTES,
+        namespaces: Sequence[str] | None = None,
     ) -> Subscription:
         self._opened_loop()
         group = self._by_channel.setdefault(channel, [])
@@ -49,7 +51,7 @@ class MemoryBus(Bus):
             self._keep_counts(subscription)
             group.remove(subscription)
 
-        subscription = Subscription(handler, capacity, capacity_bytes, forget)
+        subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces)
         group.append(subscription)
         return subscription
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dimos_streams.bus import Bus
 from dimos_streams.errors import ModuleFailedError, UserError
@@ -18,9 +18,10 @@ STOP_BOUND_S = 3.0
 class ModuleHost:
     """Start modules one by one; they stop in reverse order. The bus must be open while the host is used."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, namespaces: Sequence[str] | None = None) -> None:
+        """``namespaces`` are those of its modules, if all of them are in some: see ``ModuleDirectory``."""
         self._bus = bus
-        self._skills = SkillHost(bus)
+        self._skills = SkillHost(bus, namespaces)
         self._modules: list[Module] = []
         self._skills_started = False
 

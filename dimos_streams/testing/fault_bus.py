@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dimos_streams.bus import Bus, Handler, Subscription
@@ -93,9 +93,12 @@ class FaultBus(Bus):
         *,
         capacity: int = DEFAULT_CAPACITY,
         capacity_bytes: int = CAPACITY_BYTES,
+        namespaces: Sequence[str] | None = None,
     ) -> Subscription:
         arriving = self._arriving(handler)
-        subscription = self._inner.subscribe(channel, arriving, capacity=capacity, capacity_bytes=capacity_bytes)
+        subscription = self._inner.subscribe(
+            channel, arriving, capacity=capacity, capacity_bytes=capacity_bytes, namespaces=namespaces
+        )
         return self._keep(subscription)
 
     def subscribe_all(

@@ -76,6 +76,7 @@ class ChildStreams:
             )
             self._receiver.start()
             self._end_listening = self._directory.listen(self._on_status)
+            self._directory.hear_all()  # a child may be anybody's
         stream = self._streams[call_id] = ChildStream()
         return stream
 

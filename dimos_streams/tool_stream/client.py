@@ -71,6 +71,7 @@ class BusSkillClient:
             except UnknownSkillError:
                 if clock.monotonic() >= deadline:
                     raise
+                self._directory.hear_all()
                 await asyncio.sleep(0.05)
         why = refusal(skill, info.audience, caller=self._own.caller, parent=self._call_id)
         if why:

@@ -428,7 +428,7 @@ def test_a_process_with_too_many_files_is_an_error(bus_url: str, monkeypatch: py
 def test_a_process_that_can_not_be_guarded_says_so(
     bus_url: str, lcm_library: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(fd: int) -> None:
+    def refuse(fd: int, channels: object) -> None:
         raise OSError("no filters here")
 
     async def scenario(bus: Bus) -> None:

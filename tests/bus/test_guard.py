@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import struct
@@ -10,7 +11,7 @@ import sys
 
 import pytest
 
-from dimos_streams.bus import guard
+from dimos_streams.bus import create_bus, guard
 
 _VICTIM = """
 import asyncio, random, socket, struct, sys
@@ -100,16 +101,118 @@ _MOST = 0xFFFF
     ],
 )
 def test_the_filter_knows_sound_datagrams(datagram: bytes, passes: bool) -> None:
+    assert is_let_through(datagram, None) is passes
+
+
+def heartbeat(module: bytes) -> bytes:
+    body = bytes(16) + struct.pack(">I", len(module) + 1) + module + b"\0" + bytes(40)
+    return short(b"/status\0", body)
+
+
+_LISTENED: guard.Channels = {
+    "/scan": None,
+    "/robot1/scan": None,
+    "/robot1/cmd_vel#geometry_msgs.Twist": None,
+    "/status": ("robot1/", "depot/left/"),
+    **{f"/robot1/{number}": None for number in range(40)},
+}
+
+
+@pytest.mark.parametrize(
+    ("datagram", "passes"),
+    [
+        (short(b"/scan\0"), True),
+        (short(b"/scan\0", b"data"), True),
+        (short(b"/scan"), False),
+        (short(b"/scans\0", b"data"), False),
+        (short(b"/sca\0", b"data"), False),
+        (short(b"/robot1/scan\0", b"data"), True),
+        (short(b"/robot2/scan\0", b"data"), False),
+        (short(b"/robot1/cmd_vel#geometry_msgs.Twist\0"), True),
+        (short(b"/robot1/cmd_vel#geometry_msgs.Twisted\0"), False),
+        (short(b"/robot1/39\0"), True),
+        (short(b"/robot1/40\0"), False),
+        (short(b""), False),
+        (fragment(8, 0, 0, 2, b"/scan\0abcd"), True),
+        (fragment(8, 0, 0, 2, b"/depth\0abcd"), False),
+        (fragment(8, 4, 1, 2, b"efgh"), True),
+        (fragment(8, 8, 0, 2, b"/scan\0"), False),
+        (heartbeat(b"bridge"), True),
+        (heartbeat(b"robot1/drive"), True),
+        (heartbeat(b"robot1/arm/hand"), True),
+        (heartbeat(b"depot/left/drive"), True),
+        (heartbeat(b"depot/right/drive"), False),
+        (heartbeat(b"robot10/drive"), False),
+        (heartbeat(b"x" * 300), True),
+        (b"LC04 anything", True),
+    ],
+)
+def test_the_filter_lets_through_what_is_listened_to(datagram: bytes, passes: bool) -> None:
+    assert is_let_through(datagram, _LISTENED) is passes
+
+
+def test_more_channels_than_a_filter_holds_are_all_let_through() -> None:
+    many = {f"/{number:060}": None for number in range(500)}
+    assert is_let_through(short(b"/other\0"), many)
+    assert not is_let_through(short(b"/other"), many)
+
+
+def test_a_filter_for_which_there_is_no_room_lets_all_channels_through() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        for channels in (0, 3, 30, 60, 110, 60, 110, 30):
+            guard.attach(receiver.fileno(), {f"/{number:060}": None for number in range(channels)})
+
+
+def is_let_through(datagram: bytes, channels: guard.Channels | None) -> bool:
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
     ):
         receiver.bind(("127.0.0.1", 0))
-        guard.attach(receiver.fileno())
+        guard.attach(receiver.fileno(), channels)
         for sent in (datagram, b"the end"):
             sender.sendto(sent, receiver.getsockname())
         receiver.settimeout(5)
-        assert receiver.recv(1000) == (datagram if passes else b"the end")
+        return receiver.recv(1000) == datagram
+
+
+@pytest.mark.usefixtures("lcm_library")
+def test_a_bus_has_the_kernel_let_through_what_it_listens_to(bus_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    attached: list[guard.Channels | None] = []
+    monkeypatch.setattr(guard, "attach", lambda fd, channels: attached.append(channels))
+
+    async def main() -> None:
+        bus = create_bus(bus_url)
+        await bus.open()
+        scan = bus.subscribe("/scan", print)
+        status = bus.subscribe("/status", print, namespaces=("robot1/",))
+        more = bus.subscribe("/status", print, namespaces=("robot2/",))
+        of_all = bus.subscribe("/status", print)
+        for each in (of_all, more, status):
+            each.close()
+        everything = bus.subscribe_all(print)
+        for each in (scan, everything):
+            each.close()
+        await bus.close()
+
+    asyncio.run(main())
+    both = ("robot1/", "robot2/")
+    assert attached[:4] == [
+        {},
+        {"/scan": None},
+        {"/scan": None, "/status": both[:1]},
+        {"/scan": None, "/status": both},
+    ]
+    assert attached[4:] == [
+        {"/scan": None, "/status": None},
+        {"/scan": None, "/status": both},
+        {"/scan": None, "/status": both[:1]},
+        {"/scan": None},
+        None,
+        None,
+        {},
+    ]
 
 
 def test_the_sockets_to_guard_are_the_new_ones_of_the_port() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.bus import create_bus
+from dimos_streams.bus import create_bus, guard
 from dimos_streams.bus.base import CAPACITY_BYTES
 from dimos_streams.bus.lcm_bus import LcmBus
 from dimos_streams.common.limited_log import LimitedLog, LimitedRecords
@@ -100,7 +100,7 @@ def test_a_datagram_cannot_claim_to_be_a_message_of_gigabytes(bus_url: str) -> N
 
 @pytest.mark.usefixtures("lcm_library")
 def test_a_bus_without_a_guard_says_so(bus_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unavailable(fd: int) -> None:
+    def unavailable(fd: int, channels: guard.Channels | None) -> None:
         raise OSError("packet filters need Linux")
 
     async def check() -> None:

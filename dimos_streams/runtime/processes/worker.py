@@ -140,7 +140,7 @@ class _Worker:
         if options.wrap_bus is not None:
             bus = options.wrap_bus(real, self._task.process.label)
             await bus.open()
-        host = ModuleHost(bus)
+        host = ModuleHost(bus, self._task.process.namespaces)
         beating: asyncio.Task[None] | None = None
         try:
             for plan in self._task.process.modules:

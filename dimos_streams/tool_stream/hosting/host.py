@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams.bus import Bus, Subscription
@@ -59,9 +59,10 @@ _log = LimitedLog(_logger)
 class SkillHost:
     """Hosts modules' skills on one bus. Calls are idempotent by id: a call that comes twice runs once."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, namespaces: Sequence[str] | None = None) -> None:
+        """``namespaces`` are those of its modules, if all of them are in some: see ``ModuleDirectory``."""
         self.publisher = ToolStreamPublisher(bus, on_describe=lambda: self._heart.describe())
-        self.directory = ModuleDirectory(bus)
+        self.directory = ModuleDirectory(bus, namespaces)
         self._bus = bus
         self._children = ChildStreams(bus, self.directory)
         self._modules: dict[str, HostedModule] = {}

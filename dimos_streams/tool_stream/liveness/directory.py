@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pydantic import TypeAdapter
 
@@ -44,8 +44,11 @@ _seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 class ModuleDirectory:
     """Listens to heartbeats. Use from the bus's loop only."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, namespaces: Sequence[str] | None = None) -> None:
+        """``namespaces`` are the prefixes of those modules that matter here, besides those in no namespace: others
+        may not be heard until somebody wants to hear all. None are all."""
         self._bus = bus
+        self._namespaces = namespaces
         self._listeners: list[Callable[[ModuleStatus], None]] = []
         self._table = ModuleTable()
         self._entries = self._table.entries
@@ -59,7 +62,7 @@ class ModuleDirectory:
 
     def start(self) -> None:
         """Begin to listen, and ask everybody to introduce themselves. The bus must be open."""
-        self._subscription = self._bus.subscribe(STATUS, self._on_message, capacity_bytes=_QUEUE_BYTES)
+        self._listen()
         self._ask_for_skills()
 
     def stop(self) -> None:
@@ -67,6 +70,21 @@ class ModuleDirectory:
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
+
+    def hear_all(self) -> None:
+        """Hear modules of all namespaces from now on. Twice is fine."""
+        if self._namespaces is None:
+            return
+        self._namespaces = None
+        if self._subscription is not None:
+            self._subscription.close()
+            self._listen()
+            self._ask_for_skills()
+
+    def _listen(self) -> None:
+        self._subscription = self._bus.subscribe(
+            STATUS, self._on_message, capacity_bytes=_QUEUE_BYTES, namespaces=self._namespaces
+        )
 
     def listen(self, listener: Callable[[ModuleStatus], None]) -> Callable[[], None]:
         """Call ``listener`` with each valid heartbeat, once the directory has taken it.
