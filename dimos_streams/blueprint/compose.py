@@ -73,15 +73,16 @@ def include(
     without: Iterable[str] = (),
     replace: Mapping[str, ModuleSpec] | None = None,
     types: Mapping[str, type[Module] | str] | None = None,
+    processes: Mapping[str, str | None] | None = None,
     remap: Mapping[str, str | None] | None = None,
     set: Mapping[str, Any] | None = None,
 ) -> Blueprint:
     """A blueprint, or what ``resolve`` finds for a reference, changed for use inside another one.
 
     First go the modules that ``without`` names; ``replace`` puts others in the place of some, ``types`` gives
-    some another class with all else as it was. ``remap`` has keys like ``"follow.cmd_vel"``, ``set`` like
-    ``"follow.distance_m"`` or ``"patrol.waypoints.0"``. All have the names that modules have inside ``other``. Raises
-    ``UserError``.
+    some another class with all else as it was, ``processes`` other labels of processes. ``remap`` has
+    keys like ``"follow.cmd_vel"``, ``set`` like ``"follow.distance_m"`` or ``"patrol.waypoints.0"``. All have the
+    names that modules have inside ``other``. Raises ``UserError``.
     """
     found = resolve(other) if isinstance(other, str) else other
     where = _caller()
@@ -89,7 +90,7 @@ def include(
     for name, spec in (replace or {}).items():
         found = found.replaced(name, spec)
     classes = {name: cls if isinstance(cls, str) else _reference(cls) for name, cls in (types or {}).items()}
-    found = found.retyped(classes, source=where)
+    found = found.retyped(classes, source=where).in_processes(processes or {}, source=where)
     changed = found.remap(remap or {}, source=where).configured(to_jsonable_python(set or {}), source=where)
     return changed.namespaced(namespace) if namespace else changed
 

@@ -72,6 +72,7 @@ class _IncludeForm(_Form):
     without: list[str] = []
     replace: dict[str, _ReplacementForm] = {}
     types: dict[str, str] = {}
+    processes: dict[str, str | None] = {}
     remap: dict[str, str | None] = {}
     set: dict[str, Any] = {}
 
@@ -166,6 +167,9 @@ class _Reading:
         for name, type_name in form.types.items():
             with self._at("include", index, "types", name) as where:
                 blueprint = blueprint.retyped({name: type_name}, source=where)
+        for name, label in form.processes.items():
+            with self._at("include", index, "processes", name) as where:
+                blueprint = blueprint.in_processes({name: label}, source=where)
         for address, topic in form.remap.items():
             with self._at("include", index, "remap", address) as where:
                 blueprint = blueprint.remap({address: topic}, source=where)

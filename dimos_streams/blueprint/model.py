@@ -164,6 +164,22 @@ class Blueprint(_Described):
             for name, type_name in types.items()
         )
 
+    def in_processes(self, labels: Mapping[str, str | None], *, source: str = "") -> Blueprint:
+        """With other processes for modules: those of one label share one, None is one of its own.
+
+        A label is below the module's namespace. Raises ``UserError`` for an unknown module, and for what can't be a
+        label.
+        """
+        return self.with_modules(
+            self.modules[self._known(name)].model_copy(
+                update={
+                    "process": label and self.modules[name].prefix + checked_name(label),
+                    "sources": {**self.modules[name].sources, "process": source},
+                }
+            )
+            for name, label in labels.items()
+        )
+
     def with_modules(self, specs: Iterable[ModuleSpec]) -> Blueprint:
         """With some of its modules replaced by others of the same names."""
         return self.model_copy(update={"modules": {**self.modules, **{spec.name: spec for spec in specs}}})

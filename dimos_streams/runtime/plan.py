@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.blueprint.wiring import wire
-from dimos_streams.module import RunContext, Services
+from dimos_streams.module import Module, RunContext, Services
 from dimos_streams.runtime.options import RunOptions
 
+_LIBRARY, _SKILLS = "dimos_streams.", "dimos_streams.skills."
 _STRICTNESS: tuple[Restart, ...] = ("never", "on-failure", "always")
 
 
@@ -38,6 +41,18 @@ class ProcessPlan:
         """The names of its modules."""
         return tuple(plan.spec.name for plan in self.modules)
 
+    @property
+    def robot(self) -> str:
+        """The outermost namespace, if all of its modules are in one; else empty."""
+        robots = {plan.spec.namespace.partition("/")[0] for plan in self.modules}
+        return robots.pop() if len(robots) == 1 else ""
+
+    @property
+    def namespaces(self) -> tuple[str, ...] | None:
+        """The prefixes of its modules' names, None if any of them has none."""
+        prefixes = dict.fromkeys(plan.spec.prefix for plan in self.modules)
+        return None if "" in prefixes else tuple(prefixes)
+
 
 def plan_modules(blueprint: Blueprint) -> list[ModulePlan]:
     """All modules with their topics, in the order of the blueprint."""
@@ -51,6 +66,23 @@ def plan_processes(modules: Iterable[ModulePlan]) -> list[ProcessPlan]:
     for plan in modules:
         groups.setdefault(plan.spec.process or plan.spec.name, []).append(plan)
     return [ProcessPlan(label, tuple(group)) for label, group in groups.items()]
+
+
+def shared_imports(processes: Iterable[ProcessPlan]) -> list[str]:
+    """The library's modules that several processes have, with the packages that those import: once is enough.
+
+    Stock skills, and what is not the library's, each process imports by itself: a run goes on while they change.
+    """
+    users: Counter[str] = Counter()
+    for process in processes:
+        classes = {module_class(plan.spec) for plan in process.modules}
+        of_library = [cls for cls in classes if cls.__module__.startswith(_LIBRARY) and not _is_skill(cls)]
+        users.update(dict.fromkeys(name for cls in of_library for name in (*cls.packages, cls.__module__)).keys())
+    return [name for name, count in users.items() if count > 1]
+
+
+def _is_skill(cls: type[Module]) -> bool:
+    return cls.__module__.startswith(_SKILLS)
 
 
 def context_for(options: RunOptions, services: Services) -> RunContext:

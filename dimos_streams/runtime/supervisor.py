@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,21 @@ from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime import succession
+from dimos_streams.runtime.ending import end_all
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
 from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.plan import plan_modules, plan_processes
+from dimos_streams.runtime.plan import plan_modules, plan_processes, shared_imports
 from dimos_streams.runtime.processes.process import Report, SupervisedProcess, describe_exit, start_forkserver
 from dimos_streams.runtime.processes.sources import forget_stale_bytecode
 from dimos_streams.runtime.processes.worker import WorkerTask
 from dimos_streams.runtime.slots import START_BOUND_S, Slot, overdue, slot_with
 
+_AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
+"""Processes that begin at the same time: more only take the cores from each other."""
+_EARLY_S = 2.0
+"""One that takes longer waits for something: the next one begins."""
 _TERM_BOUND_S = 5.0
 _HUNG_TERM_BOUND_S = 0.5
 _FIRST_PAUSE_S = 0.2
@@ -60,7 +66,7 @@ class Supervisor:
         self._neighbours = Neighbours(create_bus(options.bus_url), list(blueprint.modules))
 
     async def start(self) -> None:
-        """Start all processes and wait until every module is ready.
+        """Start all processes, few at once, and wait until every module is ready.
 
         Raises ``BusError`` if there is no route to the bus, ``UserError`` if a module of the blueprint runs already,
         ``UserError`` or ``ModuleFailedError`` with the first failure; what had started is stopped then.
@@ -71,30 +77,43 @@ class Supervisor:
         check_route(self._options.bus_url)
         try:
             await self._neighbours.open()
-            start_forkserver()
+            start_forkserver(shared_imports(slot.plan for slot in self._slots))
             await self._neighbours.refuse()
             for slot in self._slots:
+                while self._crowded():
+                    await self._news()
                 await self._start_process(slot)
-            await self._until_ready(self._failed)
+            await self._until_ready()
         except BaseException:
             await self.stop()
             raise
         self._spawn(self._watch(), "watch")
         self._spawn(self._meet(), "meet")
 
-    async def _until_ready(self, failed: asyncio.Future[None]) -> None:
+    async def _until_ready(self) -> None:
         """Raises what fails meanwhile, and ``ModuleFailedError`` for what takes too long."""
         began = clock.monotonic()
         while not all(slot.state == "ready" for slot in self._slots):
-            self._changed.clear()
-            changed = asyncio.ensure_future(self._changed.wait())
-            either: list[asyncio.Future[Any]] = [changed, failed]
-            await asyncio.wait(either, timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
-            changed.cancel()
-            if failed.done():
-                failed.result()
+            await self._news()
             if late := overdue(self._slots, began):
                 raise ModuleFailedError(f"not ready within {START_BOUND_S:g} s: {late}")
+
+    def _crowded(self) -> bool:
+        """Whether so many processes are about to begin that one more would only take the cores from them."""
+        now = clock.monotonic()
+        early = [slot for slot in self._slots if slot.state == "starting" and now - slot.started_at < _EARLY_S]
+        return len(early) >= _AT_ONCE
+
+    async def _news(self) -> None:
+        """Wait until a module is ready, or a moment. Raises what made the run fail."""
+        assert self._failed is not None
+        self._changed.clear()
+        changed = asyncio.ensure_future(self._changed.wait())
+        either: list[asyncio.Future[Any]] = [changed, self._failed]
+        await asyncio.wait(either, timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
+        changed.cancel()
+        if self._failed.done():
+            self._failed.result()
 
     async def wait(self) -> None:
         """Wait until the run fails. Raises ``ModuleFailedError`` or ``UserError`` then."""
@@ -102,22 +121,25 @@ class Supervisor:
         await asyncio.shield(self._failed)
 
     async def stop(self) -> None:
-        """End all processes, the last started first, each within a bound. Twice is fine."""
+        """End all processes, of each robot the last started first, within a bound for all. Twice is fine."""
         self._stopping = True
         for task in self._tasks:
             task.cancel()
-        for slot in reversed(self._slots):
+        for slot in self._slots:
             if slot.successor is not None:
                 slot.successor.kill()
-            if slot.process is not None and slot.state != "stopped":
-                self._emit("stopping", slot)
-                await slot.process.end(_HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S)
-                self._emit("stopped", slot)
-            slot.state = "stopped"
+        await end_all(self._slots, self._end)
         await self._hang_reporter.close()
         await self._neighbours.close()
         if self._failed is not None and self._failed.done() and not self._failed.cancelled():
             self._failed.exception()  # it has been reported, or nobody waits for it any more
+
+    async def _end(self, slot: Slot) -> None:
+        if slot.process is not None and slot.state != "stopped":
+            self._emit("stopping", slot)
+            await slot.process.end(_HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S)
+            self._emit("stopped", slot)
+        slot.state = "stopped"
 
     def processes(self) -> list[ProcessView]:
         """All processes in the order of their start."""
@@ -254,7 +276,7 @@ class Supervisor:
             if len(slot.ready) == len(slot.plan.modules):
                 slot.state, slot.why = "ready", ""
                 slot.settle()
-                self._changed.set()
+            self._changed.set()
         elif report["kind"] == "failed":
             slot.reported, slot.user_error = report["text"], report["user"]
 

@@ -94,6 +94,23 @@ def test_a_module_of_an_include_in_a_namespace_is_replaced_in_its_place(write: W
 
 
 @pytest.mark.feature("K3")
+def test_modules_of_an_include_get_another_process_below_their_namespace(write: Write, base: str) -> None:
+    write("red.yaml", f"include: [{{blueprint: {base}, namespace: red}}]\n")
+    text = """\
+        include:
+          - blueprint: red.yaml
+            processes: {red/camera: legs, red/walk: null, red/route: maps}
+            namespace: fleet
+    """
+    found = resolve(write("x.yaml", text))
+    processes = [spec.process for spec in found.modules.values()]
+    assert processes == ["fleet/red/legs", None, None, "fleet/red/maps"]
+    assert found.modules["fleet/red/camera"].where("process") == "x.yaml:3"
+    labels = {"red/camera": "legs", "red/walk": None, "red/route": "maps"}
+    assert blueprint("x", include("red.yaml", processes=labels, namespace="fleet")) == found
+
+
+@pytest.mark.feature("K3")
 @pytest.mark.usefixtures("base")
 def test_lists_are_set_item_by_item(write: Write) -> None:
     text = """\
@@ -126,6 +143,8 @@ def test_lists_are_set_item_by_item(write: Write) -> None:
         ("replace: {nose: {type: 'a:B'}}", "x.yaml:3: blueprint 'base' has no module 'nose' (modules: "),
         ("replace: {walk: {typ: 'a:B'}}", "x.yaml:3: replacement of 'walk' needs the key 'type'"),
         ("types: {wlk: 'a:B'}", "x.yaml:3: blueprint 'base' has no module 'wlk'; did you mean 'walk'?"),
+        ("processes: {wlk: p}", "x.yaml:3: blueprint 'base' has no module 'wlk'; did you mean 'walk'?"),
+        ("processes: {walk: My-Legs}", "x.yaml:3: 'My-Legs' can't be a name: use a-z, 0-9 and single underscores"),
         ("set: {route.points.4: [1, 1]}", "x.yaml:3: 'points' has no item '4': 0 to 2 are there, 3 adds one"),
         ("set: {route.points.first: [1, 1]}", "x.yaml:3: 'points' has no item 'first': 0 to 2 are there"),
         ("wihtout: [walk]", "x.yaml:3: unknown key 'wihtout' in include number 1; did you mean 'without'?"),

@@ -30,6 +30,8 @@ class Process:
     """All of a test's, in the order of their start."""
     unready: set[str]
     """Modules that never become ready."""
+    takes_s: dict[str, float]
+    """Modules that take a time to become ready, and at their end."""
     refused = 0
     """So many starts fail."""
     forked_after_s = 0.01
@@ -59,7 +61,7 @@ class Process:
 
     async def _beat(self) -> None:
         for plan in self.plan.modules:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(self.takes_s.get(plan.spec.name, 0.1))
             if plan.spec.name not in self.unready:
                 self.on_report({"kind": "ready", "module": plan.spec.name})
         while not any(plan.spec.name in self.unready for plan in self.plan.modules):
@@ -80,16 +82,19 @@ class Process:
 
     async def end(self, term_bound_s: float) -> None:
         self.bounds.append(term_bound_s)
+        await asyncio.sleep(
+            min(term_bound_s, max(self.takes_s.get(plan.spec.name, 0.0) for plan in self.plan.modules))
+        )
         if self.pid is not None:
             self.exit(0)
 
 
 @pytest.fixture(autouse=True)
 def processes(monkeypatch: pytest.MonkeyPatch) -> type[Process]:
-    Process.made, Process.unready, Process.refused = [], set(), 0
+    Process.made, Process.unready, Process.takes_s, Process.refused = [], set(), {}, 0
     Process.forked_after_s, Process.starved = 0.01, 0.0
     monkeypatch.setattr(supervisor_module, "SupervisedProcess", Process)
-    monkeypatch.setattr(supervisor_module, "start_forkserver", lambda: None)
+    monkeypatch.setattr(supervisor_module, "start_forkserver", lambda shared: None)
     return Process
 
 
@@ -161,6 +166,60 @@ async def test_what_is_not_ready_in_time_is_named_and_everything_stops() -> None
         await run.supervisor.start()
     assert clock.monotonic() == pytest.approx(30.4, abs=0.3)
     assert run.states() == ["stopped", "stopped"]
+
+
+def fleet(robots: int) -> Blueprint:
+    names = ["recorder", *(f"robot{n}/{part}" for n in range(1, robots + 1) for part in ("base", "drive")), "bridge"]
+    modules = {name: ModuleSpec(name=name, type="tests.runtime.modules:Talker") for name in names}
+    return Blueprint(name="fleet", modules=modules)
+
+
+@pytest.mark.virtual_time
+async def test_few_processes_begin_at_once_and_who_waits_for_something_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervisor_module, "_AT_ONCE", 3)
+    run = Run(fleet(10))
+    Process.takes_s = {"robot2/base": 15.0, "robot2/drive": 25.0, "robot3/base": 28.0}
+    at_once = [0]
+
+    def count(event: RunEvent) -> None:
+        at_once.append(run.states().count("starting"))
+
+    run.supervisor._on_event = count
+    await run.supervisor.start()
+    assert max(at_once) <= 3 + len(Process.takes_s)
+    assert max(at_once[:6]) == 3
+    assert [process.plan.label for process in Process.made] == list(fleet(10).modules)
+    last = next(process for process in Process.made if process.plan.label == "bridge")
+    assert last.started_at < 9.0
+    assert clock.monotonic() == pytest.approx(29, abs=1)
+    await run.supervisor.stop()
+
+
+@pytest.mark.virtual_time
+async def test_robots_end_side_by_side_each_in_reverse() -> None:
+    run = Run(fleet(30))
+    await run.supervisor.start()
+    Process.takes_s = dict.fromkeys(fleet(30).modules, 0.5)
+    began = clock.monotonic()
+    await run.supervisor.stop()
+    assert clock.monotonic() - began == pytest.approx(4 * 0.5, abs=0.1), "bridge, drives, bases, recorder"
+    stopped = [event.process for event in run.reported("stopped")]
+    assert (stopped[0], stopped[-1]) == ("bridge", "recorder")
+    assert all(stopped.index(f"robot{n}/drive") < stopped.index(f"robot{n}/base") for n in range(1, 31))
+    assert len(stopped) == len(set(stopped)) == 62
+
+
+@pytest.mark.virtual_time
+async def test_processes_that_take_long_to_end_hold_the_others_up_within_one_bound() -> None:
+    run = Run(fleet(3))
+    await run.supervisor.start()
+    Process.takes_s = dict.fromkeys(fleet(3).modules, 1000.0)
+    began = clock.monotonic()
+    await run.supervisor.stop()
+    assert clock.monotonic() - began == pytest.approx(10.0, abs=0.1)
+    assert run.states() == ["stopped"] * 8
 
 
 @pytest.mark.virtual_time

@@ -58,7 +58,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     Process.made, Process.unready, Process.refused, Process.starved = [], set(), 0, 0.0
     Worker.broken, Worker.unstartable, Worker.slow = "", False, False
     monkeypatch.setattr(supervisor_module, "SupervisedProcess", Worker)
-    monkeypatch.setattr(supervisor_module, "start_forkserver", lambda: None)
+    monkeypatch.setattr(supervisor_module, "start_forkserver", lambda shared: None)
 
 
 def made() -> list[Worker]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import ModuleFailedError, UserError
@@ -175,6 +176,20 @@ def test_a_module_that_hangs_at_its_end_is_killed_in_time(bus_url: str, tmp_path
 
     events = run_pair(pair("always", stop_takes_s=1000.0), bus_url, tmp_path, scenario)
     assert {event.kind for event in events} == {"starting", "ready", "stopping", "stopped"}, "none comes back"
+
+
+def test_robots_that_hang_at_their_end_end_side_by_side(bus_url: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        talker = ModuleSpec(name="talker", type="tests.runtime.modules:Talker", config={"stop_takes_s": 1.5})
+        robots = [talker.namespaced(f"robot{number}") for number in range(4)]
+        blueprint = Blueprint(name="robots", modules={spec.name: spec for spec in robots})
+        supervisor = Supervisor(blueprint, RunOptions(bus_url=bus_url, run_dir=tmp_path))
+        await supervisor.start()
+        began = clock.monotonic()
+        await supervisor.stop()
+        assert 1.5 <= clock.monotonic() - began < 4.5, "one after the other takes 6 s"
+
+    asyncio.run(main())
 
 
 _PARENT = """

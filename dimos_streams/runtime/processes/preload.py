@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import importlib.util
 
@@ -24,6 +23,3 @@ for _name in _SHARED:
     importlib.import_module(_name)
 if importlib.util.find_spec("uvloop"):
     importlib.import_module("uvloop")
-# The collector writes into every object it looks at; frozen ones stay shared between processes.
-gc.collect()
-gc.freeze()

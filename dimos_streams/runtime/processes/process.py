@@ -10,7 +10,7 @@ import multiprocessing.forkserver
 import os
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
@@ -28,14 +28,16 @@ _logger = logging.getLogger(__name__)
 Report = dict[str, Any]
 
 
-def start_forkserver() -> None:
+def start_forkserver(shared: Sequence[str] = ()) -> None:
     """Start the process that forks the workers, if it does not run yet. Blocks until it has begun.
 
-    Raises ``UserError`` if there is no room for its socket.
+    ``shared`` are Python modules that it imports besides those that all workers need. Raises ``UserError`` if there
+    is no room for its socket.
     """
     # Workers inherit it, and numpy reads it only once; one thread is faster for matrices as small as ours.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    multiprocessing.set_forkserver_preload(["dimos_streams.runtime.processes.preload"])
+    rooms = "dimos_streams.runtime.processes"
+    multiprocessing.set_forkserver_preload([f"{rooms}.preload", *shared, f"{rooms}.freeze"])
     resource_tracker.ensure_running()  # the forkserver would start it, and it unblocks signals
     # The forkserver inherits that Ctrl-C is blocked; else a terminal's would end it while it still imports. One that
     # comes now reaches this process when it is unblocked.

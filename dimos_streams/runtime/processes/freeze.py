@@ -1,0 +1,11 @@
+"""Imported last by the forkserver: what it has imported stays shared with the workers.
+
+The collector writes into every object that it looks at, and a page that is written to is shared no more.
+"""
+
+from __future__ import annotations
+
+import gc
+
+gc.collect()
+gc.freeze()
