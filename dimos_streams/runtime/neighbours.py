@@ -57,9 +57,11 @@ class Neighbours:
         """Why the run must end whose modules have all begun: an elder one began meanwhile. Empty if none did."""
         end = clock.monotonic() + _TOGETHER_S
         younger_since = math.inf
+        own = set(own_pids())
         while clock.monotonic() < end:
             await asyncio.sleep(0.1)
-            elders = self._elders(set(own_pids()))
+            own |= set(own_pids())  # what was restarted meanwhile is heard for a moment longer
+            elders = self._elders(own)
             younger_since = min(younger_since, clock.monotonic()) if elders else math.inf
             if clock.monotonic() - younger_since >= LISTEN_S:  # by now all that have begun were heard
                 return self._refusal(elders)

@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bus import create_bus
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
@@ -35,5 +36,31 @@ async def test_the_run_whose_first_module_began_first_goes_on_whichever_rivals_a
     beating = asyncio.create_task(beat())
     assert await neighbours.meet(lambda: [1]) == ""
     assert "module 'a' runs already on" in await neighbours.meet(lambda: [2])
+    beating.cancel()
+    await neighbours.close()
+
+
+@pytest.mark.virtual_time
+async def test_a_module_that_was_restarted_is_no_neighbour_of_itself() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    neighbours = Neighbours(bus, ["a", "b"])
+    neighbours._directory.start()
+    began = clock.monotonic()
+
+    def process_of_b() -> int:
+        return 2 if clock.monotonic() - began < 1.0 else 3
+
+    async def beat() -> None:
+        while True:
+            pid_of_b = process_of_b()
+            for module, pid, start in (("a", 1, 2), ("b", pid_of_b, 1 if pid_of_b == 2 else 5)):
+                status = ModuleStatus(module=module, instance=f"{pid}{module}", pid=pid, started_utime=start)
+                status.host, status.health, status.skills_version = HOST, "ok", "none"
+                bus.publish(STATUS, encode(status))
+            await asyncio.sleep(0.2)
+
+    beating = asyncio.create_task(beat())
+    assert await neighbours.meet(lambda: [1, process_of_b()]) == ""
     beating.cancel()
     await neighbours.close()

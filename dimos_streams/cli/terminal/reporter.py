@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 10_000
 _SHOWN_FIGURES = 6
+_REASON = 300
+"""Characters of why a call could not begin."""
 _OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
 _SHOWN_ROLES = ("operator", "assistant", "error", "note")
 """Roles of the conversation's entries that are shown; the others repeat tool streams."""
@@ -149,7 +151,8 @@ class TextReporter:
         elif isinstance(entry, Mapping) and self._entries.is_new(event.module, entry):
             role, text = str(entry.get("role")), str(entry.get("text", ""))
             if _is_refused(entry):
-                self._show(agent, f"could not call {entry.get('skill') or 'a skill'}: {text}", "yellow", event.utime)
+                what = f"could not call {entry.get('skill') or 'a skill'}: {shortened(text, _REASON)}"
+                self._show(agent, what, "yellow", event.utime)
             elif role in _SHOWN_ROLES and text:
                 mark = f"{role}: " if role in ("error", "note") else ""
                 style = {"operator": "blue", "error": "red"}.get(role, "magenta")

@@ -16,6 +16,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.liveness.directory import HEARTBEAT_S, ModuleDirectory
+from dimos_streams.tool_stream.liveness.heartbeat import ENDED
 from dimos_streams.tool_stream.liveness.instances import Instance
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
@@ -101,11 +102,11 @@ class Heart:
                     self._rival = rival.id
                     _logger.error("module %r runs beside another of this name: %s", name, rival)
 
-    def send(self, name: str, *, skills_json: str = "") -> None:
-        """Send a module's heartbeat now, besides those that are due."""
+    def send(self, name: str, *, skills_json: str = "", health: str = "") -> None:
+        """Send a module's heartbeat now, besides those that are due; with its own health, unless there is another."""
         hosted = self._modules[name]
         live = self._publisher.live(name)
-        health = hosted.health
+        health = health or hosted.health
         if health == "ok":
             health = self._bus.notice or health
         status = ModuleStatus(
@@ -123,6 +124,11 @@ class Heart:
             state_json=hosted.state_json,
         )
         self._bus.publish(STATUS, encode(status))
+
+    def say_goodbye(self, name: str) -> None:
+        """Say that a module ends here: its next instance is believed at once."""
+        if self.beats:
+            self.send(name, health=ENDED)
 
     def introduce(self, name: str) -> None:
         """Describe a module's skills now; many of them part after part, as a receiver's buffer is small."""

@@ -101,6 +101,7 @@ class SkillHost:
             for task in hanging:
                 _logger.error("%s did not end within %g s of its cancellation", task.get_name(), _CANCEL_BOUND_S)
         module.on_state = lambda: None
+        self._heart.say_goodbye(module.name)
         self._modules.pop(module.name, None)
 
     async def stop(self) -> None:

@@ -19,7 +19,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo, public_names
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name
-from dimos_streams.tool_stream.liveness.heartbeat import Head, head_of
+from dimos_streams.tool_stream.liveness.heartbeat import ENDED, Head, head_of
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
@@ -246,6 +246,8 @@ class ModuleDirectory:
                 other,
             )
         entry.heard, entry.health = now, status.health[:_MAX_HEALTH]
+        if status.health == ENDED:
+            entry.instances.left(status.instance)
         if part is not None:
             self._table.take_part(entry, status, part)
         elif skills is not None:

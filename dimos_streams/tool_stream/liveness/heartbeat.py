@@ -8,6 +8,8 @@ from typing import NamedTuple
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 
+ENDED = "ended"
+"""The health in the last heartbeat of a module that stops."""
 MAX_CALLS = 1280
 """Calls that one heartbeat may name: those that a module runs, and those that have ended lately."""
 MAX_SKILLS_JSON = 64_000

@@ -86,6 +86,12 @@ class Instances:
         self._keep(known)
         return False
 
+    def left(self, id: str) -> None:
+        """The bound instance has said that it ends: whoever is heard next speaks for the module."""
+        if self._bound is not None and self.is_bound(id):
+            self._bound.last = float("-inf")
+            self._settled = None
+
     def _settle(self, bound: _HeardInstance, now: float) -> None:
         settled = self._settled
         if now - self._spoken_since >= SETTLED_S and (settled is None or now - settled.last > UNSETTLED_S):

@@ -47,15 +47,20 @@ class Admission:
         return True
 
     def refuse(self, stream: Inflow, event: ToolEvent) -> None:
-        """Count and log an event that another instance than its call's has sent."""
+        """Count and log an event that another instance than its call's has sent.
+
+        As long as it is not known whose call it is, that may be its module's new instance, believed a moment later.
+        """
         self.foreign += 1
+        if not stream.instance:
+            return
         self._noted_until = clock.monotonic() + NOTED_S
         of = f"call {event.call_id[:_MAX_SHOWN]} is of instance {stream.instance!r}"
         self._note = f"{of}; events of instance {event.instance[:_MAX_SHOWN]!r} in it are not believed"
         _seldom.warning(
             "call %s is of instance %r; its event %d in the name of instance %r is not believed",
             event.call_id,
-            stream.instance or "that its module has",
+            stream.instance,
             event.seq,
             event.instance,
         )

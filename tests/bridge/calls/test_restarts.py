@@ -85,6 +85,21 @@ async def test_a_silence_that_noise_may_have_made_lasts_four_times_as_long() -> 
 
 
 @pytest.mark.virtual_time
+async def test_a_module_that_says_goodbye_is_followed_at_once() -> None:
+    async with scene() as world:
+        broker = world.broker
+        await world.processes[1].host.stop()
+        assert broker.directory.unwell() == {"worker": "ended"}
+        await world.add(Worker(name="worker"))
+        call_id = await broker.call("at_once", {"value": 1}, caller="agent")
+        before = clock.monotonic()
+        assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
+        assert clock.monotonic() - before < 0.1
+        assert broker.directory.unwell() == {}
+        assert broker.contradictions() == 0
+
+
+@pytest.mark.virtual_time
 async def test_a_call_whose_module_starts_again_is_lost() -> None:
     async with scene() as world:
         broker = world.broker
