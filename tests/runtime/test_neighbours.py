@@ -58,7 +58,7 @@ async def test_a_module_that_was_restarted_is_no_neighbour_of_itself() -> None:
                 status = ModuleStatus(module=module, instance=f"{pid}{module}", pid=pid, started_utime=start)
                 status.host, status.health, status.skills_version = HOST, "ok", "none"
                 bus.publish(STATUS, encode(status))
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.05)
 
     beating = asyncio.create_task(beat())
     assert await neighbours.meet(lambda: [1, process_of_b()]) == ""
