@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dimos_streams import clock
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.event import STATUS, EventType, ToolEvent
+from dimos_streams.tool_stream.liveness import module_table
 from dimos_streams.tool_stream.liveness.heartbeat import MAX_CALLS, MAX_SKILLS_JSON, Head, head_of
 from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
+from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
+from dimos_streams.tool_stream.liveness.skill_parts import SkillPart
 from dimos_streams.tool_stream.receiving import inflow as inflows
 from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows
 from dimos_streams.tool_stream.sending.history import EventHistory
@@ -301,6 +307,49 @@ def test_a_heartbeat_that_is_cut_off_is_none() -> None:
             head_of(data[:size], STATUS)
     with pytest.raises(MessageError, match="fingerprint"):
         head_of(b"\0" + data[1:], STATUS)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"),
+            st.sampled_from(["skills", "part", "state", "silence"]),
+            st.integers(0, 3),
+            st.integers(1, 400),
+        ),
+        max_size=30,
+    )
+)
+def test_a_directory_knows_how_much_its_modules_have_said(steps: list[tuple[str, str, int, int]]) -> None:
+    async def scenario() -> None:
+        table = module_table.ModuleTable()
+        for name, what, number, size in steps:
+            if what == "silence":
+                await asyncio.sleep(number)
+                continue
+            if name not in table.entries:
+                if not table.make_room():
+                    continue
+                table.entries[name] = ModuleEntry(since=clock.monotonic(), heard=clock.monotonic())
+            entry = table.entries[name]
+            entry.heard = clock.monotonic()
+            version, text = f"v{number // 2}", "x" * size
+            if what == "skills":
+                table.take_skills(entry, ModuleStatus(module=name, skills_version=version, skills_json=text), ())
+            elif what == "part":
+                part = SkillPart(part=number % 2, parts=2, skills=())
+                table.take_part(entry, ModuleStatus(module=name, skills_version=version, skills_json=text), part)
+            else:
+                table.take_state(entry, ModuleStatus(module=name, state_json=json.dumps({"x": text})))
+            assert table._bytes == sum(each.bytes for each in table.entries.values())
+            assert table._bytes <= 1000
+            assert len(table.entries) <= 2
+            assert name in table.entries, "who speaks is not forgotten"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module_table, "MAX_BYTES", 1000)
+        patch.setattr(module_table, "MAX_MODULES", 2)
+        clock.run_virtual(scenario())
 
 
 def test_signatures() -> None:

@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
-from dimos_streams.tool_stream.event import EVENT_TYPES, MAX_PAYLOAD, MAX_SEQ, ToolEvent, json_text
-from dimos_streams.tool_stream.wire import pack_event, unpack_event
+from dimos_streams.tool_stream.event import (
+    EVENT_TYPES,
+    MAX_EVENT,
+    MAX_NAME,
+    MAX_PAYLOAD,
+    MAX_SEQ,
+    ToolEvent,
+    json_text,
+)
+from dimos_streams.tool_stream.wire import call_id_of, pack_event, unpack_event
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _NAME = st.text(st.characters(categories=["L", "N", "P"]), max_size=10)
@@ -80,7 +88,12 @@ def test_bytes_that_are_missing_or_too_many_are_an_error(event: ToolEvent, data:
         ({"skill": "a\nb"}, "a name"),
         ({"data_json": "[]"}, "JSON of type list"),
         ({"data_json": '{"a": NaN}'}, "bad JSON"),
+        ({"caller": "c" * 201}, "a name"),
+        ({"data_json": '{"_instance": 3}'}, "its instance is '3'"),
+        ({"data_json": f'{{"_instance": "{"i" * 201}"}}'}, "its instance is 'iii"),
+        ({"type": "close"}, "outcome is None"),
         ({"type": "close", "data_json": '{"outcome": ["failed"]}'}, "outcome"),
+        ({"text": "x" * MAX_EVENT}, f"bytes; {MAX_EVENT} are possible"),
     ],
 )
 def test_what_no_publisher_sends(changed: dict[str, object], why: str) -> None:
@@ -114,3 +127,29 @@ def test_halves_of_characters_are_repaired_on_their_way() -> None:
     assert (reported.text, reported.data) == ("a\ufffd", {"found": "\ufffd", "joined": ["😀"]})
     foreign = ToolStreamEvent(utime=1, call_id="c", seq=1, type="update", data_json='{"a": "\\ud83d"}')
     assert unpack_event(encode(foreign)).data == {"a": "\ufffd"}
+
+
+def test_the_largest_event() -> None:
+    name = "n" * MAX_NAME
+    event = ToolEvent(
+        utime=1, call_id=name, seq=MAX_SEQ, type="update", module=name, skill=name, caller=name,
+        text="x" * (MAX_PAYLOAD - 10), data={"a": 1.25}, instance=name,
+    )  # fmt: skip
+    packed = pack_event(event)
+    found = unpack_event(packed)
+    assert (found, found.instance) == (event, name)
+    assert call_id_of(packed) == name
+
+
+def test_the_call_of_an_event_is_read_without_the_rest() -> None:
+    event = ToolEvent(utime=1, call_id="call-é", seq=1, type="open", module="", skill="", caller="", text="")
+    packed = pack_event(event)
+    assert call_id_of(packed) == "call-é"
+    behind = packed.index("call-é".encode()) + len("call-é".encode())
+    assert call_id_of(packed[: behind + 1]) == "call-é"
+    for damaged in (packed[:behind], packed[:17], b"\0" + packed[1:], packed.replace("é".encode(), b"\xff\xff"), b""):
+        assert call_id_of(damaged) == ""
+    large = ToolEvent(utime=1, call_id="c", seq=1, type="open", module="", skill="", caller="", text="")
+    whole = pack_event(large)
+    assert call_id_of(whole + b"\0" * (MAX_EVENT - len(whole))) == "c"
+    assert call_id_of(whole + b"\0" * (MAX_EVENT - len(whole) + 1)) == ""

@@ -76,6 +76,21 @@ async def test_an_error_of_a_child_reaches_who_runs_it(
         assert (error.outcome, error.call_id, error.skill) == (outcome, f"{call_id}~1", skill)
 
 
+@pytest.mark.parametrize("child", ["count", "fail", "fly"])
+async def test_a_child_that_has_ended_is_neither_waited_for_nor_ended_again(child: str) -> None:
+    async with composing() as (world, _, process):
+        cancels: list[bytes] = []
+        process.bus.subscribe(CANCELS, lambda channel, data: cancels.append(data))
+        began = clock.monotonic()
+        arguments = COUNT if child == "count" else {}
+        await closed(
+            world.broker, await world.broker.call("use", {"skill": child, "arguments": arguments}, caller="me")
+        )
+        assert clock.monotonic() - began < 0.9
+        await asyncio.sleep(2.0)
+        assert not cancels
+
+
 async def test_a_cancelled_child_is_an_error_too() -> None:
     async with composing() as (world, composer, _):
         call_id = await world.broker.call("use", {"skill": "follow", "arguments": FOLLOW}, caller="me")

@@ -15,12 +15,15 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel, ToolStreamRequest
-from dimos_streams.tool_stream.children import ChildStreams
+from dimos_streams.tool_stream import children
+from dimos_streams.tool_stream.call_request import PENDING
+from dimos_streams.tool_stream.children import ChildStream, ChildStreams
 from dimos_streams.tool_stream.client import BusSkillClient
-from dimos_streams.tool_stream.event import CALLS, CANCELS, REQUESTS, STATUS
+from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, EventType, Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
+from dimos_streams.tool_stream.wire import pack_event
 
 
 @asynccontextmanager
@@ -133,3 +136,102 @@ async def test_where_no_bridge_was_ever_heard_of_a_call_is_given_up_at_once() ->
             with pytest.raises(SkillError, match="there is no bridge"):
                 await ask("go", {})
             assert clock.monotonic() - began < within_s
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_waits_is_waited_for_as_long_as_the_bridge_says_so() -> None:
+    async with client_on_a_bus() as (bus, client):
+        asked: list[float] = []
+        waited: list[float] = []
+        bus.subscribe(CALLS, lambda channel, data: asked.append(clock.monotonic()))
+        subscribed = len(list(bus.subscriptions()))
+
+        async def on_wait() -> None:
+            waited.append(clock.monotonic())
+
+        began = clock.monotonic()
+        starting = asyncio.create_task(client.start("go", {}, on_wait=on_wait))
+        for call_id in ("parent.1", "parent.1", "other.1"):
+            await asyncio.sleep(3.0)
+            bus.publish(REQUESTS, encode(ToolStreamRequest(kind=PENDING, call_id=call_id)))
+        with pytest.raises(SkillError, match="nobody took the call of 'go' within 5 s"):
+            await starting
+        assert clock.monotonic() - began == pytest.approx(11.5, abs=1.0), "from the last sign on"
+        assert len(waited) == 1
+        seldom = [time for time in asked if time - began > 4.0]
+        assert len(seldom) <= 8, "who waits asks once a second"
+        assert len(list(bus.subscriptions())) == subscribed
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("type", "data", "taken"),
+    [
+        ("open", {}, True),
+        ("open", {"refused": True}, False),
+        ("update", {}, True),
+        ("close", {"outcome": "failed"}, True),
+    ],
+)
+async def test_the_first_event_of_a_call_says_whether_it_has_begun(
+    type: EventType, data: dict[str, object], taken: bool
+) -> None:
+    async with client_on_a_bus() as (bus, client):
+
+        def say(call_id: str, type: EventType, data: dict[str, object], text: str = "") -> None:
+            event = ToolEvent(
+                utime=1, call_id=call_id, seq=1, type=type, module="m", skill="go", caller="c", text=text, data=data
+            )
+            bus.publish(EVENTS, pack_event(event))
+
+        starting = asyncio.create_task(client.start("go", {}))
+        await asyncio.sleep(0.1)
+        say("parent.2", "open", {})
+        bus.publish(EVENTS, b"no event")
+        await asyncio.sleep(0.1)
+        assert not starting.done()
+        say("parent.1", type, data)
+        say("parent.1", type, data)
+        await asyncio.sleep(0.1)
+        assert starting.done() == taken
+        if not taken:
+            for _ in range(2):
+                say("parent.1", "close", {"outcome": "rejected"}, "it is busy")
+            with pytest.raises(CallRejectedError, match="it is busy"):
+                await starting
+        await asyncio.sleep(2.0)
+        assert bus.statistics().errors == 0
+
+
+def event(number: int, type: EventType = "update") -> ToolEvent:
+    data = {"outcome": "completed"} if type == "close" else {}
+    return ToolEvent(
+        utime=1, call_id="c", seq=number, type=type, module="m", skill="s", caller="c", text=f"{number}", data=data
+    )
+
+
+@pytest.mark.virtual_time
+async def test_what_a_child_says_waits_within_a_bound_and_progress_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "_MAX_WAITING", 3)
+    stream = ChildStream()
+    began = clock.monotonic()
+    await stream.changed(0.5)
+    assert (clock.monotonic() - began, stream.read()) == (0.5, ([], 0))
+    types: list[EventType] = ["update", "progress", "progress", "update", "progress"]
+    for number, type in enumerate(types):
+        stream.put(event(number, type))
+    await stream.changed(0.5)
+    assert clock.monotonic() - began == 0.5
+    events, dropped = stream.read()
+    assert ([each.seq for each in events], dropped) == ([2, 3, 4], 1)
+    assert stream.close is None
+    for number in range(4):
+        stream.put(event(number))
+    stream.put(event(4, "close"))
+    events, dropped = stream.read()
+    assert ([each.seq for each in events], dropped) == ([2, 3, 4], 2)
+    assert stream.close is events[-1]
+    assert stream.close.outcome is Outcome.COMPLETED
+    assert (stream.read(), stream.heard_at) == (([], 0), clock.monotonic())
+    await stream.changed(0.5)
+    assert clock.monotonic() - began == 1.0, "all was read"

@@ -1,0 +1,146 @@
+"""What a publisher keeps and what its calls wait for while nobody takes their events."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.errors import StreamClosedError
+from dimos_streams.testing import Faults
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.sending.call_writer import RECEIVER_ANSWERS_S, PublisherLimits
+from dimos_streams.tool_stream.sending.receivers import (
+    MAX_RECEIVERS,
+    RECEIVER_FORGOTTEN_S,
+    RECEIVER_GONE_S,
+    Receivers,
+)
+from tests.tool_stream.test_delivery import bus_and_ends
+
+
+@pytest.mark.virtual_time
+async def test_where_nobody_receives_a_full_window_waits_once() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        ends.receiver.stop()
+        ends.heart.cancel()
+        ends.publisher.limits = PublisherLimits(window=10)
+        writer = ends.begin("call")
+        began = clock.monotonic()
+        for number in range(50):
+            await writer.update(str(number), {})
+            assert clock.monotonic() - began == pytest.approx(RECEIVER_ANSWERS_S if number > 8 else 0.0)
+
+
+@pytest.mark.virtual_time
+async def test_an_update_that_waits_is_refused_as_soon_as_its_call_ends() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        writer = ends.begin("call")
+        await asyncio.sleep(0.5)
+        ends.receiver_bus.partitioned = True
+        ends.publisher.limits = PublisherLimits(window=10)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.1):
+                while True:
+                    await writer.update("fills the window", {})
+        assert writer.last_seq == 11
+        waiting = asyncio.create_task(writer.update("late", {}))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        writer.close(Outcome.LOST, "", {})
+        await asyncio.sleep(0.01)
+        assert isinstance(waiting.exception(), StreamClosedError)
+        assert writer.last_seq == 12
+
+
+@pytest.mark.virtual_time
+async def test_one_progress_that_was_kept_back_stands_for_itself() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        writer = ends.begin("call")
+        await asyncio.sleep(0.5)
+        ends.receiver_bus.partitioned = True
+        ends.publisher.limits = PublisherLimits(window=3)
+        for kept_back in (1, 2, 1):
+            while writer.last_seq < 4:
+                writer.progress("goes out", {})
+            last = writer.last_seq
+            for number in range(kept_back):
+                writer.progress("kept back", {"number": number})
+            assert writer.last_seq == last
+            ends.receiver_bus.partitioned = False
+            await asyncio.sleep(0.5)
+            assert writer.last_seq == last + 1
+            event = ends.delivered["call"][-1]
+            more = {"coalesced": kept_back} if kept_back > 1 else {}
+            assert (event.text, event.data) == ("kept back", {"number": kept_back - 1, **more})
+            ends.receiver_bus.partitioned = True
+            for _ in range(3):
+                writer.progress("goes out", {})
+
+
+@pytest.mark.virtual_time
+async def test_an_id_is_used_for_one_call() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        ends.receiver.stop()
+        writer = ends.begin("call")
+        assert not ends.publisher.knows("other")
+        for _ in ("open", "ended"):
+            with pytest.raises(ValueError, match="call 'call' has begun already"):
+                ends.begin("call")
+            writer.close(Outcome.COMPLETED, "", {})
+        assert ends.publisher.live("m") == [("call", 2)]
+        assert ends.publisher.live("other") == []
+
+
+@pytest.mark.virtual_time
+async def test_of_ended_calls_that_nobody_acknowledges_the_newest_are_kept() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        ends.receiver.stop()
+        ends.publisher.limits = PublisherLimits(closed_calls=2)
+        ends.begin("open")
+        for call_id in ("first", "second", "third"):
+            ends.begin(call_id).close(Outcome.COMPLETED, "", {})
+        assert ends.publisher.live("m") == [("open", 1), ("second", 2), ("third", 2)]
+
+
+@pytest.mark.virtual_time
+async def test_whether_somebody_has_answered_since() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        publisher = ends.publisher
+        ends.receiver_bus.partitioned = True
+        ends.begin("call")
+        assert publisher.answered("m", clock.monotonic()), "nobody is there to answer"
+        ends.receiver_bus.partitioned = False
+        await asyncio.sleep(0.5)
+        assert publisher.answered("m", clock.monotonic() - 0.3)
+        assert not publisher.answered("m", clock.monotonic() + 0.1)
+        assert publisher.answered("other", clock.monotonic() + 0.1), "it has no call"
+        ends.receiver_bus.partitioned = True
+        await asyncio.sleep(RECEIVER_GONE_S - 0.5)
+        assert not publisher.answered("m", clock.monotonic() - 0.3)
+        await asyncio.sleep(0.5)
+        assert publisher.answered("m", clock.monotonic())
+
+
+@pytest.mark.virtual_time
+async def test_of_too_many_receivers_the_one_silent_for_longest_is_forgotten() -> None:
+    receivers = Receivers()
+    names = [f"receiver-{number}" for number in range(MAX_RECEIVERS)]
+    for name in names:
+        receivers.heard(name)
+    await asyncio.sleep(RECEIVER_GONE_S / 2)
+    receivers.heard(names[0])
+    assert sorted(receivers.known()) == sorted(names)
+    receivers.heard("new")
+    assert sorted(receivers.known()) == sorted([names[0], *names[2:], "new"])
+    await asyncio.sleep(RECEIVER_GONE_S / 2)
+    assert receivers.alive() == [names[0], "new"]
+    await asyncio.sleep(RECEIVER_FORGOTTEN_S - RECEIVER_GONE_S)
+    assert len(receivers.known()) == MAX_RECEIVERS
+    await asyncio.sleep(0.1)
+    assert receivers.known() == [names[0], "new"]
+    receivers.heard("new")
+    await asyncio.sleep(2 * RECEIVER_FORGOTTEN_S)
+    assert (receivers.known(), receivers.alive()) == (["new"], []), "one alone is never forgotten"
