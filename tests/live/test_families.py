@@ -55,7 +55,8 @@ async def kill_one(mission: Mission, rng: random.Random, number: int) -> None:
         assert views[0].outcome is Outcome.LOST, (texts, ended)
     await until(lambda: mission.speeds[-1][0] > moment + STILL_WITHIN_S + HELD_UP_S)
     still = mission.still_since(moment)
-    assert still is not None, "it drives on"
+    speeds = [(round(at - moment, 2), round(speed, 2)) for at, speed in mission.speeds if at >= moment]
+    assert still is not None, (f"it drives on, held up for {held_up(mission, moment):.2f} s", speeds, texts, ended)
     assert still <= STILL_WITHIN_S + held_up(mission, moment), (texts, ended)
     await mission.until_restarted("errands", number)
 
