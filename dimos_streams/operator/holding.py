@@ -95,7 +95,11 @@ class HoldTable:
 
     def sources(self, now: float) -> tuple[str, ...]:
         """The sources that hold, in alphabetical order."""
-        return tuple(sorted(source for source, newest in self._newest.items() if newest.holds(now)))
+        return tuple(hold.source for hold in self.holding(now))
+
+    def holding(self, now: float) -> tuple[Hold, ...]:
+        """The newest messages of the sources that hold, by source."""
+        return tuple(newest.message for _, newest in sorted(self._newest.items()) if newest.holds(now))
 
     def held(self, now: float) -> bool:
         """Whether anybody holds: until it lets go, or was silent for as long as its newest message counts."""

@@ -8,11 +8,26 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams.bus import create_bus
+from dimos_streams.messages.codec import channel_name, encode
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from tests.cli.machine import Machine, Result
 from tests.helpers import until
 from tests.live.mission import loop_time, running
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120), pytest.mark.feature("K5")]
+
+
+async def steer(bus_url: str) -> None:
+    """Want to turn the robot, as a joystick does."""
+    bus = create_bus(bus_url)
+    await bus.open()
+    try:
+        while True:
+            bus.publish(channel_name("/teleop_vel", Twist), encode(Twist(angular=Vector3(z=0.8))))
+            await asyncio.sleep(0.05)
+    finally:
+        await bus.close()
 
 
 def test_stop_robot_needs_no_agent(bus_url: str, free_port: int, tmp_path: Path) -> None:
@@ -39,11 +54,17 @@ def test_stop_robot_needs_no_agent(bus_url: str, free_port: int, tmp_path: Path)
             assert refused.code == 1
             assert "an operator has stopped (a child on the floor)" in refused.err
 
+            joystick = asyncio.create_task(steer(bus_url))
+            mission.kill("gate", signal.SIGKILL)
             mission.kill("bridge", signal.SIGKILL)
             mission.kill("agent", signal.SIGCONT)
-            await mission.until_restarted("bridge")
+            await asyncio.gather(mission.until_restarted("gate"), mission.until_restarted("bridge"))
             await until(lambda: mission.speeds[-1][0] > moment + 3.0)
-            assert (mission.still_since(moment) or 0.0) <= 1.0, "it stands, whatever the agent wants"
+            still = mission.still_since(moment)
+            assert still is not None, "it moves"
+            assert still <= 1.0, "it stands, whatever the agent and a joystick want, with a new gate and a new bridge"
+            joystick.cancel()
+            await asyncio.wait([joystick])
             assert (await asyncio.to_thread(mission.stopped))["stops"] == [stop]
 
             released = await command("release-robot")

@@ -191,8 +191,14 @@ async def test_a_gate_that_was_killed_lets_nothing_through_before_it_knows_who_h
 
 
 @pytest.mark.virtual_time
-async def test_teleoperation_passes_while_a_gate_listens_who_holds() -> None:
+@pytest.mark.feature("K5")
+async def test_teleoperation_passes_once_a_gate_has_listened_who_holds() -> None:
+    """An operator may have stopped the robot while there was no gate."""
     async with ModuleHarness(VelocityGate, unwired=("scan",)) as harness:
+        for _ in range(4):
+            harness.feed("teleop_vel", FORWARD)
+            await asyncio.sleep(0.1)
+        assert harness.sent("cmd_vel")[-1] == Twist()
         for _ in range(4):
             harness.feed("teleop_vel", FORWARD)
             await asyncio.sleep(0.1)

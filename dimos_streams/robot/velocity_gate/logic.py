@@ -64,9 +64,9 @@ class GateLogic:
         """While somebody holds, skills can't move the base; while an operator has stopped the robot, nobody can."""
         self._knows_holds_from = -math.inf
 
-    def listen(self, now: float) -> None:
-        """Holds may have been missed until now: skills can't move the base until those that last have come again."""
-        self._knows_holds_from = now + LISTEN_S
+    def listen(self, now: float, for_s: float = LISTEN_S) -> None:
+        """Holds may have been missed until now: nothing can move the base until those that last have come again."""
+        self._knows_holds_from = max(self._knows_holds_from, now + for_s)
 
     def command(self, source: Source, velocity: Velocity, now: float) -> None:
         """Take a wish. One with a value that is no number counts as a wish to stand."""
@@ -108,14 +108,14 @@ class GateLogic:
     def _wish(self, now: float) -> Velocity | None:
         """The command of the highest source that is fresh, None for nobody's."""
         teleop, skill = self._commands.get("teleop"), self._commands.get("skill")
-        if self.holds.stopped(now):
+        if self.holds.stopped(now) or now < self._knows_holds_from:
             return None
         if teleop is not None and now - teleop.at <= self.limits.command_timeout_s:
             return teleop.velocity
         if teleop is not None and now - teleop.at <= self.limits.teleop_hold_s:
             return None
         if skill is not None and now - skill.at <= self.limits.command_timeout_s:
-            return STILL if now < self._knows_holds_from or self.holds.held(now) else skill.velocity
+            return STILL if self.holds.held(now) else skill.velocity
         return None
 
     def _limited(self, wish: Velocity) -> Velocity:

@@ -1,6 +1,7 @@
 """The one way to the base's motors: every velocity passes here."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.operator.holding import GATE, LISTEN_S, GateState
 from dimos_streams.robot.motion import STILL, Velocity
+from dimos_streams.robot.velocity_gate.hold_file import UNKNOWN_S, HoldFile
 from dimos_streams.robot.velocity_gate.logic import GateLimits, GateLogic, Source
 from dimos_streams.streams import In, Out
 
@@ -50,10 +52,12 @@ class VelocityGate(Module):
     """Ranks the sources of velocities, limits them, stops before obstacles and zeroes what is stale.
 
     `teleop_vel` outranks `skill_vel`. While somebody holds, skills can't move the base; teleop still can, unless it
-    is an operator's stop, which holds everything. Nor can skills for `LISTEN_S` after its start, or after it was held
-    up for so long: who held before has to be heard first. Its heartbeats say for whom it holds, see `GateState`, and
-    as its health what was odd in a hold. Publishes at 20 Hz while somebody commands, or an operator has stopped the
-    robot, then a few zeros, then nothing: whoever else drives the base is not braked.
+    is an operator's stop, which holds everything. Nothing can for `LISTEN_S` after its start, or after it was held
+    up for so long: who holds has to be heard first. Who held when a gate of this name ended in the same run holds on
+    as if it had just said so, see `HoldFile`; a part that was killed with the gate may take long to be back. Its
+    heartbeats say for whom it holds, see `GateState`, and as its health what was odd in a hold, or why it can't write
+    down who holds. Publishes at 20 Hz while somebody commands, or an operator has stopped the robot, then a few
+    zeros, then nothing: whoever else drives the base is not braked.
     """
 
     config: VelocityGateConfig
@@ -71,6 +75,7 @@ class VelocityGate(Module):
     async def start(self) -> None:
         """Listen."""
         self.logic = GateLogic(self._limits(), needs_scan=self.scan.wired, name=f"velocity gate {self.name!r}")
+        await self._recall()
         self._report_state(clock.monotonic(), still=True)
         self.skill_vel.on_message(lambda twist: self._take("skill", twist))
         self.teleop_vel.on_message(lambda twist: self._take("teleop", twist))
@@ -90,6 +95,7 @@ class VelocityGate(Module):
             self._quiet = 0 if busy else min(self._quiet, PARTING_ZEROS) + 1
             if self._quiet <= PARTING_ZEROS:
                 self.cmd_vel.publish(_twist(velocity))
+            self._write_down(now)
             self._report_state(now, still=velocity == STILL)
             due = max(due + PERIOD_S, now)
             await asyncio.sleep(due - now)
@@ -114,13 +120,36 @@ class VelocityGate(Module):
         if self.hold.wired:
             self.logic.listen(now)
 
+    async def _recall(self) -> None:
+        """Hold for those for whom the gate before held; for all, where that can't be known."""
+        run_dir = self.context.run_dir
+        self._file = HoldFile(run_dir, self.name) if run_dir is not None and self.hold.wired else None
+        if self._file is None:
+            return
+        holds = await self.run_blocking(self._file.load, clock.monotonic())
+        now = clock.monotonic()
+        if holds is None:
+            self.logic.listen(now, UNKNOWN_S)
+        for hold in holds or ():
+            self.logic.holds.update(hold, now)
+
+    def _write_down(self, now: float) -> None:
+        """Have a change of who holds written, while the gate goes on: a disk may take its time."""
+        holds = self.logic.holds.holding(now)
+        if self._file is not None and self._file.is_due(holds, now):
+            self._file.begin()
+            self.spawn(self._save(self._file, holds), name="hold file")
+
+    async def _save(self, file: HoldFile, holds: Sequence[Hold]) -> None:
+        await self.run_blocking(file.save, holds, clock.monotonic())
+
     def _take(self, source: Source, twist: Twist) -> None:
         velocity = Velocity(twist.linear.x, twist.linear.y, twist.angular.z)
         self.logic.command(source, velocity, clock.monotonic())
 
     def _report_state(self, now: float, *, still: bool) -> None:
         """Say what operators have to know, once it is done."""
-        self.health = self.logic.holds.note(now) or "ok"
+        self.health = self.logic.holds.note(now) or (self._file.trouble if self._file else "") or "ok"
         state = GateState(
             listens=self.hold.wired,
             channel=self.hold.channel,

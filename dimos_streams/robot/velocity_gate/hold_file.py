@@ -1,0 +1,113 @@
+"""Who holds a robot still, written down, so that a gate whose process was killed goes on holding when it is back."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.operator.holding import MAX_SOURCES, MAX_VALID_S
+
+UNKNOWN_S: Final = 15.0
+"""A gate that can't know who held before it lets nothing move the base for so long: by then a bridge that was killed
+with it holds again, and an agent's pause would have ended."""
+_AGAIN_S: Final = 1.0
+"""What could not be written is tried again so often."""
+
+_Asked = frozenset[tuple[str, float]]
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+class _Held(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str = Field(min_length=1)
+    utime: int
+    seq: int
+    valid_s: float = Field(gt=0.0, le=MAX_VALID_S)
+
+
+class _Record(BaseModel):
+    """The file's content."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    holds: tuple[_Held, ...] = Field(max_length=MAX_SOURCES + 1)
+
+
+class HoldFile:
+    """The file of one gate in its run's directory. It is written when the sources that hold, or what they ask, have
+    changed; a message that only repeats a hold changes nothing."""
+
+    def __init__(self, run_dir: Path, gate: str) -> None:
+        """``gate`` is the module's name."""
+        self.path = run_dir / f"{gate.replace('/', '.')}.holds.json"
+        self.trouble = ""
+        """For operators: why the file can't be read or written; empty if it can."""
+        self._written: _Asked | None = frozenset()
+        self._next_at = 0.0
+        self._busy = False
+
+    def load(self, now: float) -> tuple[Hold, ...] | None:
+        """The newest messages of those that held when the gate before ended; None if that can't be known. Such a file
+        stays for ``UNKNOWN_S``: a gate that is killed before that must not take nobody's word for nobody's hold."""
+        try:
+            record = _Record.model_validate_json(self.path.read_bytes())
+        except FileNotFoundError:
+            return ()
+        except (OSError, ValueError) as error:
+            why = first_problem(error, "it") if isinstance(error, ValidationError) else str(error)
+            self._written, self._next_at = None, now + UNKNOWN_S
+            self._fail(f"nothing moves the base for {UNKNOWN_S:g} s: {self.path} can't be read ({why})")
+            return None
+        holds = tuple(Hold(hold=True, **held.model_dump()) for held in record.holds)
+        self._written = _asked(holds)
+        return holds
+
+    def is_due(self, holds: Sequence[Hold], now: float) -> bool:
+        """Whether to write these, the newest messages of all that hold now."""
+        return not self._busy and now >= self._next_at and _asked(holds) != self._written
+
+    def begin(self) -> None:
+        """Nothing else is due until ``save`` is done."""
+        self._busy = True
+
+    def save(self, holds: Sequence[Hold], now: float) -> None:
+        """Write it, atomically. Waits for the disk; ``trouble`` says if that was not possible."""
+        temporary = self.path.with_suffix(".new")
+        held = [_Held(source=h.source, utime=h.utime, seq=h.seq, valid_s=min(h.valid_s, MAX_VALID_S)) for h in holds]
+        try:
+            temporary.touch(mode=0o600)
+            temporary.write_text(_Record(holds=tuple(held)).model_dump_json())
+            temporary.replace(self.path)
+            self._written, self.trouble = _asked(holds), ""
+        except OSError as error:
+            self._written, self._next_at = None, now + _AGAIN_S
+            self._empty(temporary)
+            self._fail(f"who holds can't be written to {self.path}: {error.strerror or error}")
+        finally:
+            self._busy = False
+
+    def _empty(self, temporary: Path) -> None:
+        """Leave a file that says that nobody knows who holds, not one that says what is no longer so: that needs no
+        room on a full disk."""
+        with contextlib.suppress(OSError):  # the first error says more
+            temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.path.touch(mode=0o600)
+            self.path.write_bytes(b"")
+
+    def _fail(self, trouble: str) -> None:
+        self.trouble = trouble
+        _log.warning("%s", trouble)
+
+
+def _asked(holds: Sequence[Hold]) -> _Asked:
+    return frozenset((hold.source, min(hold.valid_s, MAX_VALID_S)) for hold in holds)
