@@ -13,12 +13,13 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.bus import Bus
+from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.memory import MemoryBus
 from dimos_streams.errors import BusError, ModuleFailedError, UserError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.messages.std_msgs import String
+from dimos_streams.module import RunContext
 from dimos_streams.runtime import liveness
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
@@ -27,7 +28,8 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.tool_stream.event import STATUS
-from tests.helpers import run_virtual
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from tests.helpers import run_virtual, until
 from tests.runtime.modules import Listener, Talker
 
 TALKER, LISTENER = "tests.runtime.modules:Talker", "tests.runtime.modules:Listener"
@@ -185,6 +187,31 @@ async def test_a_stream_without_a_topic_is_silent_or_refused() -> None:
         assert not any("words" in channel for channel in everything)
         assert STATUS in everything
         await host.stop()
+
+
+@pytest.mark.usefixtures("lcm_library")
+def test_a_robot_does_not_hear_another_one_until_it_wants_to(bus_url: str) -> None:
+    async def scenario() -> None:
+        async with opened(create_bus(bus_url)) as first, opened(create_bus(bus_url)) as second:
+            hosts = ModuleHost(first, ["robot1/"]), ModuleHost(second, ["robot2/"])
+            heard: list[str] = []
+            contexts = [RunContext(namespace=f"robot{number}/") for number in (1, 2)]
+            for number, (host, context) in enumerate(zip(hosts, contexts, strict=True), start=1):
+                await host.start(Talker(name=f"robot{number}/talker", context=context), {})
+                await host.start(Listener(name=f"robot{number}/listener", context=context), {"words": "/words"})
+            await hosts[1].start(Talker(name="tower", context=contexts[1]), {})
+            directory = contexts[0].services.get(ModuleDirectory)
+            assert directory is not None
+            second.subscribe(STATUS, lambda _, data: heard.append(decode(ModuleStatus, data).module))
+            await until(lambda: heard.count("robot2/listener") > 1 and directory.module("tower"))
+            assert [view.name for view in directory.modules()] == ["robot1/listener", "robot1/talker", "tower"]
+            directory.hear_all()
+            await until(lambda: directory.known("robot2_wait"))
+            assert directory.count == 5
+            for host in hosts:
+                await host.stop()
+
+    asyncio.run(scenario())
 
 
 async def seconds_until_free(neighbours: Neighbours) -> float:
