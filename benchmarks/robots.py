@@ -48,7 +48,6 @@ class Live:
     """Proportional set size of all processes, a robot."""
     idle_share: float
     stop_s: float
-    stop_processor_s: float
     load: float
     """Of the machine, averaged over a minute, before the run."""
 
@@ -90,7 +89,6 @@ def measure_live(robots: int) -> Live:
         stopping = time.monotonic()
         run.wait(_STOP_BOUND_S)
         stop_s = time.monotonic() - stopping
-        all_s = _processor_of_ended()
     return Live(
         robots=robots,
         ready_s=round(ready_s, 2),
@@ -99,7 +97,6 @@ def measure_live(robots: int) -> Live:
         robot_mb=round(idle.memory_mb / robots, 1),
         idle_share=round((idle.processor_s - before.processor_s) / idle_s, 3),
         stop_s=round(stop_s, 2),
-        stop_processor_s=round(all_s - idle.processor_s, 2),
         load=round(load, 1),
     )
 
