@@ -133,6 +133,13 @@ def test_of_a_name_that_several_modules_offer_each_must_be_allowed() -> None:
         ({"what": [{"then": ["Go To "]}]}, True),
         ({"what": {"go_to": {"x": 1}}}, True),
         ({"what": "\uff47\uff4f-TO!"}, True),
+        ({"what": "go_to" + " " * 600}, True),
+        ({"what": "\n" * 30_000 + "go to"}, True),
+        ({"what": "g\u200bo\u00ad_\U000e0020t\u0301\u00f2\ufe0f"}, True),
+        ({"what": "g \u3164o\u0436_to"}, True),
+        ({"what": "GOTO"}, True),
+        ({"what": ""}, False),
+        ({"what": "go_to the door" + " " * 600}, False),
         ({"what": "to"}, False),
         ({"what": "go_to the door"}, False),
         ({"what": "robot2_go_to", "x": 1, "y": None}, False),
@@ -142,6 +149,13 @@ def test_of_a_name_that_several_modules_offer_each_must_be_allowed() -> None:
 def test_what_names_a_skill(arguments: dict[str, Any], named: bool) -> None:
     known = offered("robot1_go_to").model_copy(update={"module": "robot1/drive"})
     assert names_skill(arguments, known) is named
+
+
+@pytest.mark.parametrize("text", ["\u0301\u0316" * 10_000, "\ufdfa" * 13_000, "a" * 40_000])
+def test_a_long_text_is_soon_looked_through(text: str) -> None:
+    began = time.process_time()
+    assert not names_skill({"what": text}, offered("go_to"))
+    assert time.process_time() - began < 0.2
 
 
 class Sloppy(Module):
@@ -214,6 +228,7 @@ async def test_a_list_holds_for_what_a_lookout_goes_on_with() -> None:
         errand("/walk", {"distance_m": 1}),
         errand("errand", {"skill": "walk", "arguments": {}}),
         [("do", {"what": " WALK!"})],
+        [("do", {"what": "walk" + " " * 600})],
     ],
 )
 async def test_a_skill_that_runs_what_it_is_told_leads_not_around_the_list(asked: Any) -> None:

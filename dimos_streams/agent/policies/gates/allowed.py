@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,10 +10,6 @@ from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, 
 from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.tool_stream.gateway import OfferedSkill
-
-_NO_LETTER = re.compile(r"[\W_]+")
-_LONGEST = 500
-"""Characters of what may be a name with something around it."""
 
 
 class AllowedGate:
@@ -49,8 +44,9 @@ class AllowedGate:
 
 
 def names_skill(arguments: Mapping[str, Any], skill: OfferedSkill) -> bool:
-    """Whether one of a call's arguments, or a part of one, is a skill's name, however it is spelt: with or without
-    namespace, in capitals, with other characters between its words."""
+    """Whether one of a call's arguments, or a part of one, is a skill's name, however it is spelt and however long:
+    with or without namespace, in capitals, with accents, with anything but letters and digits around and within it,
+    with letters in between that a skill drops which keeps those of ASCII."""
     names = _names_of(skill)
     left: list[Any] = [arguments]
     while left:
@@ -59,7 +55,7 @@ def names_skill(arguments: Mapping[str, Any], skill: OfferedSkill) -> bool:
             left += [*value, *value.values()]
         elif isinstance(value, list | tuple):
             left += value
-        elif isinstance(value, str) and len(value) <= _LONGEST and _letters(value) in names:
+        elif isinstance(value, str) and not names.isdisjoint(_readings(value)):
             return True
     return False
 
@@ -70,8 +66,24 @@ def _names_of(skill: OfferedSkill) -> set[str]:
     for part in namespace_of(skill.module).split("/"):
         name = name.removeprefix(f"{part}_")
         names.add(_letters(name))
-    return names
+    return names - {""}
+
+
+def _readings(text: str) -> tuple[str, ...]:
+    letters = _letters(text)
+    return letters, _ascii(letters), _letters(_ascii(text))
 
 
 def _letters(text: str) -> str:
-    return _NO_LETTER.sub("_", unicodedata.normalize("NFKC", text).casefold()).strip("_")
+    """Letters and digits only, in their plain forms."""
+    return text.translate({ord(character): _plain(character) for character in set(text)})
+
+
+def _plain(character: str) -> str:
+    """One by one, as to order the accents of a long text takes time that grows with its square."""
+    cased = unicodedata.normalize("NFKD", character).upper().casefold()  # a dotless i is one only by its capital
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", cased)))
+
+
+def _ascii(text: str) -> str:
+    return text.encode("ascii", "ignore").decode()
