@@ -13,6 +13,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.errors import (
     BusError,
     CallRejectedError,
+    MessageError,
     SkillError,
     SkillRunError,
     UnknownSkillError,
@@ -24,7 +25,17 @@ from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.call_request import RepeatedRequest
 from dimos_streams.tool_stream.children import ChildStream, ChildStreams
-from dimos_streams.tool_stream.event import CALLS, CANCELS, Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.event import (
+    CALLS,
+    CANCELS,
+    MAX_NAME,
+    Outcome,
+    ToolEvent,
+    is_call_id,
+    is_name,
+    json_object,
+    json_text,
+)
 from dimos_streams.tool_stream.family import child_id
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
@@ -212,6 +223,22 @@ class BusSkillClient:
         )
 
     def _request(self, message: SkillCall) -> RepeatedRequest:
+        """Raises ``CallRejectedError`` for what the bridge skips, as it does whatever can't be read."""
+        skill = message.skill
+        if not is_name(skill):
+            try:
+                self._directory.find(skill, asked_by=self._own.module)
+            except UnknownSkillError as error:
+                raise CallRejectedError(str(error)) from error
+        if not is_call_id(message.call_id):
+            raise CallRejectedError(
+                f"{skill!r} can't be begun: the chain of calls that begin each other is too long (the id of the next "
+                f"one has {len(message.call_id)} characters, {MAX_NAME} are possible)"
+            )
+        try:
+            json_object(message.arguments_json, CALLS, message.msg_name)
+        except MessageError as error:
+            raise CallRejectedError(f"arguments of {skill!r} can't be read: {error.why}") from error
         return RepeatedRequest(self._bus, message, lambda: self._own.alone)
 
     async def cancel(self, call_id: str, reason: str) -> None:

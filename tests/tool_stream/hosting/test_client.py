@@ -12,7 +12,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
+from dimos_streams.errors import CallRejectedError, SkillError, SkillRunError, UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.tool_stream import children
@@ -27,7 +27,9 @@ from dimos_streams.tool_stream.wire import pack_event
 
 
 @asynccontextmanager
-async def client_on_a_bus(*, bridge_was_heard: bool = True) -> AsyncIterator[tuple[Bus, BusSkillClient]]:
+async def client_on_a_bus(
+    *, bridge_was_heard: bool = True, call_id: str = "parent"
+) -> AsyncIterator[tuple[Bus, BusSkillClient]]:
     bus = create_bus("memq://")
     await bus.open()
     directory = ModuleDirectory(bus)
@@ -35,7 +37,7 @@ async def client_on_a_bus(*, bridge_was_heard: bool = True) -> AsyncIterator[tup
     publisher = ToolStreamPublisher(bus)
     if bridge_was_heard:
         publisher.receivers.heard("bridge")
-    own = CallWriter(publisher, "parent", "asking", "ask", "agent")
+    own = CallWriter(publisher, call_id, "asking", "ask", "agent")
     streams = ChildStreams(bus, directory)
     yield bus, BusSkillClient(bus, directory, streams, own, read_only=False)
     streams.stop()
@@ -99,6 +101,48 @@ async def test_a_call_that_nobody_takes_is_asked_for_again_and_given_up() -> Non
             assert clock.monotonic() - began == pytest.approx(5.0 * number, abs=0.5)
         assert list(asked) == ["parent.1", "parent.2"]
         assert min(asked.values()) >= 5
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("skill", "arguments", "why"),
+    [
+        ("g\u00ado", {}, r"no skill is called 'g\\xado'; did you mean 'go'\? \(offered: go\)"),
+        ("/" * 600 + "go", {}, r"no skill is called '/+go'.* \(offered: go\)"),
+        (
+            "go",
+            {"x": json.loads("[" * 220 + "]" * 220)},
+            "arguments of 'go' can't be read: bad JSON: recursion limit",
+        ),
+    ],
+)
+async def test_what_the_bridge_could_not_read_is_refused_before_it_is_asked_for(
+    skill: str, arguments: dict[str, object], why: str
+) -> None:
+    async with client_on_a_bus() as (bus, client):
+        asked: list[bytes] = []
+        bus.subscribe(CALLS, lambda channel, data: asked.append(data))
+        skills = json.dumps([{"name": "go", "description": "", "parameters": {}}])
+        bus.publish(STATUS, encode(ModuleStatus(module="m", instance="1", skills_version="1", skills_json=skills)))
+        await client.check("go", {})
+        began = clock.monotonic()
+        with pytest.raises(CallRejectedError, match=why):
+            await client.start(skill, arguments)
+        assert clock.monotonic() - began < 0.1
+        with pytest.raises(SkillRunError, match=why) as refused:
+            await client.run(skill, arguments)
+        assert refused.value.outcome == Outcome.REJECTED
+        assert clock.monotonic() - began < 0.1
+        assert asked == []
+
+
+@pytest.mark.virtual_time
+async def test_a_chain_of_calls_that_is_too_long_for_an_id_is_refused() -> None:
+    async with client_on_a_bus(call_id="c" * 199) as (_, client):
+        began = clock.monotonic()
+        with pytest.raises(CallRejectedError, match=r"'go' can't be begun: the chain .* has 201 characters, 200 are"):
+            await client.start("go", {})
+        assert clock.monotonic() - began < 0.1
 
 
 @pytest.mark.virtual_time
