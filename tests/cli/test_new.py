@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import re
@@ -186,6 +187,22 @@ def test_what_fails_in_the_middle_leaves_all_as_it_was(
     assert "No space left on device" in capsys.readouterr().err
     assert tree(here) == before
     assert sorted(here.rglob("*")) == folders
+
+
+def test_a_full_disk_is_an_error_that_names_the_file(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write = Path.write_text
+
+    def full(self: Path, *args: Any, **named: Any) -> int:
+        if self.name == "1.new":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(self, *args, **named)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert run_command(["new", "package", "demo"]) == 2
+    assert re.search(r"error: nothing was made: demo/\S+: No space left on device", capsys.readouterr().err)
+    assert list(here.iterdir()) == []
 
 
 def test_a_directory_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,8 +40,8 @@ def write_all(files: Mapping[Path, str]) -> None:
     it was before."""
     try:
         with _stage(files) as stage, contextlib.ExitStack() as undo:
-            for number, text in enumerate(files.values()):
-                (stage / f"{number}.new").write_text(text, encoding="utf-8")
+            for number, (path, text) in enumerate(files.items()):
+                _write(stage / f"{number}.new", text, path)
             for number, path in enumerate(files):
                 for folder in reversed([above for above in path.parents if not above.exists()]):
                     folder.mkdir()
@@ -55,6 +55,14 @@ def write_all(files: Mapping[Path, str]) -> None:
             undo.pop_all()
     except OSError as error:
         raise UserError(f"nothing was made: {error.filename}: {error.strerror}") from error
+
+
+def _write(new: Path, text: str, path: Path) -> None:
+    """Write what is to become ``path``. The error of a full disk knows of no file."""
+    try:
+        new.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"nothing was made: {display_path(path)}: {error.strerror}") from error
 
 
 @contextlib.contextmanager
