@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -78,6 +79,16 @@ def test_what_is_said_of_arguments_is_bounded() -> None:
         assert len(problem) == 300
         assert problem.endswith("...") is (length > 300)
     assert problems({"a": 1}, {"type": "object", "maxProperties": 0}).keys() == {"arguments"}
+
+
+def test_numbers_that_no_robot_reckons_with_are_named_wherever_they_are() -> None:
+    large = int(sys.float_info.max) + 1
+    why = "1.798e+308 is too large: a number is at most 1.798e+308"
+    assert problems({"a": {"b": [1, large]}, "c": -large}) == {"a.b.1": why, "c": f"-{why}"}
+    assert problems({"name": "a", "to": large - 1}) == problems({"name": "a", "to": 1 - large}) == {}
+    assert len(problems({"a": [large] * 50})) == 20
+    (name,) = problems({"n" * 500: large})
+    assert name == "n" * 200
 
 
 def nested(depth: int) -> dict[str, Any]:

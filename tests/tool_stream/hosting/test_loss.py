@@ -22,10 +22,11 @@ from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module, RunContext
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
-from dimos_streams.testing import CrashablePart, Faults, PartGateway
+from dimos_streams.testing import CrashablePart, Faults, ModuleHarness, PartGateway
 from dimos_streams.tool_stream.event import CALLS, CANCELS, REQUESTS, Outcome
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.hosting.host import SkillHost
+from dimos_streams.tool_stream.hosting.loss import LossWatch
 from tests.helpers import until
 
 CMD_VEL = channel_name("/cmd_vel", Twist)
@@ -463,12 +464,28 @@ async def test_a_call_of_a_script_without_a_bridge_runs_on() -> None:
         assert world.host.outcome("by-hand") is Outcome.LOST, "once somebody listens, it is missed"
 
 
+@pytest.mark.virtual_time
+async def test_a_host_that_was_held_up_itself_has_heard_nothing_in_that_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ModuleHarness(Walker, name="walker") as harness:
+        call = await harness.call("drive")
+        await asyncio.sleep(0.5)
+        host = harness._host._skills
+        harness._receiver.stop()
+        for subscription in harness._subscriptions:
+            subscription.close()
+        with monkeypatch.context() as held_up:
+            held_up.setattr(LossWatch, "look", lambda watch, calls: None)
+            await asyncio.sleep(5.0)
+        await asyncio.sleep(1.2)
+        assert host.outcome(call.id) is None, "half a second counts of it"
+        await asyncio.sleep(0.8)
+        assert host.outcome(call.id) is Outcome.LOST
+
+
 def test_a_thread_of_a_call_that_has_ended_moves_nothing() -> None:
     """In real time: in virtual time work for threads runs inline."""
 
     async def main() -> None:
-        from dimos_streams.testing import ModuleHarness
-
         async with ModuleHarness(Walker, name="walker") as harness:
             walker = harness.module
             assert isinstance(walker, Walker)

@@ -10,7 +10,8 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.errors import StreamClosedError
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.event import PARENT, Outcome, ToolEvent
+from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.call_writer import RECEIVER_ANSWERS_S, PublisherLimits
 from dimos_streams.tool_stream.sending.receivers import (
     MAX_RECEIVERS,
@@ -53,6 +54,36 @@ async def test_an_update_that_waits_is_refused_as_soon_as_its_call_ends() -> Non
         await asyncio.sleep(0.01)
         assert isinstance(waiting.exception(), StreamClosedError)
         assert writer.last_seq == 12
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("comes_back", [True, False])
+async def test_a_child_is_held_back_by_its_parent_as_long_as_that_is_there(comes_back: bool) -> None:
+    """The bridge, which the other end is, has everything at once."""
+    async with await bus_and_ends(Faults(), 1) as ends:
+        busy = False
+
+        def take(events: list[ToolEvent]) -> None:
+            if busy:
+                raise OSError("no room")
+
+        parent = ToolStreamReceiver(ends.sender_bus, take, name=PARENT)
+        parent.start()
+        ends.publisher.limits = PublisherLimits(window=10)
+        writer = ends.begin("parent~1")
+        await asyncio.sleep(0.1)
+        ends.heart.cancel()
+        busy, began = True, clock.monotonic()
+        while writer.last_seq < 11:
+            await writer.update("fills the window", {})
+        waiting = asyncio.create_task(writer.update("one more", {}))
+        await asyncio.sleep(0.5)
+        assert not waiting.done()
+        assert len(ends.delivered["parent~1"]) == 11
+        busy = not comes_back
+        await waiting
+        assert clock.monotonic() - began == pytest.approx(0.5 if comes_back else RECEIVER_GONE_S, abs=0.2)
+        parent.stop()
 
 
 @pytest.mark.virtual_time
