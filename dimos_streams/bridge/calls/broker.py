@@ -102,6 +102,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Leave the bus; what has come in is entered first. Open calls run on. Twice is fine."""
+        await self.settings.stop()
         await self.stops.stop()
         await self._watchdog.stop()
         await self._requests.stop()

@@ -1,7 +1,8 @@
 """Settings that operators change while their modules run. The one door for that is ``POST /settings``.
 
 Each module gets its part as a call of a skill that it does not offer, so that no model, skill or script can call it
-by name. Parts for several modules are checked by all of them before any takes its own.
+by name. Each part is checked by its module before any takes its own: a module that hangs is never given an order that
+it could carry out later, and what it had before is known.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from dimos_streams.bridge.calls.authority import MCP, Authority
 from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.unsettled_settings import SETTLES_WITHIN_S, UnknownChangeError, UnsettledSettings
 from dimos_streams.common.secrets import know_settings
 from dimos_streams.errors import CallRejectedError, SettingsError, SkillError, SkillUnavailableError, suggest
 from dimos_streams.operator.messages.settings import SettingChange, SettingsReport
@@ -39,6 +41,11 @@ class LiveSettings:
         self._begin = begin
         self._new_id = new_id
         self._changing = asyncio.Lock()
+        self._unsettled = UnsettledSettings(self._ask, lambda name: not self._why_not(name), self._changing)
+
+    async def stop(self) -> None:
+        """Ask modules for nothing more. Twice is fine."""
+        await self._unsettled.stop()
 
     async def change(self, assignments: Iterable[str], caller: str) -> SettingsReport:
         """Carry out ``module.setting=value`` assignments, all or none.
@@ -48,33 +55,53 @@ class LiveSettings:
         """
         by_module = self._by_module(assignments)
         async with self._changing:
-            if len(by_module) > 1:
-                checks = (self._ask(name, values, caller, only_check=True) for name, values in by_module.items())
-                _raise_all(await asyncio.gather(*checks, return_exceptions=True))
-            return await self._carry_out(by_module, caller)
+            checks = (self._ask(name, values, caller, only_check=True) for name, values in by_module.items())
+            outcomes = await asyncio.gather(*checks, return_exceptions=True)
+            _raise_all(outcomes)
+            old = {name: _old(found) for name, found in zip(by_module, outcomes, strict=True)}
+            return await self._carry_out(by_module, old, caller)
 
-    async def _carry_out(self, by_module: Mapping[str, Mapping[str, str]], caller: str) -> SettingsReport:
+    async def _carry_out(
+        self, by_module: Mapping[str, Mapping[str, str]], old: Mapping[str, Mapping[str, str]], caller: str
+    ) -> SettingsReport:
         done: list[SettingChange] = []
         for name, values in by_module.items():
             try:
                 changed = await self._ask(name, values, caller)
             except SkillError as error:
-                raise await self._taken_back(done, caller, error) from error
+                raise await self._taken_back(done, old, name, caller, error) from error
             done += [SettingChange(module=name, setting=path, **change) for path, change in changed.items()]
+        for name, values in by_module.items():
+            self._unsettled.decided(name, values)
         return SettingsReport(changes=tuple(done))
 
-    async def _taken_back(self, done: list[SettingChange], caller: str, why: SkillError) -> SkillError:
-        """Give modules their old values again because another one failed; the error to raise."""
+    async def _taken_back(
+        self,
+        done: list[SettingChange],
+        old: Mapping[str, Mapping[str, str]],
+        failed: str,
+        caller: str,
+        why: SkillError,
+    ) -> SkillError:
+        """Give modules their old values again because another one ``failed``; the error to raise."""
         left = []
+        if isinstance(why, UnknownChangeError):
+            left.append(self._take_back_later(failed, old[failed], caller))
         for name in dict.fromkeys(change.module for change in done):
-            old = {change.setting: change.old for change in done if change.module == name}
             try:
-                await self._ask(name, as_assignments(old), caller)
+                await self._ask(name, old[name], caller)
+            except UnknownChangeError as error:
+                left.append(f"{error}; {self._take_back_later(name, old[name], caller)}")
             except SkillError as error:
                 left.append(f"{name} has the new values all the same: {error}")
         if not left:
             return why
-        return SkillError("; ".join([str(why), *left]))
+        kind = SkillUnavailableError if isinstance(why, SkillUnavailableError) else SkillError
+        return kind("; ".join([str(why), *left]))
+
+    def _take_back_later(self, name: str, old: Mapping[str, str], caller: str) -> str:
+        self._unsettled.take_back(name, old, caller)
+        return f"it is asked for its old values if it is heard within {SETTLES_WITHIN_S:g} s"
 
     def _by_module(self, assignments: Iterable[str]) -> dict[str, dict[str, str]]:
         problems: dict[str, str] = {}
@@ -111,7 +138,14 @@ class LiveSettings:
         size = len(json_text({"caller": caller, "arguments": arguments}).encode())
         if size > MAX_ARGUMENTS:
             raise SettingsError({"": f"the settings have {size} bytes, {MAX_ARGUMENTS} are possible"})
-        call = CallState(call_id=self._new_id(), skill=SET, module=name, caller=caller, arguments=arguments)
+        call = CallState(
+            call_id=self._new_id(),
+            skill=SET,
+            module=name,
+            caller=caller,
+            arguments=arguments,
+            journalled=not only_check,
+        )
         self._authority.admit(call)
         if call.by_agent or caller.startswith(MCP):
             raise CallRejectedError(f"settings are for operators: {caller!r} may not change them")
@@ -120,20 +154,32 @@ class LiveSettings:
             async with asyncio.timeout(_CLOSES_WITHIN_S):
                 await call.closed.wait()
         except TimeoutError as error:
-            raise SkillUnavailableError(
-                f"module {name!r} has not answered within {_CLOSES_WITHIN_S:g} s: nobody knows whether its settings"
-                " have changed"
-            ) from error
-        return _result_of(call)
+            raise _not_heard(call, f"it has not answered within {_CLOSES_WITHIN_S:g} s", only_check) from error
+        return _result_of(call, only_check)
 
 
-def _result_of(call: CallState) -> dict[str, Any]:
+def _old(changes: object) -> dict[str, str]:
+    """The values that a module has of what a check of it says would change."""
+    assert isinstance(changes, dict)
+    return as_assignments({path: change["old"] for path, change in changes.items()})
+
+
+def _not_heard(call: CallState, why: str, only_check: bool) -> SkillUnavailableError:
+    """A check changes nothing, whatever became of it; of a change that was ordered only its module knows."""
+    if only_check:
+        return SkillUnavailableError(f"module {call.module!r} has not changed its settings: {why}")
+    return UnknownChangeError(f"nobody knows whether module {call.module!r} has changed its settings: {why}")
+
+
+def _result_of(call: CallState, only_check: bool) -> dict[str, Any]:
     if call.outcome is Outcome.COMPLETED and isinstance(call.result, dict):
         return call.result
     if call.outcome is Outcome.FAILED and call.last is not None and call.last.data.get("error") == "SettingsError":
         problems = call.last.data.get("result")
         given = problems if isinstance(problems, dict) else {"": call.text}
         raise SettingsError({f"{call.module}.{path}" if path else call.module: text for path, text in given.items()})
+    if call.outcome is Outcome.LOST:
+        raise _not_heard(call, f"{call.outcome}, {call.text}", only_check)
     raise SkillUnavailableError(f"module {call.module!r} has not changed its settings: {call.outcome}, {call.text}")
 
 

@@ -80,7 +80,8 @@ class Reports:
     def end_left(self, agent: str | None = None) -> None:
         """End calls that are left of an earlier life of this process, of one agent or of all."""
         for call in self._broker.ledger.calls.open:
-            if not call.journalled and call.call_id not in self._agents and agent in (None, call.module):
+            reports = not call.journalled and call.caller == MONITOR
+            if reports and call.call_id not in self._agents and agent in (None, call.module):
                 self._spawn(self._cancel(call.call_id))
 
     async def stop(self) -> None:

@@ -93,12 +93,13 @@ class SkillHost:
         hosted = self._modules.get(module.name)
         if hosted is None:
             return
-        tasks = [task for _, task in hosted.calls.values()]
-        for running, task in list(hosted.calls.values()):
+        calls = {task: running for running, task in hosted.calls.values()}
+        for task, running in calls.items():
             running.cancel(task, reason)
-        if tasks:
-            _, hanging = await asyncio.wait(tasks, timeout=_CANCEL_BOUND_S)
+        if calls:
+            _, hanging = await asyncio.wait(calls, timeout=_CANCEL_BOUND_S)
             for task in hanging:
+                hosted.loss.give_up(calls[task], reason)
                 _logger.error("%s did not end within %g s of its cancellation", task.get_name(), _CANCEL_BOUND_S)
         module.on_state = lambda: None
         self._heart.say_goodbye(module.name)

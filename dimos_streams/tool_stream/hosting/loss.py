@@ -65,6 +65,12 @@ class LossWatch:
             self._cut_off(running)  # whatever its skill did at its end
             self._let_go(running.id)
 
+    def give_up(self, running: RunningCall, reason: str) -> None:
+        """Close a call whose module ends and whose skill goes on: what it meets from then on is not its outcome."""
+        running.close(Outcome.CANCELLED, running.cancel_reason or reason, {})
+        if running.moves:
+            self._cut_off(running)
+
     def _is_lost(self, running: RunningCall, looked: float, elapsed: float) -> bool:
         since = running.answered_for_since()
         if since is None or not running.moves or running.on_loss == "continue":

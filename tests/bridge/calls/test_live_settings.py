@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
@@ -23,9 +24,10 @@ from dimos_streams.operator.messages.settings import SettingsReport
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive import Drive
+from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, Outcome
 from dimos_streams.tool_stream.hosting.settings_change import SET
-from tests.bridge.parts import Scene, closed, collect, scene
+from tests.bridge.parts import Scene, SimulatedProcess, closed, collect, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K4")]
@@ -69,6 +71,10 @@ async def kettles(world: Scene, *names: str) -> list[Kettle]:
     await until(lambda: all(world.broker.directory.module(name) is not None for name in names))
     await world.offered("warm")
     return made
+
+
+def process_of(world: Scene, name: str) -> SimulatedProcess:
+    return next(each for each in world.processes if name in each.modules)
 
 
 async def change(world: Scene, *assignments: str, caller: str = "ann") -> SettingsReport:
@@ -133,7 +139,7 @@ async def test_what_others_have_taken_is_taken_back_when_one_refuses() -> None:
 async def test_a_module_that_is_gone_or_hangs_changes_nothing() -> None:
     async with scene() as world:
         (kettle,) = await kettles(world, "kettle")
-        process = next(each for each in world.processes if "kettle" in each.modules)
+        process = process_of(world, "kettle")
         process.bus.partitioned = True
         with pytest.raises(SkillUnavailableError, match=r"did not begin the call within 2 s$"):
             await change(world, "kettle.warm_c=80")
@@ -141,6 +147,67 @@ async def test_a_module_that_is_gone_or_hangs_changes_nothing() -> None:
         with pytest.raises(SettingsError, match=r"^kettle.warm_c: module 'kettle' is gone"):
             await change(world, "kettle.warm_c=80")
         assert kettle.config.warm_c == 60.0
+
+
+async def test_a_module_that_hears_an_order_late_does_not_carry_it_out() -> None:
+    async with scene() as world:
+        (kettle,) = await kettles(world, "kettle")
+        process = process_of(world, "kettle")
+        process.bus.arriving = Faults(delay_s=(3.0, 3.0))
+        with pytest.raises(SkillUnavailableError, match=r"^module 'kettle' has not changed its settings: lost"):
+            await change(world, "kettle.warm_c=80")
+        process.bus.arriving = Faults()
+        await asyncio.sleep(4.0)
+        assert (kettle.config.warm_c, kettle.heard) == (60.0, [])
+        await change(world, "kettle.warm_c=80")
+        assert kettle.config.warm_c == 80.0
+
+
+class Sulker(Kettle):
+    """Takes new settings, and is not heard for a while then."""
+
+    silence: Callable[[], None]
+
+    def on_settings(self, changed: frozenset[str]) -> None:
+        super().on_settings(changed)
+        if "label" in changed and self.config.label == "sulk":
+            self.silence()
+
+
+@pytest.mark.parametrize("decided", [False, True])
+async def test_what_nobody_knows_is_said_and_taken_back_when_the_module_is_heard_again(decided: bool) -> None:
+    async with scene() as world:
+        (kettle,) = await kettles(world, "kettle")
+        sulker = Sulker(name="sulker", context=RunContext(services=Services(), namespace=""))
+        process = await world.add(sulker)
+        await until(lambda: world.broker.directory.module("sulker") is not None)
+        sulker.silence = lambda: setattr(process.bus, "partitioned", True)
+        with pytest.raises(SkillUnavailableError) as refused:
+            await change(world, "kettle.warm_c=70", "sulker.warm_c=70", "sulker.label=sulk")
+        said = str(refused.value)
+        assert said.startswith("nobody knows whether module 'sulker' has changed its settings: lost, "), said
+        assert said.endswith("; it is asked for its old values if it is heard within 60 s"), said
+        assert (kettle.config.warm_c, sulker.config.warm_c, sulker.config.label) == (60.0, 70.0, "sulk")
+        process.bus.partitioned = False
+        if decided:
+            await until(lambda: world.broker.directory.module("sulker").alive)  # type: ignore[union-attr]
+            await change(world, "sulker.warm_c=90")
+        await until(lambda: sulker.config.label == "tea")
+        await asyncio.sleep(1.0)
+        assert sulker.config.label == "tea"
+        assert sulker.config.warm_c == (90.0 if decided else 60.0)
+
+
+async def test_a_module_that_is_not_heard_again_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    async with scene() as world:
+        sulker = Sulker(name="sulker", context=RunContext(services=Services(), namespace=""))
+        process = await world.add(sulker)
+        await until(lambda: world.broker.directory.module("sulker") is not None)
+        sulker.silence = lambda: setattr(process.bus, "partitioned", True)
+        with pytest.raises(SkillUnavailableError, match=r"^nobody knows whether module 'sulker'"):
+            await change(world, "sulker.label=sulk")
+        await asyncio.sleep(61.0)
+        assert "nobody knows the settings of module 'sulker': it is not heard" in caplog.text
 
 
 async def test_only_operators_change_settings() -> None:

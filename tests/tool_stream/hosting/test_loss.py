@@ -445,6 +445,20 @@ async def test_a_skill_that_ignores_its_end_moves_nothing() -> None:
 
 
 @pytest.mark.virtual_time
+@pytest.mark.feature("K4")
+async def test_a_call_that_ignores_its_end_is_cancelled_with_its_module_and_moves_nothing_then() -> None:
+    async with split_robot() as world:
+        call_id = await world.begin("ignore", arguments={"seconds": 10.0})
+        life, began = world.robot._life, clock.monotonic()
+        assert life is not None
+        await life.host.stop("an operator restarts module 'legs'")
+        ended = await world.closed(call_id)
+        assert (ended.outcome, ended.text) == (Outcome.CANCELLED, "an operator restarts module 'legs'")
+        await asyncio.sleep(10.0)
+        assert world.moved_at[-1] - began <= 2.1
+
+
+@pytest.mark.virtual_time
 async def test_a_call_of_a_script_without_a_bridge_runs_on() -> None:
     """Nobody has ever acknowledged it, and nobody said that somebody would."""
     async with split_robot() as world:
