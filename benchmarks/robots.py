@@ -161,7 +161,7 @@ def _until_ready(run: subprocess.Popen[str], deadline: float) -> None:
             return
         if time.monotonic() > deadline:
             break
-    raise RuntimeError(f"it was not ready within {_READY_BOUND_S:g} s")
+    raise RuntimeError(f"the run has ended before it was ready, or took longer than {_READY_BOUND_S:g} s")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

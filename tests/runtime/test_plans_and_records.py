@@ -16,13 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dimos_streams import clock
+from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.errors import UserError
 from dimos_streams.module import Services
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.plan import context_for, plan_modules, plan_processes
+from dimos_streams.runtime.plan import context_for, plan_modules, plan_processes, shared_imports
 from dimos_streams.runtime.processes.output import open_log
 from dimos_streams.runtime.processes.process import describe_exit
 from dimos_streams.runtime.registry import RunRecord
@@ -251,3 +252,17 @@ def test_only_output_that_goes_to_a_file_may_lose_lines(tmp_path: Path) -> None:
         kinds = outputs["stdout"].decode().split()
         assert kinds == [str(name == "stdout"), str(name == "stderr")]
         assert outputs["stderr"] == b"said\n"
+
+
+def test_what_several_processes_import_of_the_library_is_imported_once() -> None:
+    shared = shared_imports(plan_processes(plan_modules(resolve("two-robots"))))
+    assert {"mujoco", "dimos_streams.robot.simulator", "dimos_streams.agent.module"} <= set(shared)
+    assert not any(name.startswith(("dimos_streams.skills", "dimos_streams.bridge")) for name in shared)
+    assert shared_imports(plan_processes(plan_modules(resolve("follow-person")))) == []
+
+
+def test_a_robot_of_many_has_three_processes_and_its_gate_and_simulator_share_with_nobody() -> None:
+    plans = plan_processes(plan_modules(resolve("two-robots")))
+    names = {plan.label: len(plan.modules) for plan in plans if plan.robot == "robot2"}
+    assert names == {"robot2/robot": 1, "robot2/gate": 1, "robot2/skills": 6}
+    assert [plan.robot for plan in plans if plan.label == "bridge"] == [""]
