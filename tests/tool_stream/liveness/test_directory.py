@@ -120,6 +120,9 @@ async def test_who_is_silent_is_gone_and_somebody_elses_word_counts_meanwhile() 
         assert world.health("a") == "crashed"
         await world.beat("a")
         assert world.health("a") == "ok", "its own word is the newer one"
+        again = world.directory.module("a")
+        assert again is not None
+        assert again.alive
         await world.beat("b", "", health="gone: of whom nobody has heard")
         assert [view.name for view in world.directory.modules()] == ["a"]
         assert (world.directory.malformed, world.directory.ignored) == (0, 0)
