@@ -39,7 +39,7 @@ class UnsettledSettings:
         self._alive = alive
         self._changing = changing
         self._owed: dict[str, dict[str, str]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def take_back(self, name: str, old: Mapping[str, str], caller: str) -> None:
         """Ask a module for old values as soon as it is heard.
@@ -50,8 +50,8 @@ class UnsettledSettings:
         self._owed[name] = {**old, **self._owed.get(name, {})}
         if not begun:
             task = asyncio.get_running_loop().create_task(self._settle(name, caller), name=f"settings of {name}")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
 
     def decided(self, name: str, settings: Iterable[str]) -> None:
         """An operator has given these settings other values since: they stay."""

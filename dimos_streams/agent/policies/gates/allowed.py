@@ -76,7 +76,7 @@ def _readings(text: str) -> tuple[str, ...]:
 
 def _letters(text: str) -> str:
     """Letters and digits only, in their plain forms."""
-    return text.translate({ord(character): _plain(character) for character in set(text)})
+    return text.translate({ord(character): _plain(character) for character in dict.fromkeys(text)})
 
 
 def _plain(character: str) -> str:
