@@ -66,7 +66,7 @@ class ModuleTable:
         if entry.skills_text == hash(status.skills_json):
             return
         size = len(status.skills_json)
-        if not self._has_room(entry, size):
+        if not self._has_room(entry, size + len(entry.state_json)):
             _log.warning("modules have more than %d bytes of skills; %r has none", MAX_BYTES, status.module)
             size, skills = 0, ()
         self._bytes += size - entry.skills_bytes - entry.partial.bytes
@@ -96,7 +96,7 @@ class ModuleTable:
             if len(text) > MAX_STATE:
                 raise MessageError(STATUS, ModuleStatus.msg_name, f"a state of more than {MAX_STATE} bytes")
             json_object(text, STATUS, ModuleStatus.msg_name)
-            if self._has_room(entry, len(text) + entry.skills_bytes):
+            if self._has_room(entry, len(text) + entry.skills_bytes + entry.partial.bytes):
                 entry.state_json = text
                 self._bytes += len(text)
         except MessageError as error:
