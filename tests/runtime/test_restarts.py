@@ -38,6 +38,12 @@ class Process:
     starved = 0.0
     """The part of its time for which a process waits for a processor."""
 
+    @classmethod
+    def reset(cls) -> None:
+        """Forget what the test before has set."""
+        cls.made, cls.unready, cls.takes_s, cls.refused = [], set(), {}, 0
+        cls.forked_after_s, cls.starved = 0.01, 0.0
+
     def __init__(
         self, plan: ProcessPlan, task: object, on_report: Callable[[Report], None], on_exit: Callable[[int], None]
     ) -> None:
@@ -91,8 +97,7 @@ class Process:
 
 @pytest.fixture(autouse=True)
 def processes(monkeypatch: pytest.MonkeyPatch) -> type[Process]:
-    Process.made, Process.unready, Process.takes_s, Process.refused = [], set(), {}, 0
-    Process.forked_after_s, Process.starved = 0.01, 0.0
+    Process.reset()
     monkeypatch.setattr(supervisor_module, "SupervisedProcess", Process)
     monkeypatch.setattr(supervisor_module, "start_forkserver", lambda shared: None)
     return Process

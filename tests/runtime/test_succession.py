@@ -55,7 +55,7 @@ class Worker(Process):
 
 @pytest.fixture(autouse=True)
 def processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    Process.made, Process.unready, Process.refused, Process.starved = [], set(), 0, 0.0
+    Process.reset()
     Worker.broken, Worker.unstartable, Worker.slow = "", False, False
     monkeypatch.setattr(supervisor_module, "SupervisedProcess", Worker)
     monkeypatch.setattr(supervisor_module, "start_forkserver", lambda shared: None)
