@@ -35,12 +35,14 @@ class ModuleEntry:
     state_text: int = 0
     """The hash of what came as its state."""
     state_json: str = ""
-    """The JSON of an object, or empty. It is kept as text: the objects of a thousand forged ones would be ten times
-    as large."""
+    """The JSON of an object, or empty. It is read when somebody asks for it: the objects of a thousand forged ones
+    would be ten times as large."""
     instances: Instances = field(default_factory=Instances)
     reported_health: str = ""
     """The health that somebody else reported of it."""
     reported_at: float = float("-inf")
+    _read: tuple[str, Mapping[str, Any]] | None = None
+    """The text of a state that was asked for, and what it says."""
 
     @property
     def bytes(self) -> int:
@@ -68,7 +70,9 @@ class ModuleEntry:
 
     def state(self) -> Mapping[str, Any]:
         """The state that the module reports."""
-        return parse_json(self.state_json) if self.state_json else {}
+        if self._read is None or self._read[0] is not self.state_json:
+            self._read = self.state_json, parse_json(self.state_json) if self.state_json else {}
+        return self._read[1]
 
     def health_at(self, now: float) -> str:
         """``ModuleView.health`` at a moment of ``clock.monotonic``."""
