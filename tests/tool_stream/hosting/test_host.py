@@ -223,17 +223,23 @@ async def test_a_call_that_comes_twice_runs_once() -> None:
         assert [event.type for event in call.events] == ["open", "update", "update", "close"]
 
 
+def descriptions(harness: ModuleHarness) -> list[float]:
+    """When skills are described, from now on."""
+    described: list[float] = []
+
+    def note(channel: str, data: bytes) -> None:
+        if decode(ModuleStatus, data, channel=channel).skills_json:
+            described.append(clock.monotonic())
+
+    harness.bus.subscribe(STATUS, note)
+    return described
+
+
 @pytest.mark.virtual_time
 async def test_who_asks_for_skills_just_after_another_gets_them_soon() -> None:
     async with ModuleHarness(Counter, name="counter") as harness:
-        described: list[float] = []
-
-        def note(channel: str, data: bytes) -> None:
-            if decode(ModuleStatus, data, channel=channel).skills_json:
-                described.append(clock.monotonic())
-
         await asyncio.sleep(1.0)
-        harness.bus.subscribe(STATUS, note)
+        described = descriptions(harness)
         began = clock.monotonic()
         for _ in range(3):
             harness.bus.publish(REQUESTS, encode(ToolStreamRequest(kind="describe")))
@@ -245,14 +251,8 @@ async def test_who_asks_for_skills_just_after_another_gets_them_soon() -> None:
 @pytest.mark.virtual_time
 async def test_where_many_ask_all_the_time_skills_are_described_ever_more_seldom_within_a_bound() -> None:
     async with ModuleHarness(Counter, name="counter") as harness:
-        described: list[float] = []
-
-        def note(channel: str, data: bytes) -> None:
-            if decode(ModuleStatus, data, channel=channel).skills_json:
-                described.append(clock.monotonic())
-
         await asyncio.sleep(1.0)
-        harness.bus.subscribe(STATUS, note)
+        described = descriptions(harness)
         for _ in range(250):
             harness.bus.publish(REQUESTS, encode(ToolStreamRequest(kind="describe")))
             await asyncio.sleep(0.005 if len(described) < 3 else 0.02)
