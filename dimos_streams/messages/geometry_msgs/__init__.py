@@ -1,7 +1,9 @@
 """Generated from lcm_types/geometry_msgs/*.lcm by dimos_streams.messages.generate; do not edit."""
 
 from dimos_streams.messages.geometry_msgs.Point import Point
+from dimos_streams.messages.geometry_msgs.PointStamped import PointStamped
 from dimos_streams.messages.geometry_msgs.Pose import Pose
+from dimos_streams.messages.geometry_msgs.PoseArray import PoseArray
 from dimos_streams.messages.geometry_msgs.PoseStamped import PoseStamped
 from dimos_streams.messages.geometry_msgs.PoseWithCovariance import PoseWithCovariance
 from dimos_streams.messages.geometry_msgs.Quaternion import Quaternion
@@ -14,7 +16,9 @@ from dimos_streams.messages.geometry_msgs.Vector3 import Vector3
 
 __all__ = [
     "Point",
+    "PointStamped",
     "Pose",
+    "PoseArray",
     "PoseStamped",
     "PoseWithCovariance",
     "Quaternion",

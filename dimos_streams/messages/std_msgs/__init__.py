@@ -1,6 +1,7 @@
 """Generated from lcm_types/std_msgs/*.lcm by dimos_streams.messages.generate; do not edit."""
 
 from dimos_streams.messages.std_msgs.Bool import Bool
+from dimos_streams.messages.std_msgs.Duration import Duration
 from dimos_streams.messages.std_msgs.Float32 import Float32
 from dimos_streams.messages.std_msgs.Float64 import Float64
 from dimos_streams.messages.std_msgs.Header import Header
@@ -17,6 +18,7 @@ from dimos_streams.messages.std_msgs.UInt8 import UInt8
 
 __all__ = [
     "Bool",
+    "Duration",
     "Float32",
     "Float64",
     "Header",

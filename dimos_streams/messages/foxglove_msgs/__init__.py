@@ -1,0 +1,7 @@
+"""Generated from lcm_types/foxglove_msgs/*.lcm by dimos_streams.messages.generate; do not edit."""
+
+from dimos_streams.messages.foxglove_msgs.CompressedVideo import CompressedVideo
+
+__all__ = [
+    "CompressedVideo",
+]

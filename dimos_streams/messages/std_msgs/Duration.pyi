@@ -1,0 +1,16 @@
+"""Generated from lcm_types/std_msgs/Duration.lcm by dimos_streams.messages.generate; do not edit."""
+
+from dimos_streams.messages.base import Message
+
+class Duration(Message):
+    """A length of time."""
+
+    sec: int
+    nsec: int
+
+    def __init__(
+        self,
+        *,
+        sec: int = 0,
+        nsec: int = 0,
+    ) -> None: ...
