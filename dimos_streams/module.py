@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from dimos_streams.common.secrets import know, know_settings
-from dimos_streams.skill import SkillInfo
+from dimos_streams.skill import SkillInfo, SkillSpec, skills_of
 from dimos_streams.streams import In, Out, StreamSpec, declared_streams
 
 LOSS_BOUND_S = 2.0
@@ -129,6 +129,8 @@ class Module:
         """The state that the module reports of itself, see ``report_state``."""
         self.on_state: Callable[[], None] = lambda: None
         """Called when that has changed; for hosts."""
+        self.on_skills: Callable[[], None] = lambda: None
+        """Called when the skills that it offers have changed; for hosts."""
         self.configured = config
         """The config that the module was made with, whatever has changed since."""
         self.live_values: Mapping[str, Any] = {}
@@ -185,6 +187,19 @@ class Module:
 
         An exception refuses the change: its text is the operator's answer, and ``config`` is what it was.
         """
+
+    def offered_skills(self) -> Mapping[str, SkillSpec]:
+        """The skills that the module offers now, by name. Those of its class are known to ``check`` before it runs; a
+        module that learns while it runs what it can do adds them here, and calls ``offer_anew``.
+        """
+        return skills_of(type(self))
+
+    def offer_anew(self) -> None:
+        """What ``offered_skills`` gives has changed: callers learn it at once, calls that run go on as they are.
+
+        Raises ``TypeError`` for skills that can't be described; then those from before are offered still.
+        """
+        self.on_skills()
 
     def report_state(self, state: Mapping[str, Any]) -> None:
         """Say something of the module's own state, by topics: in each heartbeat from now on, and at once.

@@ -19,7 +19,6 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import context_for, plan_modules
-from dimos_streams.skill import skills_of
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 Attachment = Callable[[Bus], AbstractAsyncContextManager[object]]
@@ -127,7 +126,7 @@ class InProcessRun:
     async def _until_listed(self) -> None:
         """Wait until the bridge knows all skills, so that they can be called at once."""
         gateway = self.gateway
-        offering = {module.name for module in self._host.modules if skills_of(type(module))}
+        offering = {module.name for module in self._host.modules if module.offered_skills()}
         async with asyncio.timeout(_LISTED_WITHIN_S):
             while gateway and not offering <= {skill.module for skill in await gateway.skills()}:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

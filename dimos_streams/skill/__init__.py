@@ -14,7 +14,7 @@ from dimos_streams.skill.policy import (
     SkillPolicy,
     SkillTraits,
 )
-from dimos_streams.skill.spec import SkillSpec, skills_of
+from dimos_streams.skill.spec import Parameters, SkillSpec, skills_of
 
 __all__ = [
     "BASE",
@@ -25,6 +25,7 @@ __all__ = [
     "OnDuplicate",
     "OnLoss",
     "OnUpdate",
+    "Parameters",
     "SkillClient",
     "SkillInfo",
     "SkillPolicy",

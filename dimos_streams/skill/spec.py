@@ -7,7 +7,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -22,16 +22,47 @@ from dimos_streams.skill.info import SkillInfo
 from dimos_streams.skill.policy import SkillPolicy, SkillTraits
 
 
+class Parameters(Protocol):
+    """The arguments that a skill takes."""
+
+    def schema(self) -> dict[str, Any]:
+        """A JSON Schema of their object, without references. Not to be changed."""
+
+    def validate(self, skill: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the skill's function takes them. Raises ``SkillArgumentError`` that names each bad one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParameters:
+    """Arguments that a pydantic model describes: those of a method, by its signature."""
+
+    model: type[BaseModel]
+
+    def schema(self) -> dict[str, Any]:
+        """See ``Parameters``."""
+        return plain_schema(self.model)
+
+    def validate(self, skill: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """See ``Parameters``."""
+        try:
+            checked = self.model.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise SkillArgumentError(skill, problems_with_values(error, "arguments")) from error
+        return {name: getattr(checked, name) for name in type(checked).model_fields}
+
+
 @dataclass(frozen=True, slots=True)
 class SkillSpec:
-    """A skill as the class that has it defines it."""
+    """A skill as the module that has it defines it: by a method of its class, or while it runs."""
 
     name: str
     function: Callable[..., Any]
+    """It is called with the module, and the arguments by their names."""
     policy: SkillPolicy
-    model: type[BaseModel]
+    parameters: Parameters
     description: str
     call_parameter: str | None
+    """The name under which it takes the running ``Call``, None if it does not."""
 
     def info(self, prefix: str = "") -> SkillInfo:
         """The description that callers see; a namespaced module's ``prefix`` comes before name and resources."""
@@ -42,17 +73,13 @@ class SkillSpec:
         return SkillInfo(
             name=f"{public}{self.name}",
             description=self.description,
-            parameters=plain_schema(self.model),
+            parameters=self.parameters.schema(),
             **traits,
         )
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as the function takes them. Raises ``SkillArgumentError`` that names each bad field."""
-        try:
-            checked = self.model.model_validate(dict(arguments))
-        except ValidationError as error:
-            raise SkillArgumentError(self.name, problems_with_values(error, "arguments")) from error
-        return {name: getattr(checked, name) for name in type(checked).model_fields}
+        return self.parameters.validate(self.name, arguments)
 
     @property
     def is_async(self) -> bool:
@@ -104,4 +131,4 @@ def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> Ski
         plain_schema(model)
     except ValueError as error:
         raise TypeError(f"{owner.__name__}.{function.__name__}: its schema can't be written out: {error}") from error
-    return SkillSpec(name, function, policy, model, text, call_parameter)
+    return SkillSpec(name, function, policy, ModelParameters(model), text, call_parameter)

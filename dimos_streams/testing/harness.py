@@ -186,11 +186,9 @@ class ModuleHarness:
         return None
 
     def _module_with(self, skill: str) -> str:
-        from dimos_streams.skill import skills_of
-
         for module in self._host.modules:
             prefix = module.context.namespace.replace("/", "_")
-            if skill.removeprefix(prefix) in skills_of(type(module)):
+            if skill.removeprefix(prefix) in module.offered_skills():
                 return module.name
         return self.module.name
 

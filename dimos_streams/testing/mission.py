@@ -33,7 +33,6 @@ from dimos_streams.recording.selection import Selection
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import Attachment, InProcessRun
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.skill import skills_of
 from dimos_streams.testing.bus_calls import request_call, request_cancel
 from dimos_streams.testing.harness import HarnessCall
 from dimos_streams.testing.patterns import EventPattern
@@ -279,7 +278,7 @@ class MissionRun:
         for name in self.blueprint.modules:
             module = self._run.module(name)
             prefix = module.context.namespace.replace("/", "_")
-            if skill.removeprefix(prefix) in skills_of(type(module)):
+            if skill.removeprefix(prefix) in module.offered_skills():
                 request_call(self.bus, call_id, module=name, skill=skill, caller=CALLER, arguments=arguments)
                 return call_id
         raise UserError(f"no module has a skill {skill!r}")

@@ -86,7 +86,12 @@ class SkillHost:
         """Offer a module's skills from now on. Raises ``TypeError`` for skills that can't be described."""
         self._modules[module.name] = HostedModule.of(module)
         module.on_state = lambda: self._heart.send(module.name)
+        module.on_skills = lambda: self._offer_anew(module.name)
         self._heart.introduce(module.name)
+
+    def _offer_anew(self, name: str) -> None:
+        self._modules[name].offer_anew()
+        self._heart.introduce(name)
 
     async def remove(self, module: Module, reason: str) -> None:
         """Cancel a module's calls, wait for them within a bound, and offer its skills no more."""
@@ -101,7 +106,7 @@ class SkillHost:
             for task in hanging:
                 hosted.loss.give_up(calls[task], reason)
                 _logger.error("%s did not end within %g s of its cancellation", task.get_name(), _CANCEL_BOUND_S)
-        module.on_state = lambda: None
+        module.on_state = module.on_skills = lambda: None
         self._heart.say_goodbye(module.name)
         self._modules.pop(module.name, None)
 

@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from dimos_streams.module import Module
-from dimos_streams.skill import SkillSpec, skills_of
+from dimos_streams.skill import SkillSpec
 from dimos_streams.tool_stream.hosting.loss import LossWatch
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
 from dimos_streams.tool_stream.hosting.settings_change import SET, settings_skill, state_json
@@ -30,14 +30,11 @@ class HostedModule:
     @classmethod
     def of(cls, module: Module) -> HostedModule:
         """A module with no calls. Raises ``TypeError`` for skills that can't be described."""
-        prefix = module.context.namespace
-        specs = skills_of(type(module)).values()
-        infos = [spec.info(prefix) for spec in specs]
-        descriptions = described(module.name, infos)
-        version = hashlib.sha256("".join(descriptions).encode()).hexdigest()[:12]
-        named = {info.name: spec for info, spec in zip(infos, specs, strict=True)}
-        named[SET] = settings_skill()  # which is not described: nobody finds it by its name
-        return cls(module, named, descriptions, version, LossWatch(module))
+        return cls(module, *_offer(module), LossWatch(module))
+
+    def offer_anew(self) -> None:
+        """Take up the skills that the module offers now. Raises ``TypeError`` as ``of`` does, and changes nothing."""
+        self.skills, self.descriptions, self.skills_version = _offer(self.module)
 
     @property
     def health(self) -> str:
@@ -50,3 +47,15 @@ class HostedModule:
     def state_json(self) -> str:
         """The state that the module reports, and what of its settings differs from its blueprint."""
         return state_json(self.module)
+
+
+def _offer(module: Module) -> tuple[dict[str, SkillSpec], tuple[str, ...], str]:
+    """The skills of a module by public name, their descriptions, and a version of these."""
+    prefix = module.context.namespace
+    specs = module.offered_skills().values()
+    infos = [spec.info(prefix) for spec in specs]
+    descriptions = described(module.name, infos)
+    version = hashlib.sha256("".join(descriptions).encode()).hexdigest()[:12]
+    named = {info.name: spec for info, spec in zip(infos, specs, strict=True)}
+    named[SET] = settings_skill()  # which is not described: nobody finds it by its name
+    return named, descriptions, version

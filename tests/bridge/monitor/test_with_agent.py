@@ -25,7 +25,7 @@ def test_commands_are_calls_of_the_agents_skills(agent: type[Any]) -> None:
     for command in AgentCommand.__args__:
         name = command.model_fields["command"].annotation.__args__[0]
         own = set(command.model_fields) - {"command", "id", "agent"}
-        assert own == set(offered[name].model.model_fields), name
+        assert own == set(offered[name].parameters.schema()["properties"]), name
 
 
 @pytest.mark.feature("C4", "C6")

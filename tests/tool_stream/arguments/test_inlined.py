@@ -21,6 +21,7 @@ from dimos_streams.bridge.mcp.tools import listed
 from dimos_streams.common.schema_references import FOREIGN_PARTS, inlined
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import SkillInfo, skill, skills_of
+from dimos_streams.skill.spec import ModelParameters
 from dimos_streams.skills.drive import Drive
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.look_out_for import LookOut
@@ -162,7 +163,8 @@ def test_types_stand_where_they_are_used_and_keep_their_names() -> None:
 
 def test_what_fits_with_references_fits_without() -> None:
     for spec in skills_of(Legs).values():
-        before = Draft202012Validator(spec.model.model_json_schema())
+        assert isinstance(spec.parameters, ModelParameters)
+        before = Draft202012Validator(spec.parameters.model.model_json_schema())
         after = Draft202012Validator(spec.info().parameters)
         point = {"x": 1}
         way: dict[str, Any] = {"points": [point], "gait": "fast"}
