@@ -56,9 +56,9 @@ def read_definitions(folder: Path, prefix: str) -> list[Struct]:
     Raises ``UserError``, a line for each thing that is wrong, if lcm-gen refuses a definition, and for what classes
     can't be made from; ``LcmGenError`` if there is no lcm-gen.
     """
-    sources = _sources(folder)
+    sources = definition_files(folder)
     with tempfile.TemporaryDirectory() as made:
-        _run_lcm_gen(sources, Path(made), prefix)
+        run_lcm_gen(sources, "--python", "--ppath", made, "--python-no-init", "--package-prefix", prefix)
         root = Path(made, *prefix.split("."))
         return [_struct(source, root / source.parent.name / f"{source.stem}.py") for source in sources]
 
@@ -87,7 +87,9 @@ def check_types(structs: Sequence[Struct], known: Callable[[str], object]) -> No
         raise UserError("\n".join(problems))
 
 
-def _sources(folder: Path) -> list[Path]:
+def definition_files(folder: Path) -> list[Path]:
+    """The files ``PACKAGE/Name.lcm`` of a folder, in order. Raises ``UserError`` if there are none, and for other
+    files of definitions in it."""
     if not folder.is_dir():
         raise UserError(f"there is no folder {str(folder)!r}")
     sources = sorted(folder.glob("*/*.lcm"))
@@ -109,8 +111,8 @@ def _sources(folder: Path) -> list[Path]:
     return sources
 
 
-def _run_lcm_gen(sources: Sequence[Path], made: Path, prefix: str) -> None:
-    options = ["--python", "--ppath", str(made), "--python-no-init", "--package-prefix", prefix]
+def run_lcm_gen(sources: Sequence[Path], *options: str) -> None:
+    """Have lcm-gen write classes. Raises as ``read_definitions`` does."""
     command = [str(lcm_gen()), *options, *map(str, sources)]
     result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if result.returncode != 0:

@@ -19,6 +19,7 @@ def create_app() -> typer.Typer:
     """The commands under ``messages``."""
     app = typer.Typer(help="Message types, this package's and one's own.", no_args_is_help=True)
     app.command("generate")(generate)
+    app.command("java")(java)
     app.command("list")(list_types)
     app.command("show")(show)
     return app
@@ -49,6 +50,24 @@ def generate(
         note(f"{plural(len(differing), 'file')} not fresh: run 'dimos-streams messages generate {folder}'")
         raise typer.Exit(FAILED)
     write(f"{folder}: {plural(types, 'message type')}, {'fresh' if check or not differing else 'made'}")
+
+
+def java(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder that they are written into.")],
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DIR]...", help="Folders with PACKAGE/Name.lcm of your own.", show_default=False),
+    ] = None,
+) -> None:
+    """Write Java classes of the stock message types, and of your own: lcm-spy reads messages with them."""
+    from dimos_streams.messages.java import java_classes, lcm_jar
+
+    classes = java_classes(folders or ())
+    for path, text in classes.items():
+        (out / path).parent.mkdir(parents=True, exist_ok=True)
+        (out / path).write_text(text, encoding="ascii")
+    write(f"{out}: Java classes of {plural(len(classes), 'message type')}")
+    note(f"compile them: javac -cp {lcm_jar()} -d classes $(find {out} -name '*.java')")
 
 
 def list_types(as_json: options.Json = False) -> None:
