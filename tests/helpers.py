@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dimos_streams.clock import run_virtual
+from dimos_streams.tool_stream.event import ToolEvent
 
-__all__ = ["fill", "run_virtual", "until"]
+__all__ = ["anybody", "fill", "run_virtual", "until"]
 
 
 async def until(condition: Callable[[], object], timeout_s: float = 15.0) -> None:
@@ -17,6 +18,11 @@ async def until(condition: Callable[[], object], timeout_s: float = 15.0) -> Non
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
+
+
+def anybody(event: ToolEvent) -> bool:
+    """Says for a receiver that whoever writes on a call first may open it."""
+    return True
 
 
 def fill(disk: Path) -> Path:

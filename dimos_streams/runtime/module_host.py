@@ -30,6 +30,11 @@ class ModuleHost:
         """The running modules in the order of their start."""
         return list(self._modules)
 
+    @property
+    def directory(self) -> ModuleDirectory:
+        """The modules on the bus; empty before the first one was started here."""
+        return self._skills.directory
+
     async def start(self, module: Module, topics: Mapping[str, str]) -> None:
         """Connect, prepare and run a module. ``topics`` gives each wired stream its topic; the others stay unwired.
 
@@ -40,7 +45,7 @@ class ModuleHost:
             self._skills.start()
             self._skills_started = True
         module.context.services.offer(Bus, self._bus)  # type: ignore[type-abstract]
-        module.context.services.offer(ModuleDirectory, self._skills.directory)
+        module.context.services.offer(ModuleDirectory, self.directory)
         self._connect(module, topics)
         self._modules.append(module)
         try:

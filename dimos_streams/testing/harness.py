@@ -111,7 +111,7 @@ class ModuleHarness:
         self._given_bus = bus
         self.bus = bus or create_bus("memq://")
         self._host = ModuleHost(self.bus)
-        self._receiver = ToolStreamReceiver(self.bus, self._deliver, name="harness")
+        self._receiver = ToolStreamReceiver(self.bus, self._deliver, may_open=self._may_open, name="harness")
         self._streams: dict[str, StreamSpec] = {}
         self._sent: dict[str, list[Message]] = {}
         self._calls: dict[str, HarnessCall] = {}
@@ -207,6 +207,10 @@ class ModuleHarness:
 
     def _on_status(self, channel: str, data: bytes) -> None:
         self._receiver.on_status(decode(ModuleStatus, data, channel=channel))
+
+    def _may_open(self, event: ToolEvent) -> bool:
+        """What the test called is run by the modules of the harness; of other calls nothing is known."""
+        return event.call_id not in self._calls or self._host.directory.speaks_for(event.module, event.instance)
 
     def _deliver(self, events: list[ToolEvent]) -> None:
         for event in events:

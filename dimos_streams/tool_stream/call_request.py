@@ -10,7 +10,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.errors import CallRejectedError, MessageError, SkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamRequest
-from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, Outcome
+from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, Outcome, ToolEvent
 from dimos_streams.tool_stream.wire import unpack_event
 
 PENDING = "pending"
@@ -24,10 +24,14 @@ _TAKEN_WITHIN_S = 5.0
 class RepeatedRequest:
     """A call that is asked for again and again, until the bridge has said what becomes of it."""
 
-    def __init__(self, bus: Bus, message: SkillCall, alone: Callable[[], bool]) -> None:
-        """``alone`` says whether no bridge can be there."""
+    def __init__(
+        self, bus: Bus, message: SkillCall, *, believes: Callable[[ToolEvent], bool], alone: Callable[[], bool]
+    ) -> None:
+        """``believes`` says whether an event can be of who may run the call, or refuse it; ``alone`` whether no
+        bridge can be there."""
         self._bus = bus
         self._message = message
+        self._believes = believes
         self._alone = alone
         self._decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending = False
@@ -66,7 +70,7 @@ class RepeatedRequest:
             event = unpack_event(data, channel)
         except MessageError:  # the receiver of the bridge counts and reports it
             return
-        if event.call_id != self._message.call_id or self._decided.done():
+        if event.call_id != self._message.call_id or self._decided.done() or not self._believes(event):
             return
         if event.outcome is Outcome.REJECTED:
             self._decided.set_exception(CallRejectedError(event.text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
@@ -62,9 +63,12 @@ class ChildStream:
 class ChildStreams:
     """Receives the streams of the children that somebody in this process waits for. Use from the bus's loop only."""
 
-    def __init__(self, bus: Bus, directory: ModuleDirectory) -> None:
+    def __init__(self, bus: Bus, directory: ModuleDirectory, own: Callable[[], str]) -> None:
+        """``own`` is the instance that runs the parents. Events in its name are the bridge's word on their children:
+        only who reads a parent's stream knows it."""
         self._bus = bus
         self._directory = directory
+        self._own = own
         self._streams: dict[str, ChildStream] = {}
         self._receiver: ToolStreamReceiver | None = None
 
@@ -72,7 +76,12 @@ class ChildStreams:
         """Begin to receive a call, before it is asked for."""
         if self._receiver is None:
             self._receiver = ToolStreamReceiver(
-                self._bus, self._deliver, name=PARENT, wanted=self._streams.__contains__
+                self._bus,
+                self._deliver,
+                may_open=self._may_open,
+                deputy=self._own,
+                name=PARENT,
+                wanted=self._streams.__contains__,
             )
             self._receiver.start()
             self._end_listening = self._directory.listen(self._on_status)
@@ -84,12 +93,25 @@ class ChildStreams:
         """Nobody waits for a call any more. The rest of it is received and thrown away."""
         self._streams.pop(call_id, None)
 
+    def believes(self, event: ToolEvent) -> bool:
+        """Whether an event of a call that was asked for here is of a module that can run it, or of the bridge."""
+        return self._may_open(event) or (bool(event.instance) and event.instance == self._own())
+
+    def foreign_note(self) -> str:
+        """See ``ToolStreamReceiver``."""
+        return "" if self._receiver is None else self._receiver.foreign_note()
+
     def stop(self) -> None:
         """Receive no more. Twice is fine."""
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
             self._end_listening()
             receiver.stop()
+
+    def _may_open(self, event: ToolEvent) -> bool:
+        """The bridge has chosen the module: whichever has the skill may open the call, by the instance that speaks
+        for it."""
+        return self._directory.can_run(event.skill, event.module, event.instance)
 
     def _deliver(self, events: list[ToolEvent]) -> None:
         for event in events:

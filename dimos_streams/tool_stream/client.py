@@ -36,7 +36,7 @@ from dimos_streams.tool_stream.event import (
     json_object,
     json_text,
 )
-from dimos_streams.tool_stream.family import child_id
+from dimos_streams.tool_stream.family import child_id, continuation_id
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 
@@ -98,7 +98,7 @@ class BusSkillClient:
     ) -> str:
         """See ``SkillClient``. The broker resolves the skill, has the call reviewed and takes the leases."""
         self._check_may("begin", skill)
-        call_id = f"{self._call_id}.{next(self._numbers)}"
+        call_id = continuation_id(self._call_id, next(self._numbers))
         try:
             await self._request(self._asked(call_id, skill, arguments)).begun(on_wait)
         except CallRejectedError:
@@ -239,7 +239,8 @@ class BusSkillClient:
             json_object(message.arguments_json, CALLS, message.msg_name)
         except MessageError as error:
             raise CallRejectedError(f"arguments of {skill!r} can't be read: {error.why}") from error
-        return RepeatedRequest(self._bus, message, lambda: self._own.alone)
+        self._directory.hear_all()  # the call may be anybody's to run
+        return RepeatedRequest(self._bus, message, believes=self._streams.believes, alone=lambda: self._own.alone)
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillClient``."""

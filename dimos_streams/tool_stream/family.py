@@ -11,14 +11,27 @@ import re
 
 from dimos_streams.tool_stream.event import CHILD
 
+CONTINUATION = "."
 MAX_DEPTH = 8
 """So many calls may run each other, one below the other, under the one that nobody runs."""
 _CHILD = re.compile(rf"(.+){re.escape(CHILD)}[0-9]+")
+_ASKED = re.compile(rf"(.+)[{re.escape(CHILD + CONTINUATION)}][0-9]+")
 
 
 def child_id(parent: str, number: int) -> str:
     """The id of the child of that number, which counts from 1."""
     return f"{parent}{CHILD}{number}"
+
+
+def continuation_id(asking: str, number: int) -> str:
+    """The id of the continuation of that number, which counts from 1, together with children."""
+    return f"{asking}{CONTINUATION}{number}"
+
+
+def asked_by(call_id: str) -> str:
+    """The call whose skill asks for a call, as a child or a continuation; empty for one that no skill asks for."""
+    found = _ASKED.fullmatch(call_id)
+    return found[1] if found else ""
 
 
 def parent_of(call_id: str) -> str:

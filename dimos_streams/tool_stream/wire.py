@@ -86,7 +86,7 @@ def unpack_event(data: bytes, channel: str = EVENTS) -> ToolEvent:
     fields = _unpack(data) or _decode(data, channel)
     value = json_object(fields.data_json, channel, _TYPE)
     instance = value.pop(_INSTANCE, "")
-    if not isinstance(instance, str) or len(instance) > MAX_NAME:
+    if not isinstance(instance, str) or not is_name(instance):
         raise MessageError(channel, _TYPE, f"its instance is {str(instance)[:MAX_NAME]!r}")
     if fields.type not in EVENT_TYPES:
         raise MessageError(channel, _TYPE, f"type is {fields.type!r}")

@@ -24,7 +24,7 @@ from dimos_streams.tool_stream.receiving.inflow import ALL_PENDING_BYTES, MAX_CL
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire import EventPacker, pack_event, unpack_event
 from tests.bridge.parts import scene
-from tests.helpers import until
+from tests.helpers import anybody, until
 from tests.live.modules import Sleeper
 from tests.tool_stream.liveness.test_instances import closed, two_walkers
 
@@ -230,7 +230,7 @@ async def test_a_receivers_tables_are_bounded_and_what_is_forged_costs_little() 
     await bus.open()
     delivered: list[ToolEvent] = []
     requests: list[bytes] = []
-    receiver = ToolStreamReceiver(bus, delivered.extend)
+    receiver = ToolStreamReceiver(bus, delivered.extend, may_open=anybody)
     receiver.start()
     bus.subscribe(REQUESTS, lambda _, data: requests.append(data))
     began = time.perf_counter()
@@ -262,7 +262,7 @@ async def test_a_receivers_tables_are_bounded_and_what_is_forged_costs_little() 
 async def test_a_receiver_keeps_no_event_that_it_has_delivered() -> None:
     bus: Bus = create_bus("memq://")
     await bus.open()
-    receiver = ToolStreamReceiver(bus, lambda events: None)
+    receiver = ToolStreamReceiver(bus, lambda events: None, may_open=anybody)
     receiver.start()
     tracemalloc.start()
     for number in range(600):
@@ -330,7 +330,7 @@ async def test_what_came_too_early_from_somebody_else_is_given_up_when_the_call_
     bus: Bus = create_bus("memq://")
     await bus.open()
     delivered: list[ToolEvent] = []
-    receiver = ToolStreamReceiver(bus, delivered.extend)
+    receiver = ToolStreamReceiver(bus, delivered.extend, may_open=anybody)
     receiver.start()
     packer = EventPacker("call", "m", "s", "c", "mine")
     bus.publish(EVENTS, event("call", 2))

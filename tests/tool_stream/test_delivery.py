@@ -24,7 +24,7 @@ from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S
 from dimos_streams.tool_stream.signature import signed
 from dimos_streams.tool_stream.wire import pack_event
-from tests.helpers import until
+from tests.helpers import anybody, until
 
 
 class Ends:
@@ -35,7 +35,7 @@ class Ends:
         self.receiver_bus = FaultBus(bus, faults, seed=seed + 1)
         self.publisher = ToolStreamPublisher(self.sender_bus)
         self.delivered: dict[str, list[ToolEvent]] = defaultdict(list)
-        self.receiver = ToolStreamReceiver(self.receiver_bus, self.take, resume=self.resume)
+        self.receiver = ToolStreamReceiver(self.receiver_bus, self.take, may_open=anybody, resume=self.resume)
 
     async def __aenter__(self) -> Ends:
         await self.sender_bus.open()
@@ -73,7 +73,7 @@ class Ends:
 
     def restart_receiver(self) -> None:
         self.receiver.stop()
-        self.receiver = ToolStreamReceiver(self.receiver_bus, self.take, resume=self.resume)
+        self.receiver = ToolStreamReceiver(self.receiver_bus, self.take, may_open=anybody, resume=self.resume)
         self.receiver.start()
 
     async def until_closed(self, call_id: str) -> list[ToolEvent]:

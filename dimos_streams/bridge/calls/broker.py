@@ -30,6 +30,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, ToolEvent, is_name, json_text
+from dimos_streams.tool_stream.family import asked_by
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -269,9 +270,18 @@ class Broker:
         return f"{self._random.getrandbits(64):016x}"
 
     def _may_open(self, event: ToolEvent) -> bool:
-        """Whether an event may be the first of a call: one of the module that was asked to run it."""
-        call = self.ledger.calls.get(event.call_id)
-        return self.directory.speaks_for((call and call.module) or event.module, event.instance)
+        """Whether an event may be the first of a call: one of the module that was asked to run it.
+
+        Of calls that were begun elsewhere all is believed, as there is nothing else to know of them; but what a call
+        asks for that the bridge looks after was begun by the bridge, which may have lost its journal since.
+        """
+        if not self.ledger.resume(event.call_id).stranger:
+            call = self.ledger.calls.get(event.call_id)
+            return self.directory.speaks_for((call and call.module) or event.module, event.instance)
+        asking = self.ledger.calls.get(asked_by(event.call_id))
+        if asking is None or asking.foreign:
+            return True
+        return self.directory.can_run(event.skill, event.module, event.instance)
 
     def _on_status(self, status: ModuleStatus) -> None:
         self.receiver.on_status(status, bound=self.directory.is_bound(status.module, status.instance))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import UNKNOWN, Authority
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
-from dimos_streams.bridge.calls.closing import close_for_module, close_of
+from dimos_streams.bridge.calls.closing import close_again, close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus, Subscription
@@ -23,7 +23,6 @@ from dimos_streams.tool_stream.call_request import PENDING
 from dimos_streams.tool_stream.event import (
     CALLS,
     CANCELS,
-    EVENTS,
     MAX_ARGUMENTS,
     REQUEST_BYTES,
     REQUESTS,
@@ -35,7 +34,6 @@ from dimos_streams.tool_stream.event import (
     on_loss_of,
 )
 from dimos_streams.tool_stream.family import parent_of
-from dimos_streams.tool_stream.wire import pack_event
 
 _MAX_PENDING = 100
 _MAX_FROM_NOWHERE = 20
@@ -138,7 +136,7 @@ class SkillRequests:
         if call.state != CLOSED:
             self._watchdog.request(call)
         else:
-            self._bus.publish(EVENTS, pack_event(close_of(call)))
+            close_again(self._bus, self._ledger, call)
 
     async def _begin(self, pending: _Pending) -> None:
         call = pending.call

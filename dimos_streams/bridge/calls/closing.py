@@ -1,7 +1,13 @@
-"""Events that the bridge writes in a module's stead: ends of calls that their modules can't end, or not say again."""
+"""Events that the bridge writes in a module's stead: ends of calls that their modules can't end, or not say again.
+
+Each is in the name of the instance that runs the call. Where there was none, and where somebody asks again, who may
+not know that one any more, it is in the name of the instance whose skill asks for the call: only those know it who
+read that one's events.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dimos_streams import clock
@@ -17,23 +23,29 @@ def close_for_module(bus: Bus, ledger: Ledger, call: CallState, outcome: Outcome
     events = []
     if call.last_seq == 0:
         asked = {"arguments": dict(call.arguments), "parent": call.parent, "resources": list(call.resources)}
-        events.append(_event(call, 1, "open", call.skill, {**asked, "refused": True}))
+        events.append(_event(ledger, call, 1, "open", call.skill, {**asked, "refused": True}))
     close = {"outcome": str(outcome), **{name: value for name, value in data.items() if value}}
-    events.append(_event(call, call.last_seq + len(events) + 1, "close", text, close))
+    events.append(_event(ledger, call, call.last_seq + len(events) + 1, "close", text, close))
     ledger.enter(events)
     for event in events:
         bus.publish(EVENTS, pack_event(event))
 
 
-def close_of(call: CallState) -> ToolEvent:
-    """The close of a closed call; as it was, or as the journal's record of the call has it."""
-    if call.last is not None:
-        return call.last
-    close = {"outcome": str(call.outcome), "result": call.result}
-    return _event(call, call.last_seq, "close", call.text, close)
+def close_again(bus: Bus, ledger: Ledger, call: CallState) -> None:
+    """Say again how a call ended, to who asked for it; as its close was, or as the journal's record has it."""
+    event = call.last
+    if event is None:
+        close = {"outcome": str(call.outcome), "result": call.result}
+        event = _event(ledger, call, call.last_seq, "close", call.text, close)
+    bus.publish(EVENTS, pack_event(replace(event, instance=_of_who_asks(ledger, call) or event.instance)))
 
 
-def _event(call: CallState, seq: int, type: EventType, text: str, data: dict[str, Any]) -> ToolEvent:
+def _of_who_asks(ledger: Ledger, call: CallState) -> str:
+    asking = ledger.calls.get(call.parent)
+    return "" if asking is None else asking.instance
+
+
+def _event(ledger: Ledger, call: CallState, seq: int, type: EventType, text: str, data: dict[str, Any]) -> ToolEvent:
     return ToolEvent(
         utime=clock.utime(),
         call_id=call.call_id,
@@ -44,5 +56,5 @@ def _event(call: CallState, seq: int, type: EventType, text: str, data: dict[str
         caller=call.caller,
         text=text,
         data=data,
-        instance=call.instance,
+        instance=call.instance or _of_who_asks(ledger, call),
     )

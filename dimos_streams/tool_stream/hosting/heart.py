@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
@@ -40,12 +40,14 @@ class Heart:
         publisher: ToolStreamPublisher,
         directory: ModuleDirectory,
         modules: Mapping[str, HostedModule],
+        note: Callable[[], str],
     ) -> None:
-        """``modules`` are those of the moment, by name."""
+        """``modules`` are those of the moment, by name; ``note`` says what is not well in their process."""
         self._bus = bus
         self._publisher = publisher
         self._directory = directory
         self._modules = modules
+        self._note = note
         self._own = Instance(0, "", 0, "")
         self._rival = ""
         self._task: asyncio.Task[None] | None = None
@@ -108,7 +110,7 @@ class Heart:
         live = self._publisher.live(name)
         health = health or hosted.health
         if health == "ok":
-            health = self._bus.notice or health
+            health = self._bus.notice or self._note() or health
         status = ModuleStatus(
             utime=clock.utime(),
             module=name,

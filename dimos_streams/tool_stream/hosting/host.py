@@ -64,9 +64,9 @@ class SkillHost:
         self.publisher = ToolStreamPublisher(bus, on_describe=lambda: self._heart.describe())
         self.directory = ModuleDirectory(bus, namespaces)
         self._bus = bus
-        self._children = ChildStreams(bus, self.directory)
+        self._children = ChildStreams(bus, self.directory, lambda: self.publisher.instance)
         self._modules: dict[str, HostedModule] = {}
-        self._heart = Heart(bus, self.publisher, self.directory, self._modules)
+        self._heart = Heart(bus, self.publisher, self.directory, self._modules, self._children.foreign_note)
         self._seen: OrderedDict[str, Outcome | None] = OrderedDict()
         """Calls by id, with how they ended, None before."""
         self._subscriptions: list[Subscription] = []

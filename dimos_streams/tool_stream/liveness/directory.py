@@ -153,6 +153,12 @@ class ModuleDirectory:
         entry = self._entries.get(name)
         return entry is not None and bool(instance) and entry.instances.is_known(instance)
 
+    def can_run(self, skill: str, name: str, instance: str) -> bool:
+        """Whether an instance speaks for a module that has a skill of that public name."""
+        entry = self._entries.get(name)
+        offers = entry is not None and any(info.name == skill for info in entry.skills)
+        return offers and self.speaks_for(name, instance)
+
     def superseded(self, name: str, instance: str) -> bool:
         """Whether an instance of a module has fallen silent and another one has taken its place."""
         entry = self._entries.get(name)

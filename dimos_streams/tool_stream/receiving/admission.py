@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
 
 from dimos_streams import clock
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.receiving.inflow import Inflow
+from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow
 from dimos_streams.tool_stream.wire import may_be_of
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -22,12 +25,21 @@ _READ_REFUSED = 20.0
 """Events a second in the name of somebody else's call that are read nevertheless, to find out who sends them."""
 NOTED_S = 60.0
 _MAX_SHOWN = 50
+_MAX_REFUSED = 64
+"""Calls of which it is not known yet whose they are, and of which something was refused,"""
+_MAX_INSTANCES = 4
+"""and the instances of it that are remembered for each."""
 
 
 class Admission:
     """Turns away what is no event of its call, if possible before it is decoded. Use from the bus's loop only."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_open: Callable[[ToolEvent], bool], deputy: Callable[[], str]) -> None:
+        """See ``ToolStreamReceiver``."""
+        self._may_open = may_open
+        self._deputy = deputy
+        self._refused: OrderedDict[str, dict[str, int]] = OrderedDict()
+        """By call whose instance is not known yet: instances that were refused, with the seq of an event of each."""
         self.foreign = 0
         """Events in the name of a call of somebody else."""
         self._strangers_events = Allowance(*_STRANGERS_EVENTS)
@@ -36,7 +48,7 @@ class Admission:
 
     def may_read(self, stream: Inflow, data: bytes) -> bool:
         """Whether to decode an event: not what can't be its call's, nor too many of calls that nobody knows."""
-        if not may_be_of(data, stream.instance):
+        if not may_be_of(data, stream.instance) and not self._may_be_deputys(data):
             if self._read_refused.take():
                 return True
             self.foreign += 1
@@ -46,24 +58,55 @@ class Admission:
             return False
         return True
 
-    def refuse(self, stream: Inflow, event: ToolEvent) -> None:
-        """Count and log an event that another instance than its call's has sent.
+    def admitted(self, stream: Inflow, event: ToolEvent) -> ToolEvent | None:
+        """An event of the instance that runs its call, or that may; None for one that is refused and counted.
 
-        As long as it is not known whose call it is, that may be its module's new instance, believed a moment later.
+        What its deputy says is marked as such: it does not make the call its own.
         """
+        if stream.instance:
+            if event.instance == stream.instance:
+                return event
+        elif stream.closed or self._may_open(event):  # what was finished before it began is heard from who did that
+            return event
+        if event.instance and event.instance == self._deputy():
+            return replace(event, instance=DEPUTY)
+        self._refuse(stream, event)
+        return None
+
+    def bound(self, call_id: str, instance: str) -> None:
+        """It is known from now on whose call it is: what was refused of it before was somebody else's, or its own."""
+        for other, seq in self._refused.pop(call_id, {}).items():
+            if other != instance:
+                self._report(call_id, instance, other, seq)
+
+    def _refuse(self, stream: Inflow, event: ToolEvent) -> None:
+        """As long as it is not known whose call it is, that may be its module's new instance, believed a moment
+        later: it is reported once that is known."""
         self.foreign += 1
-        if not stream.instance:
+        if stream.instance:
+            self._report(event.call_id, stream.instance, event.instance, event.seq)
             return
+        refused = self._refused.setdefault(event.call_id, {})
+        if len(refused) < _MAX_INSTANCES:
+            refused.setdefault(event.instance, event.seq)
+        if len(self._refused) > _MAX_REFUSED:
+            self._refused.popitem(last=False)
+
+    def _report(self, call_id: str, instance: str, other: str, seq: int) -> None:
         self._noted_until = clock.monotonic() + NOTED_S
-        of = f"call {event.call_id[:_MAX_SHOWN]} is of instance {stream.instance!r}"
-        self._note = f"{of}; events of instance {event.instance[:_MAX_SHOWN]!r} in it are not believed"
+        of = f"call {call_id[:_MAX_SHOWN]} is of instance {instance!r}"
+        self._note = f"{of}; events of instance {other[:_MAX_SHOWN]!r} in it are not believed"
         _seldom.warning(
             "call %s is of instance %r; its event %d in the name of instance %r is not believed",
-            event.call_id,
-            stream.instance,
-            event.seq,
-            event.instance,
+            call_id,
+            instance,
+            seq,
+            other,
         )
+
+    def _may_be_deputys(self, data: bytes) -> bool:
+        deputy = self._deputy()
+        return bool(deputy) and may_be_of(data, deputy)
 
     def note(self) -> str:
         """For operators: whose call somebody else has written on in the last ``NOTED_S``, empty for none."""

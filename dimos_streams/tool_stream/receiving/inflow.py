@@ -16,6 +16,8 @@ PENDING_BYTES = 2 * 1024 * 1024
 """The size that these may have together,"""
 ALL_PENDING_BYTES = 4 * 1024 * 1024
 """and those of all calls."""
+DEPUTY = "\0deputy"
+"""The instance of what was said in the stead of a call's module; on the bus no instance can be called so."""
 MAX_OPEN = 2048
 MAX_CLOSED = 1024
 MAX_CLAIMED = 512
@@ -44,7 +46,7 @@ class ResumePoint:
     instance: str = ""
     """Whose call it is, as far as that is known."""
     stranger: bool = False
-    """Whether nobody has begun it, as far as that is known."""
+    """Whether nobody has begun it, as far as that is known: what it costs is bounded."""
 
 
 @dataclass(slots=True)
@@ -97,7 +99,7 @@ class Inflow:
     def bind(self, instance: str) -> int:
         """Belong to an instance from now on; how many events of others were kept, and are not any more."""
         self.instance = instance
-        foreign = [seq for seq, (event, _) in self.pending.items() if event.instance != instance]
+        foreign = [seq for seq, (event, _) in self.pending.items() if event.instance not in (instance, DEPUTY)]
         for seq in foreign:
             self.pop_pending(seq)
         if foreign or self.claimed_by not in ("", instance):

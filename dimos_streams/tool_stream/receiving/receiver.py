@@ -16,7 +16,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
 from dimos_streams.tool_stream.receiving.acks import ACK_EVERY, Acks
 from dimos_streams.tool_stream.receiving.admission import Admission
-from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows, Names, ResumePoint
+from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow, Inflows, Names, ResumePoint
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
 from dimos_streams.tool_stream.receiving.requests import Requests
 from dimos_streams.tool_stream.wire import call_id_of, unpack_event
@@ -56,25 +56,27 @@ class ToolStreamReceiver:
         bus: Bus,
         deliver: Callable[[list[ToolEvent]], None],
         *,
+        may_open: Callable[[ToolEvent], bool],
+        deputy: Callable[[], str] = str,
         resume: Callable[[str], ResumePoint] | None = None,
         name: str = "receiver",
         wanted: Callable[[str], bool] | None = None,
-        may_open: Callable[[ToolEvent], bool] | None = None,
     ) -> None:
-        """``resume`` says where it stands in calls that it does not remember. ``wanted`` chooses calls by their ids,
-        None is for all of them; what it has begun to receive it receives to the end. ``may_open`` says whether an
-        event that comes first of a call that was begun here can be of the instance that runs it; None believes all.
+        """``may_open`` says whether an event can be of the instance that runs its call; it is asked until the first
+        one was delivered, and whoever has sent that has the call for himself from then on. ``deputy`` is the instance
+        in whose name something may be said in the stead of every call's module, empty for none. ``resume`` says where
+        it stands in calls that it does not remember. ``wanted`` chooses calls by their ids, None is for all of them;
+        what it has begun to receive it receives to the end.
         """
         self._bus = bus
         self._deliver = deliver
         self._wanted = wanted
-        self._may_open = may_open or (lambda event: True)
         self._resume = resume or (lambda call_id: ResumePoint())
         self._inflows = Inflows()
         self._requests = Requests(bus, name)
         self._acks = Acks(self._inflows, self._requests, lambda: {event.call_id for event in self._batch})
         self._nacks = NackSchedule(self._inflows, self._requests, self._give_up)
-        self._admission = Admission()
+        self._admission = Admission(may_open, deputy)
         self._batch: list[ToolEvent] = []
         self._flushing = False
         self._retry: asyncio.TimerHandle | None = None
@@ -193,14 +195,14 @@ class ToolStreamReceiver:
         if stream is not None and not self._admission.may_read(stream, data):
             return
         try:
-            event = unpack_event(data, channel)
+            read = unpack_event(data, channel)
         except MessageError as error:
             self._malformed += 1
             _log.warning("skipped: %s", error)
             return
-        stream = stream or self._stream(event.call_id)
-        if not self._is_of_its_instance(stream, event):
-            self._admission.refuse(stream, event)
+        stream = stream or self._stream(read.call_id)
+        event = self._admission.admitted(stream, read)
+        if event is None:
             return
         if stream.instance:
             stream.heard_at = clock.monotonic()
@@ -217,7 +219,8 @@ class ToolStreamReceiver:
     def _take(self, stream: Inflow, event: ToolEvent, size: int) -> None:
         """Deliver an event that has not come before, or keep it if it has come too early."""
         stream.highest = max(stream.highest, event.seq)
-        stream.claimed_by = event.instance or stream.claimed_by
+        if event.instance not in ("", DEPUTY):
+            stream.claimed_by = event.instance
         if event.seq == stream.delivered + 1:
             self._advance(stream, event)
         else:
@@ -226,17 +229,13 @@ class ToolStreamReceiver:
         if stream.highest > stream.delivered and not stream.closed:
             self._nacks.arm(event.call_id, stream)
 
-    def _is_of_its_instance(self, stream: Inflow, event: ToolEvent) -> bool:
-        if stream.instance:
-            return stream.instance == event.instance
-        return stream.stranger or self._may_open(event)
-
     def _advance(self, stream: Inflow, event: ToolEvent) -> None:
         """Deliver an event and the ones that waited for it."""
         following: ToolEvent | None = event
         while following is not None:
-            if following.instance and not stream.instance:
+            if following.instance not in ("", DEPUTY) and not stream.instance:
                 self._admission.foreign += self._inflows.bind(stream, following.instance)
+                self._admission.bound(following.call_id, following.instance)
             self._batch.append(following)
             stream.delivered = following.seq
             if stream.names is None or following.type == "open":

@@ -33,6 +33,7 @@ async def composing(**more: Any) -> AsyncIterator[tuple[Scene, Composer, Simulat
         composer = Composer(name="composer")
         process = await world.add(composer)
         await world.offered("use")
+        await until(lambda: process.host.directory.known("count"))  # an event of who is not known yet comes again
         yield world, composer, process
 
 

@@ -25,6 +25,9 @@ from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from dimos_streams.tool_stream.wire import pack_event
 
+OWN = "asking-1"
+"""The instance that runs the parents."""
+
 
 @asynccontextmanager
 async def client_on_a_bus(
@@ -38,7 +41,7 @@ async def client_on_a_bus(
     if bridge_was_heard:
         publisher.receivers.heard("bridge")
     own = CallWriter(publisher, call_id, "asking", "ask", "agent")
-    streams = ChildStreams(bus, directory)
+    streams = ChildStreams(bus, directory, lambda: OWN)
     yield bus, BusSkillClient(bus, directory, streams, own, read_only=False)
     streams.stop()
     directory.stop()
@@ -154,7 +157,8 @@ async def test_a_host_that_has_stopped_acknowledges_no_childs_events() -> None:
         REQUESTS, lambda channel, data: requests.append(decode(ToolStreamRequest, data, channel=channel).kind)
     )
     directory, publisher = ModuleDirectory(bus), ToolStreamPublisher(bus)
-    streams = ChildStreams(bus, directory)
+    publisher.instance = OWN
+    streams = ChildStreams(bus, directory, lambda: OWN)
     streams.stop()
     streams.open("parent~1")
     writer = publisher.begin("parent~1", module="m", skill="s", caller="c", text="", data={})
@@ -223,9 +227,8 @@ async def test_the_first_event_of_a_call_says_whether_it_has_begun(
     async with client_on_a_bus() as (bus, client):
 
         def say(call_id: str, type: EventType, data: dict[str, object], text: str = "") -> None:
-            event = ToolEvent(
-                utime=1, call_id=call_id, seq=1, type=type, module="m", skill="go", caller="c", text=text, data=data
-            )
+            names = {"module": "m", "skill": "go", "caller": "c", "instance": OWN}
+            event = ToolEvent(utime=1, call_id=call_id, seq=1, type=type, text=text, data=data, **names)
             bus.publish(EVENTS, pack_event(event))
 
         starting = asyncio.create_task(client.start("go", {}))

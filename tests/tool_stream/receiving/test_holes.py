@@ -15,6 +15,7 @@ from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, Outcome
 from dimos_streams.tool_stream.receiving import inflow
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire import pack_event
+from tests.helpers import anybody
 from tests.tool_stream.test_delivery import Ends, bus_and_ends
 
 GIVEN_UP_S = 3.5
@@ -161,7 +162,7 @@ async def test_a_receiver_that_stops_delivers_what_is_in_hand_and_asks_for_nothi
                 raise OSError("no space left")
             texts.extend(event.text for event in events)
 
-        receiver = ToolStreamReceiver(ends.receiver_bus, take, name="second")
+        receiver = ToolStreamReceiver(ends.receiver_bus, take, may_open=anybody, name="second")
         ends.receiver.stop()
         ends.heart.cancel()
         receiver.start()

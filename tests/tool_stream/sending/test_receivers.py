@@ -13,14 +13,17 @@ from dimos_streams.tool_stream.sending.call_writer import PublisherLimits
 from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_FORGOTTEN_S, RECEIVER_GONE_S
 from tests.bridge.parts import SimulatedProcess, Worker, scene
-from tests.helpers import until
+from tests.helpers import anybody, until
 from tests.tool_stream.test_delivery import Ends, bus_and_ends
 
 
 def second_receiver(ends: Ends, delivered: list[int]) -> ToolStreamReceiver:
     """Another receiver on the same bus, without faults."""
     receiver = ToolStreamReceiver(
-        ends.sender_bus, lambda events: delivered.extend(event.seq for event in events), name="second"
+        ends.sender_bus,
+        lambda events: delivered.extend(event.seq for event in events),
+        may_open=anybody,
+        name="second",
     )
     receiver.start()
     return receiver

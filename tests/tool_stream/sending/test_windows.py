@@ -19,6 +19,7 @@ from dimos_streams.tool_stream.sending.receivers import (
     RECEIVER_GONE_S,
     Receivers,
 )
+from tests.helpers import anybody
 from tests.tool_stream.test_delivery import bus_and_ends
 
 
@@ -67,7 +68,7 @@ async def test_a_child_is_held_back_by_its_parent_as_long_as_that_is_there(comes
             if busy:
                 raise OSError("no room")
 
-        parent = ToolStreamReceiver(ends.sender_bus, take, name=PARENT)
+        parent = ToolStreamReceiver(ends.sender_bus, take, may_open=anybody, name=PARENT)
         parent.start()
         ends.publisher.limits = PublisherLimits(window=10)
         writer = ends.begin("parent~1")
