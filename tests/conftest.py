@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from dimos_streams.common import secrets
 
-_OF_PROCESSES = frozenset({"bus_url", "free_port", "machine", "rover"})
+_OF_PROCESSES = frozenset({"bus_url", "zenoh_url", "free_port", "machine", "rover"})
 """Fixtures of tests that start processes and look at the time."""
 _OF_COMMANDS = {"cli": "commands", "docs": "documents", "recording": "documents"}
 """Folders whose processes are begun by commands, one after another: each half has a worker."""
@@ -88,6 +88,13 @@ def bus_url() -> str:
     """LCM multicast on a group and port that no other session uses, kept on this machine."""
     group = f"239.255.{random.SystemRandom().randint(1, 254)}.{random.SystemRandom().randint(1, 254)}"
     return f"udpm://{group}:{_free_udp_port()}?ttl=0"
+
+
+@pytest.fixture(scope="session")
+def zenoh_url() -> str:
+    """Zenoh on this machine, in a domain that no other session has."""
+    pytest.importorskip("zenoh", reason="the extra `zenoh` is not installed")
+    return f"zenoh:///t{random.SystemRandom().getrandbits(48):x}"
 
 
 @pytest.fixture(scope="session")

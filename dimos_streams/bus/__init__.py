@@ -17,11 +17,17 @@ __all__ = [
 
 
 def create_bus(url: str) -> Bus:
-    """A bus for ``url``, not yet open: ``memq://`` in memory, ``udpm://…`` LCM. Raises ``BusError`` for others."""
-    if transport_of(url) == "memq":
+    """A bus for ``url``, not yet open: ``memq://`` in memory, ``udpm://…`` LCM, ``zenoh://…``. Raises
+    ``BusUrlError`` for others."""
+    transport = transport_of(url)
+    if transport == "memq":
         from dimos_streams.bus.memory import MemoryBus
 
         return MemoryBus(url)
+    if transport == "zenoh":
+        from dimos_streams.bus.zenoh_bus import ZenohBus
+
+        return ZenohBus(url)
     from dimos_streams.bus.lcm_bus import LcmBus
 
     return LcmBus(url)

@@ -8,15 +8,21 @@ import socket
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from dimos_streams.bus.zenoh_url import ZenohUrl
+from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import BusError, BusUrlError
 
 DEFAULT_URL = "udpm://239.255.76.67:7667?ttl=0"
+TRANSPORTS = ("memq", "udpm", "zenoh")
+VARIABLES = ("DIMOS_STREAMS_BUS", "LCM_DEFAULT_URL")
+"""Of the environment, the first that is set counts."""
 _RECEIVE_BUFFER = 4 * 1024 * 1024
 
 
 def bus_url(given: str | None = None) -> str:
-    """The URL that was given, else ``LCM_DEFAULT_URL``, else multicast that stays on this machine."""
-    return given or os.environ.get("LCM_DEFAULT_URL") or DEFAULT_URL
+    """The URL that was given, else ``DIMOS_STREAMS_BUS``, else ``LCM_DEFAULT_URL``, else multicast that stays on this
+    machine."""
+    return given or next(filter(None, map(os.environ.get, VARIABLES)), DEFAULT_URL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +76,22 @@ class UdpmUrl:
 
 
 def transport_of(url: str) -> str:
-    """``"memq"`` or ``"udpm"``. Raises ``BusUrlError`` for any other."""
+    """One of ``TRANSPORTS``. Raises ``BusUrlError`` for any other."""
     scheme = url.partition("://")[0]
-    if scheme not in ("memq", "udpm") or "://" not in url:
-        raise BusUrlError(f"bad bus URL {url!r}; valid: 'memq://' or for example {DEFAULT_URL!r}")
+    if scheme not in TRANSPORTS or "://" not in url:
+        examples = f"'memq://' or for example {DEFAULT_URL!r} or 'zenoh://'"
+        raise BusUrlError(f"bad bus URL {redacted(url)!r}; valid: {examples}")
     return scheme
+
+
+def leaves_process(url: str) -> bool:
+    """Whether other processes hear what is sent on a bus. Raises ``BusUrlError`` for what is none."""
+    transport = transport_of(url)
+    if transport == "udpm":
+        UdpmUrl.parse(url)
+    elif transport == "zenoh":
+        ZenohUrl.parse(url)
+    return transport != "memq"
 
 
 def check_route(url: str) -> None:

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.bus.url import transport_of
+from dimos_streams.bus.url import leaves_process
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import Module, Services
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
@@ -114,7 +114,7 @@ class InProcessRun:
 
     async def _refuse_neighbours(self) -> None:
         """Raises ``UserError`` if a module of this run runs already on a bus that leaves the process."""
-        if transport_of(self._options.bus_url) != "udpm":
+        if not leaves_process(self._options.bus_url):
             return
         neighbours = Neighbours(create_bus(self._options.bus_url), list(self._blueprint.modules))
         try:

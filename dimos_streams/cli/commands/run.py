@@ -57,7 +57,8 @@ def run(
         typer.Option(
             "--bus",
             metavar="URL",
-            help="The LCM bus. Without it: LCM_DEFAULT_URL, or LCM's usual group on this machine.",
+            help="The bus: udpm://… (LCM) or zenoh://…. Without it: DIMOS_STREAMS_BUS, LCM_DEFAULT_URL, or LCM's"
+            " usual group on this machine.",
             show_default=False,
         ),
     ] = None,

@@ -119,7 +119,7 @@ async def bus_link(bus: Bus, show: Show) -> AsyncIterator[RunLink]:
 
 
 @asynccontextmanager
-async def lcm_link(url: str, show: Show) -> AsyncIterator[RunLink]:
+async def own_bus_link(url: str, show: Show) -> AsyncIterator[RunLink]:
     """Over a bus of our own, where there is no bridge."""
     from dimos_streams.bus import create_bus
 

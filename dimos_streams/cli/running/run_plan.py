@@ -13,7 +13,7 @@ from typing import Any, Literal
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import bus_url
-from dimos_streams.bus.url import UdpmUrl, transport_of
+from dimos_streams.bus.url import leaves_process
 from dimos_streams.cli.running.configured_blueprint import configured_blueprint
 from dimos_streams.cli.running.record_plan import RecordPlan
 from dimos_streams.cli.terminal.output import note
@@ -67,9 +67,7 @@ class RunPlan:
     def _bus_url(self) -> str:
         """Checked before anything starts."""
         url = bus_url(self.bus)
-        if transport_of(url) == "udpm":
-            UdpmUrl.parse(url)
-        elif self.mode == "live":
+        if not leaves_process(url) and self.mode == "live":
             raise UserError(f"{url!r} does not leave its process; it goes with --in-process only")
         return url
 

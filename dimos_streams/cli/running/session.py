@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from dimos_streams import clock
 from dimos_streams.cli.exit_codes import worst_of
 from dimos_streams.cli.running.record_plan import create_runner
-from dimos_streams.cli.running.run_link import RunLink, bus_link, gateway_link, http_link, lcm_link
+from dimos_streams.cli.running.run_link import RunLink, bus_link, gateway_link, http_link, own_bus_link
 from dimos_streams.cli.running.run_plan import RunPlan, set_up_logging
 from dimos_streams.cli.running.stall import StallWatch
 from dimos_streams.cli.system.async_runner import finish, run_async
@@ -150,7 +150,7 @@ class _Session:
         elif self._plan.bridge is not None:
             link = http_link(self._options.bridge_url, self._options.token, self._show)
         else:
-            link = lcm_link(self._options.bus_url, self._show)
+            link = own_bus_link(self._options.bus_url, self._show)
         async with link as opened:
             yield opened
 

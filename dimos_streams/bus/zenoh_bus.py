@@ -1,0 +1,236 @@
+"""A bus over Zenoh: peers that link directly, by keys that have the form of dimos'."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
+from dimos_streams.bus.delivery import Delivery, delivery_of, urgency_of
+from dimos_streams.bus.zenoh_reader import CHANNEL_CAPACITY, Batch, SampleReader
+from dimos_streams.bus.zenoh_session import close_session, in_thread, open_session
+from dimos_streams.bus.zenoh_url import ZenohUrl
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.secrets import know_url, redacted
+from dimos_streams.errors import BusError
+
+if TYPE_CHECKING:
+    import zenoh
+
+_KEPT_SAMPLES = 4096
+"""Messages of a reliable channel that its sender keeps for those who missed them."""
+_HEARTBEAT_S = 0.25
+"""How often the sender of a reliable channel says which message was its last."""
+_MAX_PUBLISHERS = 1024
+_UNDECLARED_WITHIN_S = 5.0
+_ALL = ""
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+class _Source:
+    """A subscriber of Zenoh's, and our subscriptions that it feeds."""
+
+    def __init__(self, subscriber: zenoh.ext.AdvancedSubscriber, reader: SampleReader) -> None:  # type: ignore[type-arg]
+        self.subscriber = subscriber
+        self.reader = reader
+
+
+class ZenohBus(Bus):
+    """Publishes and subscribes on the loop that opened it; everything that may take time runs in threads.
+
+    Subscribers ask senders of reliable channels again for what they missed. Nothing blocks: what there is no room for
+    on a link is dropped.
+    """
+
+    def __init__(self, url: str, delivery: Mapping[str, Delivery] | None = None) -> None:
+        """``delivery`` by topic, where that of the type is not the right one."""
+        self._url = ZenohUrl.parse(url)
+        know_url(url)
+        super().__init__(redacted(str(self._url)))
+        self._keys = self._url.key_space
+        self._delivery = delivery or {}
+        self._session: zenoh.Session | None = None
+        self._publishers: OrderedDict[str, zenoh.Publisher | zenoh.ext.AdvancedPublisher] = OrderedDict()
+        self._sources: dict[str, _Source] = {}
+        """By channel; that of all channels by none."""
+        self._by_channel: dict[str, list[Subscription]] = {}
+        self._of_all: dict[Subscription, Wants | None] = {}
+        self._undeclaring: set[asyncio.Future[None]] = set()
+
+    async def open(self) -> None:
+        if self._session is not None:
+            return
+        self._session = await open_session(self._url)
+        self._loop = asyncio.get_running_loop()
+
+    async def close(self) -> None:
+        if self._session is None:
+            return
+        for subscription in self.subscriptions():
+            subscription.close()
+        session, self._session, self._loop = self._session, None, None
+        self._publishers.clear()
+        if self._undeclaring:
+            await asyncio.wait(self._undeclaring, timeout=_UNDECLARED_WITHIN_S)
+        await close_session(session)
+
+    def publish(self, channel: str, data: bytes) -> None:
+        loop = self._opened_loop()
+        if not self._check_size(channel, data):
+            return
+        import zenoh
+
+        try:
+            self._publisher(channel).put(data)
+        except zenoh.ZError as error:
+            _log.warning("cannot publish %d bytes on %s: %s", len(data), channel, error)
+            return
+        self._count_published(data)
+        # Whoever listens in this process gets it without a way around.
+        for subscription in self._by_channel.get(channel, ()):
+            subscription.push(loop, channel, data)
+        for subscription, wants in self._of_all.items():
+            if wants is None or wants(channel):
+                subscription.push(loop, channel, data)
+
+    def subscribe(
+        self,
+        channel: str,
+        handler: Handler,
+        *,
+        capacity: int = DEFAULT_CAPACITY,
+        capacity_bytes: int = CAPACITY_BYTES,
+        namespaces: Sequence[str] | None = None,
+    ) -> Subscription:
+        group = self._by_channel.get(channel, [])
+
+        def forget(subscription: Subscription) -> None:
+            self._keep_counts(subscription)
+            group.remove(subscription)
+            if not group:
+                del self._by_channel[channel]
+                self._unlisten(channel)
+
+        def deliver(batch: Batch, missed: bool) -> None:
+            for subscription in tuple(group):
+                for _, data in batch:
+                    subscription.keep(channel, data)
+                self._delivered(subscription, missed=missed)
+
+        subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces)
+        if not group:
+            self._sources[channel] = self._listen(self._keys.key_of(channel), deliver)
+            self._by_channel[channel] = group
+        group.append(subscription)
+        return subscription
+
+    def subscribe_all(
+        self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
+    ) -> Subscription:
+        def forget(subscription: Subscription) -> None:
+            self._keep_counts(subscription)
+            del self._of_all[subscription]
+            if not self._of_all:
+                self._unlisten(_ALL)
+
+        subscription = Subscription(handler, capacity, CAPACITY_BYTES, forget)
+        if not self._of_all:
+            self._sources[_ALL] = self._listen(self._keys.everything, self._deliver_to_all)
+        self._of_all[subscription] = wants
+        return subscription
+
+    def has_subscribers(self, channel: str) -> bool:
+        if self._by_channel.get(channel) or any(wants is None or wants(channel) for wants in self._of_all.values()):
+            return True
+        import zenoh
+
+        publisher = self._publisher(channel)
+        if not isinstance(publisher, zenoh.Publisher):
+            return True
+        matching: bool = cast("Any", publisher.matching_status).matching  # its stubs say that it is a bool
+        return matching
+
+    def subscriptions(self) -> list[Subscription]:
+        return [s for group in self._by_channel.values() for s in group] + list(self._of_all)
+
+    def _deliver_to_all(self, batch: Batch, missed: bool) -> None:
+        named = [(self._keys.channel_of(key), data) for key, data in batch]
+        for subscription, wants in tuple(self._of_all.items()):
+            for channel, data in named:
+                if wants is None or wants(channel):
+                    subscription.keep(channel, data)
+            self._delivered(subscription, missed=missed)
+
+    def _delivered(self, subscription: Subscription, *, missed: bool) -> None:
+        if missed:
+            subscription.may_miss()
+        subscription.handle(self._opened_loop())
+
+    def _listen(self, key: str, deliver: Callable[[Batch, bool], None]) -> _Source:
+        session = self._opened_session()
+        from zenoh import Locality, ext, handlers
+
+        subscriber = ext.declare_advanced_subscriber(
+            session,
+            key,
+            handlers.FifoChannel(CHANNEL_CAPACITY),
+            allowed_origin=Locality.REMOTE,
+            recovery=ext.RecoveryConfig(periodic_queries=None, heartbeat=True),
+        )
+        reader = SampleReader(self._opened_loop(), deliver, f"zenoh {key}")
+        reader.start(subscriber.handler)
+        return _Source(subscriber, reader)
+
+    def _unlisten(self, channel: str) -> None:
+        source = self._sources.pop(channel)
+        source.reader.end()
+        # It may wait for answers from the other end of a link that is cut.
+        undeclaring = in_thread(source.subscriber.undeclare, "zenoh-undeclare")
+        self._undeclaring.add(undeclaring)
+        undeclaring.add_done_callback(self._undeclared)
+
+    def _undeclared(self, undeclaring: asyncio.Future[None]) -> None:
+        self._undeclaring.discard(undeclaring)
+        if not undeclaring.cancelled() and undeclaring.exception() is not None:
+            _log.warning("a subscription could not be taken back: %s", undeclaring.exception())
+
+    def _publisher(self, channel: str) -> zenoh.Publisher | zenoh.ext.AdvancedPublisher:
+        found = self._publishers.get(channel)
+        if found is None:
+            found = self._publishers[channel] = self._declare(channel)
+            if len(self._publishers) > _MAX_PUBLISHERS:
+                self._publishers.popitem(last=False)
+        return found
+
+    def _declare(self, channel: str) -> zenoh.Publisher | zenoh.ext.AdvancedPublisher:
+        session = self._opened_session()
+        from zenoh import CongestionControl, Locality, Priority, Reliability, ext
+
+        priorities = {"urgent": Priority.INTERACTIVE_HIGH, "usual": Priority.DATA, "bulky": Priority.DATA_LOW}
+        key, priority = self._keys.key_of(channel), priorities[urgency_of(channel)]
+        if delivery_of(channel, self._delivery) == "latest":
+            return session.declare_publisher(
+                key,
+                congestion_control=CongestionControl.DROP,
+                priority=priority,
+                reliability=Reliability.BEST_EFFORT,
+                allowed_destination=Locality.REMOTE,
+            )
+        return ext.declare_advanced_publisher(
+            session,
+            key,
+            congestion_control=CongestionControl.DROP,
+            priority=priority,
+            allowed_destination=Locality.REMOTE,
+            cache=ext.CacheConfig(_KEPT_SAMPLES),
+            sample_miss_detection=ext.MissDetectionConfig(heartbeat=_HEARTBEAT_S, sporadic_heartbeat=None),
+        )
+
+    def _opened_session(self) -> zenoh.Session:
+        if self._session is None:
+            raise BusError(f"the bus {self.url!r} is not open")
+        return self._session

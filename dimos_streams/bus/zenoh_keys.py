@@ -1,0 +1,58 @@
+"""Which key of Zenoh a channel is on. Keys have the form of dimos' own: ``PREFIX/topic/package.Type``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+_TYPE = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*")
+_SPECIAL = re.compile(r"[%*$?#]")
+"""What a key can't have, or means something else by, and what stands for it here."""
+_EMPTY, _RELATIVE = "%", "%%"
+"""A level without a name, and the first one of a channel that does not begin with a slash."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpace:
+    """Maps channels to keys and back, one to one.
+
+    ``/robot1/cmd_vel#geometry_msgs.Twist`` is ``PREFIX/robot1/cmd_vel/geometry_msgs.Twist``. Another mapping is
+    another class with these three members.
+    """
+
+    prefix: str
+    """With ``"dimos"`` the keys are those of dimos."""
+
+    @property
+    def everything(self) -> str:
+        """The key expression of all channels."""
+        return f"{self.prefix}/**"
+
+    def key_of(self, channel: str) -> str:
+        """The key of a channel. What keys can't have is written as in URLs: ``%2A``."""
+        topic, sharp, type_name = channel.rpartition("#")
+        if not sharp or not _TYPE.fullmatch(type_name):
+            topic, type_name = channel, ""
+        head = [] if topic.startswith("/") else [_RELATIVE]
+        escaped = [_escaped(level) for level in topic.removeprefix("/").split("/")]
+        if not type_name and _TYPE.fullmatch(escaped[-1]):
+            escaped[-1] = escaped[-1].replace(".", "%2E")  # it is no type
+        return "/".join((self.prefix, *head, *escaped, *filter(None, [type_name])))
+
+    def channel_of(self, key: str) -> str:
+        """The channel of a key below the prefix."""
+        levels = key.removeprefix(f"{self.prefix}/").split("/")
+        type_name = levels.pop() if len(levels) > 1 and _TYPE.fullmatch(levels[-1]) else ""
+        first = "/"
+        if levels[0] == _RELATIVE:
+            first, levels = "", levels[1:]
+        topic = first + "/".join("" if level == _EMPTY else unquote(level) for level in levels)
+        return f"{topic}#{type_name}" if type_name else topic
+
+
+def _escaped(level: str) -> str:
+    if not level:
+        return _EMPTY
+    escaped = _SPECIAL.sub(lambda match: f"%{ord(match[0]):02X}", level)
+    return f"%40{escaped[1:]}" if escaped.startswith("@") else escaped  # such levels are hidden from `**`

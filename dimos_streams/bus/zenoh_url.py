@@ -1,0 +1,171 @@
+"""``zenoh://`` URLs: which peers, on which keys, how far they are heard, and who may take part."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from dimos_streams.bus.zenoh_keys import KeySpace
+from dimos_streams.common.secrets import redacted
+from dimos_streams.errors import BusUrlError, suggest
+
+EXAMPLE = "zenoh://"
+MODES = ("peer", "client", "router")
+DEFAULT_DOMAIN = "dimos_streams"
+DIMOS = "dimos"
+_DIMOS_DOMAINS = "dimos-domains"
+_LOOPBACK_LISTEN = "127.0.0.1:0"
+_SCOUTING_GROUP = "224.0.0.224"
+_ZENOH_SCOUTING_PORT = 7446
+_SCOUTING_PORTS = range(20_000, 30_000)
+"""One for each domain, so that the peers of different ones do not even link."""
+_OPTIONS = ("keys", "mode", "listen", "scout", "interface", "ca", "cert", "key", "users", "config")
+_DOMAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZenohUrl:
+    """``zenoh://[USER:PASSWORD@][HOST:PORT,…][/DOMAIN][?OPTION=VALUE&…]``.
+
+    Without hosts its peers find each other by scouting on the loopback interface, and nothing leaves the machine.
+    """
+
+    endpoints: tuple[str, ...] = ()
+    """``HOST:PORT`` of those to connect to."""
+    domain: str = ""
+    user: str = ""
+    password: str = field(default="", repr=False)
+    keys: str = ""
+    """``"dimos"`` for the keys that dimos has; empty for ours."""
+    mode: str = "peer"
+    listen: tuple[str, ...] = ()
+    """``HOST:PORT`` to be reached at; port 0 is any that is free."""
+    scout: str = ""
+    """``GROUP:PORT``, ``"off"``, or empty for the domain's own."""
+    interface: str = "lo"
+    """The network interface that is scouted on."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """``ca``, ``cert`` and ``key`` of TLS; ``users`` who may connect; ``config``, settings of Zenoh's own."""
+
+    @classmethod
+    def parse(cls, text: str) -> ZenohUrl:
+        """Raises ``BusUrlError`` with the part that does not fit."""
+        try:
+            return cls(**_fields(text))
+        except ValueError as error:
+            raise BusUrlError(f"bad bus URL {redacted(text)!r}: {error}; valid for example: {EXAMPLE!r}") from error
+
+    def __str__(self) -> str:
+        """All of it, with the password."""
+        user = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}@" if self.user else ""
+        path = f"/{self.domain}" if self.domain else ""
+        named = {"keys": self.keys, "mode": "" if self.mode == "peer" else self.mode}
+        named |= {"listen": ",".join(self.listen), "scout": self.scout}
+        named |= {"interface": "" if self.interface == "lo" else self.interface, **self.files}
+        options = urlencode({name: value for name, value in named.items() if value}, safe=":,/")
+        return f"zenoh://{user}{','.join(self.endpoints)}{path}" + (f"?{options}" if options else "")
+
+    @property
+    def key_space(self) -> KeySpace:
+        """The keys on which channels are."""
+        if self.keys == DIMOS:
+            return KeySpace(f"{_DIMOS_DOMAINS}/{self.domain}" if self.domain else DIMOS)
+        return KeySpace(self.domain or DEFAULT_DOMAIN)
+
+    @property
+    def scouting(self) -> str | None:
+        """``GROUP:PORT`` at which peers look for each other, None if they don't.
+
+        dimos looks at Zenoh's usual one, in whatever domain.
+        """
+        if self.scout:
+            return None if self.scout == "off" else self.scout
+        if self.keys == DIMOS:
+            return f"{_SCOUTING_GROUP}:{_ZENOH_SCOUTING_PORT}"
+        domain = (self.domain or DEFAULT_DOMAIN).encode()
+        return f"{_SCOUTING_GROUP}:{_SCOUTING_PORTS[zlib.crc32(domain) % len(_SCOUTING_PORTS)]}"
+
+    @property
+    def listening(self) -> tuple[str, ...]:
+        """``HOST:PORT`` at which this one is reached: on this machine only, unless the URL says otherwise."""
+        return self.listen or (() if self.mode == "client" else (_LOOPBACK_LISTEN,))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nothing of it leaves the machine."""
+        return self.interface == "lo" and all(_is_loopback(each) for each in (*self.endpoints, *self.listening))
+
+
+def _fields(text: str) -> dict[str, Any]:
+    """Raises ``ValueError``."""
+    parts = urlsplit(text)
+    if parts.scheme != "zenoh" or parts.fragment:
+        raise ValueError("it has no scheme 'zenoh'" if parts.scheme != "zenoh" else f"#{parts.fragment} says nothing")
+    user_info, _, hosts = parts.netloc.rpartition("@")
+    user, _, password = user_info.partition(":")
+    if bool(user) != bool(password):
+        raise ValueError("a user needs a password, and a password a user")
+    domain = parts.path.strip("/")
+    if domain and not _DOMAIN.fullmatch(domain):
+        raise ValueError(f"{domain!r} is no domain (letters, digits, '_', '-' and '.', at most 64)")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+    return {
+        "endpoints": tuple(_addresses(hosts)),
+        "domain": domain,
+        "user": unquote(user),
+        "password": unquote(password),
+        **_checked(options, has_endpoints=bool(hosts)),
+    }
+
+
+def _checked(options: Mapping[str, str], *, has_endpoints: bool) -> dict[str, Any]:
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            raise ValueError(f"no option {name!r}{suggest(name, _OPTIONS)} (options: {', '.join(_OPTIONS)})")
+        if not value:
+            raise ValueError(f"option {name!r} is empty")
+    mode = options.get("mode", "peer")
+    if mode not in MODES:
+        raise ValueError(f"no mode {mode!r} (modes: {', '.join(MODES)})")
+    if mode == "client" and not has_endpoints:
+        raise ValueError("a client needs the address of a router: 'zenoh://HOST:PORT?mode=client'")
+    if options.get("keys", DIMOS) != DIMOS:
+        raise ValueError(f"no keys {options['keys']!r} (valid: {DIMOS!r}, or none for our own)")
+    if "scout" in options and options["scout"] != "off":
+        _check_group(options["scout"])
+    if ("cert" in options) != ("key" in options):
+        raise ValueError("'cert' and 'key' go together")
+    files = {name: options[name] for name in ("ca", "cert", "key", "users", "config") if name in options}
+    others = {name: options[name] for name in ("keys", "scout", "interface") if name in options}
+    return {"mode": mode, "listen": tuple(_addresses(options.get("listen", ""))), "files": files, **others}
+
+
+def _addresses(text: str) -> Iterator[str]:
+    for address in filter(None, text.split(",")):
+        host, colon, port = address.rpartition(":")
+        if not colon or not host or not port.isdecimal() or int(port) > 65535:
+            raise ValueError(f"{address!r} is no HOST:PORT")
+        yield address
+
+
+def _check_group(text: str) -> None:
+    host, _, port = text.rpartition(":")
+    try:
+        is_group = ipaddress.IPv4Address(host).is_multicast and 0 < int(port) <= 65535
+    except ValueError:
+        is_group = False
+    if not is_group:
+        raise ValueError(f"scout={text!r} is no GROUP:PORT of multicast, nor 'off'")
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

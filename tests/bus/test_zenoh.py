@@ -1,0 +1,260 @@
+"""Zenoh: URLs, keys, peers that find each other, and sessions that end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.bus.delivery import delivery_of, urgency_of
+from dimos_streams.bus.url import leaves_process
+from dimos_streams.bus.zenoh_keys import KeySpace
+from dimos_streams.bus.zenoh_url import ZenohUrl
+from dimos_streams.errors import BusError, BusUrlError, UserError
+from tests.helpers import until
+
+EVENTS = "/tool_streams#dimos_streams.ToolStreamEvent"
+TWIST = "/robot1/cmd_vel#geometry_msgs.Twist"
+
+
+def with_buses(*urls: str, scenario: Callable[..., Awaitable[None]]) -> None:
+    async def main() -> None:
+        buses = [create_bus(url) for url in urls]
+        try:
+            for bus in buses:
+                await bus.open()
+            async with asyncio.timeout(20):
+                await scenario(*buses)
+        finally:
+            for bus in buses:
+                await bus.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.feature("G1")
+@pytest.mark.parametrize(
+    ("channel", "key"),
+    [
+        (TWIST, "dimos/robot1/cmd_vel/geometry_msgs.Twist"),
+        ("/color_image#sensor_msgs.Image", "dimos/color_image/sensor_msgs.Image"),
+        ("/untyped", "dimos/untyped"),
+        ("/not.a_type", "dimos/not%2Ea_type"),
+        ("/a*b$c?d#e", "dimos/a%2Ab%24c%3Fd%23e"),
+        ("/@hidden", "dimos/%40hidden"),
+        ("CAMERA", "dimos/%%/CAMERA"),
+        ("/a//b/", "dimos/a/%/b/%"),
+        ("", "dimos/%%/%"),
+    ],
+)
+def test_keys_have_the_form_of_dimos(channel: str, key: str) -> None:
+    keys = KeySpace("dimos")
+    assert keys.key_of(channel) == key
+    assert keys.channel_of(key) == channel
+
+
+@given(st.text(alphabet="/ab.#*%@A$?é ", max_size=12), st.text(alphabet="/ab.#*%@A$?é ", max_size=12))
+def test_every_channel_has_a_key_of_its_own(one: str, other: str) -> None:
+    keys = KeySpace("room")
+    assert keys.channel_of(keys.key_of(one)) == one
+    assert (keys.key_of(one) == keys.key_of(other)) == (one == other)
+
+
+@settings(max_examples=40)
+@given(st.text(max_size=20))
+def test_every_channel_has_a_key_that_zenoh_takes(channel: str) -> None:
+    zenoh = pytest.importorskip("zenoh")
+    if any(0xD800 <= ord(character) < 0xE000 for character in channel):
+        return
+    keys = KeySpace("room")
+    assert zenoh.KeyExpr(keys.everything).includes(zenoh.KeyExpr(keys.key_of(channel)))
+
+
+def test_what_a_url_leaves_out_stays_on_this_machine() -> None:
+    url = ZenohUrl.parse("zenoh://")
+    assert (url.mode, url.endpoints, url.listening, url.interface) == ("peer", (), ("127.0.0.1:0",), "lo")
+    assert url.is_local
+    assert url.key_space == KeySpace("dimos_streams")
+    assert url.scouting is not None
+    assert url.scouting != ZenohUrl.parse("zenoh:///other").scouting, "runs of other domains are not even met"
+    assert leaves_process("zenoh://")
+
+
+def test_the_keys_of_dimos_are_looked_for_where_dimos_looks() -> None:
+    url = ZenohUrl.parse("zenoh://?keys=dimos")
+    assert (url.key_space, url.scouting) == (KeySpace("dimos"), "224.0.0.224:7446")
+    assert ZenohUrl.parse("zenoh:///lab?keys=dimos").key_space == KeySpace("dimos-domains/lab")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zenoh://",
+        "zenoh:///lab",
+        "zenoh://10.0.0.1:7447,[::1]:7448/lab?mode=client",
+        "zenoh://me:p%40ss%2Fword@10.0.0.1:7447?ca=/etc/ca.pem&cert=/c.pem&key=/k.pem",
+        "zenoh://?keys=dimos&mode=router&listen=0.0.0.0:7447&scout=off&interface=eth0&users=/u&config=/z.json5",
+    ],
+)
+def test_a_url_says_all_that_it_was_made_of(text: str) -> None:
+    url = ZenohUrl.parse(text)
+    assert ZenohUrl.parse(str(url)) == url
+    assert "ss/word" not in repr(url)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("zenoh://host", "'host' is no HOST:PORT"),
+        ("zenoh://host:99999", "'host:99999' is no HOST:PORT"),
+        ("zenoh:///a/b", "'a/b' is no domain"),
+        ("zenoh://?key=dimos", "'cert' and 'key' go together"),
+        ("zenoh://?keyz=dimos", "no option 'keyz'; did you mean 'key'"),
+        ("zenoh://?keys=ros", "no keys 'ros' .valid: 'dimos', or none"),
+        ("zenoh://?mode=hub", "no mode 'hub' .modes: peer, client, router."),
+        ("zenoh://?mode=client", "a client needs the address of a router"),
+        ("zenoh://?scout=10.0.0.1:7446", "is no GROUP:PORT of multicast"),
+        ("zenoh://?scout=", "option 'scout' is empty"),
+        ("zenoh://?listen=7447", "'7447' is no HOST:PORT"),
+        ("zenoh://me@host:1", "a user needs a password"),
+        ("zenoh://a:1#b", "#b says nothing"),
+    ],
+)
+def test_a_bad_url_is_named_with_what_would_be_valid(text: str, why: str) -> None:
+    with pytest.raises(BusUrlError, match=why) as raised:
+        create_bus(text)
+    assert text in str(raised.value) or "[redacted]" in str(raised.value)
+    assert "valid for example: 'zenoh://'" in str(raised.value)
+
+
+def test_errors_about_a_url_do_not_show_its_password() -> None:
+    with pytest.raises(BusUrlError) as raised:
+        create_bus("zenoh://me:geheimnis@host")
+    assert "geheimnis" not in str(raised.value)
+
+
+def test_events_are_sent_again_and_what_must_not_come_late_is_not() -> None:
+    assert delivery_of(EVENTS, {}) == "reliable"
+    for channel in (TWIST, "/skill_calls#dimos_streams.SkillCall", "/scan#sensor_msgs.LaserScan", "/untyped"):
+        assert delivery_of(channel, {}) == "latest"
+    chosen = delivery_of("/goal#geometry_msgs.PoseStamped", {"/goal": "reliable"})
+    assert chosen == "reliable"
+    assert (urgency_of(TWIST), urgency_of("/image#sensor_msgs.Image"), urgency_of(EVENTS)) == (
+        "urgent",
+        "bulky",
+        "usual",
+    )
+
+
+def test_without_the_extra_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zenoh", None)
+    with pytest.raises(UserError, match=r"pip install 'dimos-streams\[zenoh\]'"):
+        asyncio.run(create_bus("zenoh://").open())
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("ca=/nowhere.pem", "'/nowhere.pem', the 'ca' of a zenoh bus, can't be read: No such file"),
+        ("users=/nowhere", "'/nowhere', the 'users' of a zenoh bus"),
+        ("config={bad}", "the 'config' of a zenoh bus, holds no settings of Zenoh"),
+    ],
+)
+def test_a_file_that_is_none_is_named(zenoh_url: str, tmp_path: Path, options: str, why: str) -> None:
+    bad = tmp_path / "bad.json5"
+    bad.write_text("{ mode: 7")
+    url = f"zenoh://me:secret1@127.0.0.1:1?{options.format(bad=bad)}"
+    with pytest.raises(UserError, match=why):
+        asyncio.run(create_bus(url).open())
+
+
+@pytest.mark.feature("G1")
+def test_peers_of_a_domain_find_each_other_and_no_others(zenoh_url: str) -> None:
+    async def scenario(one: Bus, other: Bus, stranger: Bus) -> None:
+        got: list[tuple[str, bytes]] = []
+        strange: list[str] = []
+        other.subscribe(TWIST, lambda *message: got.append(message))
+        other.subscribe_all(lambda *message: got.append(message))
+        await until(lambda: one.has_subscribers(TWIST))
+        assert not stranger.has_subscribers(TWIST)
+        stranger.subscribe_all(lambda channel, _: strange.append(channel))
+        for channel in (TWIST, "CAMERA", EVENTS):
+            one.publish(channel, channel.encode())
+        await until(lambda: len(got) == 4)
+        assert sorted(got) == sorted((name, name.encode()) for name in (TWIST, TWIST, "CAMERA", EVENTS))
+        assert strange == []
+
+    with_buses(zenoh_url, zenoh_url, f"{zenoh_url}x", scenario=scenario)
+
+
+def test_a_burst_between_peers_is_whole_and_in_order(zenoh_url: str) -> None:
+    async def scenario(one: Bus, other: Bus) -> None:
+        got: list[int] = []
+        other.subscribe(EVENTS, lambda _, data: got.append(int(data)))
+        one.publish(EVENTS, b"0")
+        await until(lambda: got)
+        for number in range(1, 2001):
+            one.publish(EVENTS, b"%d" % number)
+        await until(lambda: got[-1] == 2000)
+        assert got == list(range(2001))
+
+    with_buses(zenoh_url, zenoh_url, scenario=scenario)
+
+
+def test_a_session_leaves_no_thread_and_no_descriptor(zenoh_url: str) -> None:
+    async def cycle() -> None:
+        bus = create_bus(zenoh_url)
+        await bus.open()
+        bus.subscribe(EVENTS, lambda *_: None)
+        bus.subscribe_all(lambda *_: None).close()
+        bus.publish(EVENTS, b"x")
+        await bus.close()
+
+    def count() -> tuple[int, int]:
+        return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+    asyncio.run(cycle())
+    before = count()
+    for _ in range(3):
+        asyncio.run(cycle())
+    assert count() <= before
+    assert not [thread.name for thread in threading.enumerate() if "zenoh" in thread.name]
+
+
+def test_a_process_that_forgets_to_close_ends(zenoh_url: str) -> None:
+    code = (
+        "import asyncio, os\n"
+        "from dimos_streams.bus import create_bus\n"
+        "async def main():\n"
+        f"    bus = create_bus({zenoh_url!r})\n"
+        "    await bus.open()\n"
+        "    bus.subscribe_all(print)\n"
+        "    if not os.fork():\n"
+        "        try:\n"
+        f"            await create_bus({zenoh_url!r}).open()\n"
+        "        except Exception as error:\n"
+        "            print(error)\n"
+        "        os._exit(0)\n"
+        "    os.wait()\n"
+        "asyncio.run(main())\n"
+    )
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=30)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "was forked from one that has used Zenoh" in ran.stdout
+
+
+def test_a_client_whose_router_is_not_there_says_so(zenoh_url: str, free_port: int) -> None:
+    began = time.monotonic()
+    with pytest.raises(BusError, match=rf"nothing answers at 127\.0\.0\.1:{free_port}"):
+        asyncio.run(create_bus(f"zenoh://127.0.0.1:{free_port}?mode=client").open())
+    assert time.monotonic() - began < 10
