@@ -18,6 +18,7 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.skills.continuation import Then
 from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
 from dimos_streams.skills.seeing.frames import fresh_frames
+from dimos_streams.skills.seeing.labels import watch_labels
 from dimos_streams.skills.seeing.sighting import Match, Sighting, sightings_of
 from dimos_streams.streams import In, Out
 
@@ -73,6 +74,7 @@ class LookOut(Module):
     async def start(self) -> None:
         """See ``Module``."""
         self._calls = OwnCalls()
+        watch_labels(self, self.detections)
 
     @skill(tags={"safe", "sensing"}, concurrent=True)
     async def look_out_for(

@@ -17,6 +17,7 @@ from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.live_settings import Live
 from dimos_streams.messages.image import JPEG, image_from_array, rgb_from_image
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.odometry import OdometryFromPoses
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.time import utime_of
 from dimos_streams.messages.timeline import Timeline
@@ -26,6 +27,7 @@ from dimos_streams.skill import skill
 from dimos_streams.skills.moving.planar import PoseHistory, pose_of
 from dimos_streams.skills.own_calls import listed
 from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
+from dimos_streams.skills.seeing.labels import watch_labels
 from dimos_streams.skills.seeing.sighting import Lens, Sighting, sightings_of
 from dimos_streams.streams import In
 
@@ -86,13 +88,14 @@ class Observe(Module):
     config: ObserveConfig
     detections: In[Detection2DArray]
     color_image: In[Image] = In(required=False, on_demand=True)
-    odom: In[Odometry] = In(required=False)
+    odom: In[Odometry] = In(required=False, also=OdometryFromPoses)
     camera_info: In[CameraInfo] = In(required=False)
 
     async def start(self) -> None:
         """Listen to the odometry."""
         self.poses = PoseHistory()
         self.odom.on_message(self.poses.add)
+        watch_labels(self, self.detections)
 
     @skill(tags={"safe", "sensing"}, concurrent=True, read_only=True, polling=True)
     async def observe(self) -> Observation:
@@ -153,7 +156,7 @@ class Observe(Module):
         try:
             await self.run_blocking(_write, path, image)
         except (MessageError, OSError) as error:  # a full disk keeps nobody from describing what is seen
-            self.log.warning("the picture can't be kept: %s", error)
+            self.log.warning("the picture of %s can't be kept: %s", self.color_image.channel, error)
             return None
         return str(path)
 

@@ -11,6 +11,7 @@ from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.odometry import OdometryFromPoses
 from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.vision_msgs import Detection2DArray
@@ -23,6 +24,7 @@ from dimos_streams.skills.moving.planar import STOP, PoseHistory
 from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
 from dimos_streams.skills.patrol_run import Patrolling, PatrolReport
+from dimos_streams.skills.seeing.labels import watch_labels
 from dimos_streams.streams import In, Out
 
 Waypoint = tuple[float, float]
@@ -58,7 +60,7 @@ class Patrol(Module):
     config: PatrolConfig
     shared_outputs = frozenset({"cmd_vel", "wanted_descriptions"})
     detections: In[Detection2DArray]
-    odom: In[Odometry]
+    odom: In[Odometry] = In(also=OdometryFromPoses)
     scan: In[LaserScan] = In(required=False)
     camera_info: In[CameraInfo] = In(required=False)
     hold: In[Hold] = In(required=False, external=True)
@@ -71,6 +73,7 @@ class Patrol(Module):
         self._calls = OwnCalls()
         self.holds = HoldInput(self.hold, self.name)
         self.odom.on_message(self.poses.add)
+        watch_labels(self, self.detections)
 
     def on_settings(self, changed: frozenset[str]) -> None:
         """See ``Module``: refuses more than the velocity gate lets pass."""

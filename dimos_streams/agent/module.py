@@ -37,6 +37,7 @@ from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.odometry import OdometryFromPoses
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.module import WARNINGS, ConfigFault
@@ -92,7 +93,7 @@ class Agent(OperatorSkills):
     """
 
     config: AgentConfig
-    odom: In[Odometry] = In(required=False)
+    odom: In[Odometry] = In(required=False, also=OdometryFromPoses)
     battery: In[BatteryState] = In(required=False)
     hold: Out[Hold]
 

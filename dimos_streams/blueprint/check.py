@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 from pydantic.errors import PydanticUserError
 
@@ -18,6 +18,7 @@ from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import channel_name, split_channel, type_named
 from dimos_streams.module import Module
 from dimos_streams.skill import skills_of
+from dimos_streams.streams.conversion import other_type
 from dimos_streams.tool_stream.liveness.skill_parts import described
 
 
@@ -128,16 +129,32 @@ def _channel_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Probl
 
 def _type_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Problem]:
     """Topics on which not all mean the same type, so that they would never hear each other."""
-    outside = [split_channel(channel) for channel in external_channels(blueprint)]
+    outside = [split_channel(channel) for channel in sorted(external_channels(blueprint))]
     for topic, sharing in _grouped(ports, lambda port: port.topic).items():
         users: dict[str, list[str]] = defaultdict(list)
         for port in sharing:
-            users[port.type_name].append(port.name)
-        for type_name in (kind for name, kind in outside if name == topic):
+            users[" or ".join(cls.msg_name for cls in port.stream.messages)].append(port.name)
+        from_outside = [kind for name, kind in outside if name == topic]
+        for type_name in from_outside:
             users[type_name].append("outside")
-        if len(users) > 1:
-            uses = "; ".join(f"{kind} by {', '.join(names)}" for kind, names in users.items())
-            yield Problem(f"topic {topic!r} has {len(users)} types: {uses}", _where(blueprint, sharing[-1]))
+        sent = {*from_outside, *(port.type_name for port in sharing if port.stream.direction == "out")}
+        taken = {port: {cls.msg_name for cls in port.stream.messages} for port in sharing}
+        inputs = {port: types for port, types in taken.items() if port.stream.direction == "in"}
+        if _agree(sent, list(inputs.values())):
+            continue
+        uses = "; ".join(f"{kind} by {', '.join(names)}" for kind, names in users.items())
+        text = f"topic {topic!r} has {len(users)} types: {uses}"
+        deaf = next((port for port, types in inputs.items() if sent and not types & sent), None)
+        if deaf is not None:
+            text += f"; {other_type(topic, sorted(sent), deaf.name, deaf.stream.messages)}"
+        yield Problem(text, _where(blueprint, sharing[-1]))
+
+
+def _agree(sent: Set[str], taken: Sequence[Set[str]]) -> bool:
+    """Whether each input of a topic takes all types that are sent; if none is, whether they have one in common."""
+    if not sent:
+        return not taken or bool(frozenset.intersection(*map(frozenset, taken)))
+    return all(sent <= types for types in taken) and (len(sent) == 1 or bool(taken))
 
 
 def _publisher_problems(
@@ -163,7 +180,7 @@ def _unwired_problems(
     supplied = {port.channel for port in outputs} | external_channels(blueprint)
     otherwise_typed = {split_channel(channel)[0] for channel in supplied}
     for port in ports:
-        if port.stream.direction == "out" or port.channel in supplied:
+        if port.stream.direction == "out" or supplied.intersection(port.channels):
             continue
         spec = blueprint.modules[port.module]
         needed = port.stream.required or port.stream.name in _needed_inputs(spec, classes[port.module])
@@ -175,7 +192,8 @@ def _unwired_problems(
         elif port.topic in otherwise_typed:
             continue  # the two types of the topic are a problem of their own
         else:
-            offers = [f"{p.name} ({p.topic})" for p in outputs if p.type_name == port.type_name]
+            types = {cls.msg_name for cls in port.stream.messages}
+            offers = [f"{p.name} ({p.topic})" for p in outputs if p.type_name in types]
             hint = f"outputs of that type: {', '.join(offers)}" if offers else "no module has an output of that type"
             needs = "requires its input" if needed else "has a remapped input"
             text = f"module {port.module!r} {needs} {port.stream.name!r}, "

@@ -76,7 +76,7 @@ def _edges(ports: list[Port], outside: set[str]) -> Iterator[Edge]:
     sources: list[tuple[str | None, str]] = [(p.module, p.channel) for p in ports if p.stream.direction == "out"]
     sources += [(None, channel) for channel in sorted(outside)]
     for source, channel in sources:
-        targets: list[str | None] = [port.module for port in inputs if port.channel == channel]
+        targets: list[str | None] = [port.module for port in inputs if channel in port.channels]
         for target in targets or [None]:
             yield Edge(channel, source, target)
 

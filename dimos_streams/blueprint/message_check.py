@@ -18,7 +18,8 @@ def message_problems(blueprint: Blueprint, ports: Iterable[Port]) -> Iterator[Pr
     """Types of one name and several definitions, and classes that are older than their definitions."""
     users: dict[type[Message], list[Port]] = defaultdict(list)
     for port in ports:
-        users[port.stream.message].append(port)
+        for cls in port.stream.messages:
+            users[cls].append(port)
     yield from _definition_problems(blueprint, users)
     try:
         stale_classes = stale_types(users)

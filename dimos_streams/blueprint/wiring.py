@@ -37,6 +37,11 @@ class Port:
         """Topic and type as LCM knows them. Not checked here for its length."""
         return f"{self.topic}#{self.type_name}"
 
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The same, with those of the other types that an input takes behind it."""
+        return tuple(f"{self.topic}#{cls.msg_name}" for cls in self.stream.messages)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleWiring:
@@ -84,7 +89,7 @@ def ports_of(spec: ModuleSpec, cls: type[Module]) -> list[Port]:
 def message_types(blueprint: Blueprint) -> list[type[Message]]:
     """The classes of all that the modules send and receive. Raises ``BlueprintError`` as ``wire`` does."""
     ports = (port for spec in blueprint.modules.values() for port in ports_of(spec, module_class(spec)))
-    return list(dict.fromkeys(port.stream.message for port in ports))
+    return list(dict.fromkeys(cls for port in ports for cls in port.stream.messages))
 
 
 def external_channels(blueprint: Blueprint) -> set[str]:
@@ -99,8 +104,8 @@ def public_skills(spec: ModuleSpec, cls: type[Module]) -> tuple[str, ...]:
 
 def _wiring(spec: ModuleSpec, ports: list[Port], supplied: Collection[str], skills: tuple[str, ...]) -> ModuleWiring:
     def connected(port: Port) -> bool:
-        is_supplied = port.stream.direction == "out" or port.stream.external or port.channel in supplied
-        return bool(port.topic) and is_supplied
+        is_supplied = port.stream.external or any(channel in supplied for channel in port.channels)
+        return bool(port.topic) and (port.stream.direction == "out" or is_supplied)
 
     return ModuleWiring(
         module=spec.name,

@@ -6,6 +6,7 @@ lcm-gen's own code corrupts or shortens silently where sizes do not fit. Here wh
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from io import BytesIO
@@ -22,6 +23,8 @@ MAX_CHANNEL_BYTES = 63
 """LCM's limit for the name of a channel, in UTF-8."""
 
 _FINGERPRINT_BYTES = 8
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
+"""The first bytes of what Python's ``pickle`` writes, for the text of an error: dimos sends such, too."""
 _GENERATED_CODE_RAISES = (
     struct.error,
     ArithmeticError,
@@ -68,7 +71,8 @@ def decode(cls: type[M], data: bytes, channel: str = "") -> M:
     expected = cls._get_packed_fingerprint()
     found = bytes(data[:_FINGERPRINT_BYTES])
     if found != expected:
-        why = f"its fingerprint is {found.hex() or 'missing'}, not {expected.hex()}: another type or definition"
+        what = "a Python pickle, which is never read" if _PICKLE.match(found) else "another type or definition"
+        why = f"its fingerprint is {found.hex() or 'missing'}, not {expected.hex()}: {what}"
         raise MessageError(channel, cls.msg_name, why)
     try:
         return _decoded(cls, data)

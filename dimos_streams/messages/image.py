@@ -1,8 +1,8 @@
 """Pictures as ``sensor_msgs.Image`` messages.
 
-Encodings: ``jpeg`` (compressed RGB), ``rgb8``, ``bgr8``, ``rgba8``, ``bgra8``, ``mono8``, ``mono16`` and ``16UC1``
-(depth in millimetres, 0 = no depth). In arrays colour is always RGB, whatever its order in the message; the opacity
-of a pixel is left out.
+Encodings: ``jpeg`` (compressed RGB), ``rgb8``, ``bgr8``, ``rgba8``, ``bgra8``, ``mono8``, ``mono16``, and for depth
+``16UC1`` (millimetres, 0 = no depth) and ``32FC1`` (metres, NaN or nothing above 0 = no depth). In arrays colour is
+always RGB, whatever its order in the message; the opacity of a pixel is left out.
 """
 
 from __future__ import annotations
@@ -15,10 +15,15 @@ from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.std_msgs import Header
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 JPEG = "jpeg"
 DEPTH = "16UC1"
+DEPTH_IN_METRES = "32FC1"
+
+
+_BYTES = {"uint8": 1, "uint16": 2, "float32": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class _Pixel:
 
     @property
     def bytes(self) -> int:
-        return (len(self.colours) or 1) * (2 if self.dtype == "uint16" else 1)
+        return (len(self.colours) or 1) * _BYTES[self.dtype]
 
 
 _PIXELS = {
@@ -43,12 +48,14 @@ _PIXELS = {
     "mono8": _Pixel("uint8"),
     "mono16": _Pixel("uint16"),
     DEPTH: _Pixel("uint16"),
+    DEPTH_IN_METRES: _Pixel("float32"),
 }
 _OPAQUE = 255
 
 
 def image_from_array(array: NDArray[Any], encoding: str, header: Header, quality: int = 80) -> Image:
-    """A picture from an array of height x width (x 3 for colour, RGB), uint8 or, for mono16 and 16UC1, uint16.
+    """A picture from an array of height x width (x 3 for colour, RGB): uint8, for mono16 and 16UC1 uint16, for 32FC1
+    float32.
 
     ``quality`` is JPEG's, 1 .. 100. Raises ``MessageError`` if the encoding is unknown or the array is unfit.
     """
@@ -68,7 +75,7 @@ def image_from_array(array: NDArray[Any], encoding: str, header: Header, quality
 
 
 def array_from_image(image: Image) -> NDArray[Any]:
-    """The pixels of a picture as a new array: height x width (x 3 for RGB), uint8 or, for mono16 and 16UC1, uint16.
+    """The pixels of a picture as a new array, of the shape and type that ``image_from_array`` takes.
 
     Raises ``MessageError`` if the encoding is unknown, the data damaged, or its size not what the fields say.
     """
@@ -85,13 +92,29 @@ def rgb_from_image(image: Image) -> NDArray[Any]:
     """
     import numpy as np
 
-    if image.encoding == DEPTH:
-        raise _bad(f"encoding {DEPTH!r} is depth, not what a camera sees")
+    if image.encoding in (DEPTH, DEPTH_IN_METRES):
+        raise _bad(f"encoding {image.encoding!r} is depth, not what a camera sees")
     pixels = array_from_image(image)
     if pixels.ndim == 3:
         return pixels
     grey = pixels if pixels.dtype == np.uint8 else (pixels >> 8).astype(np.uint8)
     return np.stack([grey] * 3, axis=-1)
+
+
+def metres_from_image(image: Image) -> NDArray[np.float32]:
+    """The depths of a picture: height x width, float32, metres, NaN where nothing was measured.
+
+    ``mono16`` is taken for millimetres, too: some cameras call them so. Raises ``MessageError`` as
+    ``array_from_image`` does, and for what is no depth.
+    """
+    import numpy as np
+
+    if image.encoding not in (DEPTH, DEPTH_IN_METRES, "mono16"):
+        raise _bad(f"encoding {image.encoding!r} is no depth (that is {DEPTH}, in mm, or {DEPTH_IN_METRES}, in m)")
+    pixels = array_from_image(image)
+    if image.encoding == DEPTH_IN_METRES:
+        return np.where(np.isfinite(pixels) & (pixels > 0), pixels, np.float32(np.nan))
+    return np.where(pixels > 0, pixels.astype(np.float32) / np.float32(1000), np.float32(np.nan))
 
 
 def _raw_array(image: Image, pixel: _Pixel) -> NDArray[Any]:

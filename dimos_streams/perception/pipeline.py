@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from dimos_streams import clock
 from dimos_streams.errors import MessageError
+from dimos_streams.messages.image import metres_from_image, rgb_from_image
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.std_msgs import String
@@ -67,7 +71,7 @@ class Pipeline:
         camera's."""
         if info is None or (self._labels is None and "instances" in images):
             return None
-        colour, depth, instances = (images.get(part) for part in ("color_image", "depth_image", "instances"))
+        colour = images.get("color_image")
         stamp = next(iter(images.values())).header
         camera = wire.camera_from(info, self._mount(info.header.frame_id or stamp.frame_id))
         if colour is not None and (colour.width, colour.height) != (camera.width, camera.height):
@@ -78,9 +82,9 @@ class Pipeline:
         return Frame(
             utime=utime_of(stamp),
             camera=camera,
-            rgb=None if colour is None else wire.colour_from(colour),
-            depth=None if depth is None else wire.depth_from(depth),
-            instances=None if instances is None else wire.instances_from(instances),
+            rgb=_pixels(images, "color_image", rgb_from_image),
+            depth=_pixels(images, "depth_image", metres_from_image),
+            instances=_pixels(images, "instances", wire.instances_from),
             labels=self._labels or {},
         )
 
@@ -110,3 +114,13 @@ class Pipeline:
         except ValueError as error:
             raise MessageError("tf", TFMessage.msg_name, str(error)) from error
         return found or Mount.forward(at.x, at.y, at.z, at.pitch)
+
+
+def _pixels(images: Mapping[str, Image], part: str, read: Callable[[Image], NDArray[Any]]) -> NDArray[Any] | None:
+    """The pixels of one of the images, None if it is not there. Raises MessageError that names it."""
+    if part not in images:
+        return None
+    try:
+        return read(images[part])
+    except MessageError as error:
+        raise MessageError(part, error.type_name, error.why) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from dimos_streams.common.text import well_formed_json
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance
-from dimos_streams.messages.image import array_from_image, rgb_from_image
+from dimos_streams.messages.image import array_from_image
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
@@ -42,20 +41,12 @@ def camera_from(info: CameraInfo, mount: Mount) -> Camera:
     return Camera(width=info.width, height=info.height, fx=fx, fy=fy, cx=cx, cy=cy, mount=mount)
 
 
-def colour_from(image: Image) -> NDArray[np.uint8]:
-    """RGB pixels, (height, width, 3), of a picture in colour or grey. Raises MessageError for depth."""
-    return rgb_from_image(image)
-
-
-def depth_from(image: Image) -> NDArray[np.float32]:
-    """Metres, NaN where nothing was measured. Raises MessageError for anything but millimetres."""
-    millimetres = _pixels(image, "uint16", 2)
-    return np.where(millimetres > 0, millimetres.astype(np.float32) / np.float32(1000), np.float32(np.nan))
-
-
 def instances_from(image: Image) -> NDArray[np.uint8]:
     """Ids of instances. Raises MessageError for any other kind of image."""
-    return _pixels(image, "uint8", 2)
+    pixels = array_from_image(image)
+    if pixels.dtype != "uint8" or pixels.ndim != 2:
+        raise _bad(Image, f"encoding {image.encoding!r} is no picture of instances (that is mono8)")
+    return pixels
 
 
 def labels_from(text: str) -> dict[int, str]:
@@ -96,13 +87,6 @@ def _detection(header: Header, tracked: Tracked) -> Detection2D:
     (cx, cy), box = detection.box.centre, detection.box
     bbox = BoundingBox2D(center=Pose2D(position=Point2D(x=cx, y=cy)), size_x=box.width, size_y=box.height)
     return Detection2D(header=header, results=hypotheses, bbox=bbox, id=tracked.id)
-
-
-def _pixels(image: Image, dtype: str, dimensions: int) -> NDArray[Any]:
-    pixels = array_from_image(image)
-    if pixels.dtype != dtype or pixels.ndim != dimensions:
-        raise _bad(Image, f"encoding {image.encoding!r} does not belong on this topic")
-    return pixels
 
 
 def _bad(kind: type[Message], why: str) -> MessageError:

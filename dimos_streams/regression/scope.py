@@ -116,7 +116,7 @@ def scope_of(blueprint: Blueprint, modules: Sequence[str], recorded: Callable[[s
     chosen, planned = frozenset(modules), plan_modules(blueprint)
     writers = _writers(planned)
     plans = [plan for plan in planned if plan.spec.name in chosen]
-    read, required = _read_channels(plans)
+    read, required = _read_channels(plans, recorded)
     written = {channel for channel, names in writers.items() if names & chosen}
     outputs = frozenset(channel for channel in written if recorded(channel))
     sharers = {channel: frozenset(writers[channel] - chosen) for channel in written if writers[channel] - chosen}
@@ -174,15 +174,16 @@ def _check(blueprint: Blueprint, name: str) -> None:
         raise UserError(f"module {name!r} can't be replayed alone: what it works with does not travel over the bus")
 
 
-def _read_channels(plans: Sequence[ModulePlan]) -> tuple[set[str], set[str]]:
-    """All channels that modules read, and those that they require."""
-    read, required = set(), set()
+def _read_channels(plans: Sequence[ModulePlan], recorded: Callable[[str], bool]) -> tuple[set[str], set[str]]:
+    """All channels that modules read, and those that they require; of several types of a topic the recorded one."""
+    read: set[str] = set()
+    required: set[str] = set()
     for plan in plans:
         for port in ports_of(plan.spec, module_class(plan.spec)):
             if port.stream.direction == "in" and port.stream.name in plan.topics:
-                read.add(port.channel)
+                read.update(port.channels)
                 if port.stream.required:
-                    required.add(port.channel)
+                    required.add(next(filter(recorded, port.channels), port.channel))
     return read, required
 
 

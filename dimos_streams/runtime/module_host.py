@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dimos_streams.bus import Bus
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.module import Module
+from dimos_streams.runtime.starvation import StarvationWatch
 from dimos_streams.streams import In, Out
 from dimos_streams.tool_stream.hosting.host import SkillHost
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -22,6 +23,7 @@ class ModuleHost:
         """``namespaces`` are those of its modules, if all of them are in some: see ``ModuleDirectory``."""
         self._bus = bus
         self._skills = SkillHost(bus, namespaces)
+        self._starvation = StarvationWatch(bus)
         self._modules: list[Module] = []
         self._skills_started = False
 
@@ -58,6 +60,7 @@ class ModuleHost:
             raise ModuleFailedError(f"module {module.name!r} could not start: {_last_line(error)}") from error
         module.spawn(module.run(), name="run")
         self._skills.add(module)
+        self._starvation.add(module)
 
     async def wait_for_failure(self) -> None:
         """Wait until a task of any module fails. Raises ``ModuleFailedError``."""
@@ -73,6 +76,7 @@ class ModuleHost:
 
         ``reason`` is what the callers of running calls hear.
         """
+        self._starvation.stop()
         for module in reversed(self._modules[:]):
             await self._skills.remove(module, reason)
             await self._stop_module(module)
@@ -80,6 +84,7 @@ class ModuleHost:
 
     async def _stop_module(self, module: Module) -> None:
         self._modules.remove(module)
+        self._starvation.remove(module)
         try:
             async with asyncio.timeout(STOP_BOUND_S):
                 await module.end_tasks()

@@ -36,8 +36,9 @@ def declared_streams(owner: type) -> Mapping[str, StreamSpec]:
             declaration = origin()
         if not isinstance(declaration, origin):
             raise TypeError(f"{owner.__name__}.{name} is annotated {hint} but set to {declaration!r}")
-        registry.use(message)
         specs[name] = declaration.declare(name, message)
+        for used in specs[name].messages:
+            registry.use(used)
     return specs
 
 

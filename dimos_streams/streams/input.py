@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import typing
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -16,6 +17,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, decode
+from dimos_streams.streams.conversion import Conversion
 from dimos_streams.streams.spec import StreamSpec
 
 if typing.TYPE_CHECKING:
@@ -23,6 +25,8 @@ if typing.TYPE_CHECKING:
 
 T = TypeVar("T", bound=LcmStruct)
 
+_OWN_FRESH_S = 1.0
+"""So long after a message of an input's own type those of the second one are left out: two sources would mix."""
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -67,19 +71,31 @@ class In(Generic[T]):
     unwired; ``frames: In[Image] = In(queue=16)`` keeps up to 16 messages for a consumer, then drops the oldest.
     ``picture: In[Image] = In(on_demand=True)`` receives only inside ``with self.picture.listening()``, so that what
     is costly to make is not made for nothing. ``hold: In[Hold] = In(required=False, external=True)`` is connected
-    though no module publishes there: operators do.
+    though no module publishes there: operators do. ``odom: In[Odometry] = In(also=OdometryFromPoses)`` takes messages
+    of a second type on the same topic, as what the conversion makes of them; while those of its own type come, the
+    others are left out.
     """
 
     def __init__(
-        self, *, required: bool = True, queue: int = 1, on_demand: bool = False, external: bool = False
+        self,
+        *,
+        required: bool = True,
+        queue: int = 1,
+        on_demand: bool = False,
+        external: bool = False,
+        also: type[Conversion[T]] | None = None,
     ) -> None:
         if queue < 1:
             raise ValueError(f"queue must be at least 1, not {queue!r}")
         self._required, self._queue, self._on_demand, self._external = required, queue, on_demand, external
+        self._also = also
+        self._convert: Conversion[T] | None = None
+        self._own_at = -math.inf
         self._spec: StreamSpec | None = None
         self._source: tuple[Bus, str] | None = None
+        self._other_channel = ""
         self._listeners = 0
-        self._subscription: Subscription | None = None
+        self._subscriptions: list[Subscription] = []
         self._latest: T | None = None
         self._arrival: float | None = None
         self._received = self._malformed = self._dropped = 0
@@ -89,12 +105,14 @@ class In(Generic[T]):
 
     def declare(self, name: str, message: type[Message]) -> StreamSpec:
         """The specification of this declaration under an attribute's name."""
-        return StreamSpec(name, "in", message, self._required, self._queue, self._on_demand, self._external)
+        also = typing.cast("type[Conversion[Message]] | None", self._also)
+        return StreamSpec(name, "in", message, self._required, self._queue, self._on_demand, self._external, also)
 
     @classmethod
     def from_spec(cls, spec: StreamSpec) -> In[T]:
         """A fresh input of one module instance."""
         stream = cls(required=spec.required, queue=spec.queue, on_demand=spec.on_demand, external=spec.external)
+        stream._also = typing.cast("type[Conversion[T]] | None", spec.also)
         stream._spec = spec
         return stream
 
@@ -102,6 +120,8 @@ class In(Generic[T]):
         """Begin to receive from ``topic``; for hosts of modules."""
         assert self._spec is not None
         self._source = bus, channel_name(topic, self._spec.message)
+        if self._also is not None:
+            self._other_channel, self._convert = channel_name(topic, self._also.takes), self._also()
         if not self._on_demand:
             self._subscribe()
 
@@ -137,7 +157,7 @@ class In(Generic[T]):
 
     @property
     def channel(self) -> str:
-        """The channel that it is connected to, empty if there is none."""
+        """The channel of its own type that it is connected to, empty if there is none."""
         return self._source[1] if self._source is not None else ""
 
     @property
@@ -190,21 +210,39 @@ class In(Generic[T]):
     def _subscribe(self) -> None:
         if self._source is not None:
             bus, channel = self._source
-            self._subscription = bus.subscribe(channel, self._receive)
+            self._subscriptions.append(bus.subscribe(channel, self._receive_own))
+            if self._other_channel:
+                self._subscriptions.append(bus.subscribe(self._other_channel, self._receive_other))
 
     def _unsubscribe(self) -> None:
-        if self._subscription is not None:
-            self._subscription.close()
-            self._subscription = None
+        for subscription in self._subscriptions:
+            subscription.close()
+        self._subscriptions.clear()
 
-    def _receive(self, channel: str, data: bytes) -> None:
+    def _receive_own(self, channel: str, data: bytes) -> None:
         assert self._spec is not None
+        message = self._decoded(self._spec.message, data, channel)
+        if message is not None:
+            self._own_at = clock.monotonic()
+            self._take(typing.cast("T", message))
+
+    def _receive_other(self, channel: str, data: bytes) -> None:
+        assert self._also is not None
+        assert self._convert is not None
+        message = self._decoded(self._also.takes, data, channel)
+        if message is not None and clock.monotonic() - self._own_at > _OWN_FRESH_S:
+            self._take(self._convert(message))
+
+    def _decoded(self, message: type[Message], data: bytes, channel: str) -> Message | None:
+        """None, counted and logged, for what is no such message."""
         try:
-            message = typing.cast("T", decode(self._spec.message, data, channel=channel))
+            return decode(message, data, channel=channel)
         except MessageError as error:
             self._malformed += 1
             _log.warning("skipped: %s", error)
-            return
+            return None
+
+    def _take(self, message: T) -> None:
         self._received += 1
         self._latest = message
         self._arrival = clock.monotonic()

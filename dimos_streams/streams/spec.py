@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dimos_streams.messages.base import Message
+from dimos_streams.streams.conversion import Conversion
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +21,10 @@ class StreamSpec:
     on_demand: bool = False
     external: bool = False
     """Its messages may come from outside of the blueprint: it is connected in any case."""
+    also: type[Conversion[Message]] | None = None
+    """What makes the input's messages of those of a second type, None if it takes no other."""
+
+    @property
+    def messages(self) -> tuple[type[Message], ...]:
+        """The types that it sends or takes, its own first."""
+        return (self.message,) if self.also is None else (self.message, self.also.takes)

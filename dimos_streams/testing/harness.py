@@ -153,11 +153,14 @@ class ModuleHarness:
 
     def feed(self, stream: str, message: LcmStruct) -> None:
         """Publish a message to an input."""
-        spec = self._spec(stream)
-        typed = accepted(message, spec.message)
-        if typed is None:
-            raise TypeError(f"stream {stream!r} takes {spec.message.msg_name}, not {type(message).__name__}")
-        self.bus.publish(channel_name(f"/{stream}", spec.message), encode(typed))
+        kinds = self._spec(stream).messages
+        for kind in kinds:
+            typed = accepted(message, kind)
+            if typed is not None:
+                self.bus.publish(channel_name(f"/{stream}", kind), encode(typed))
+                return
+        takes = " or ".join(kind.msg_name for kind in kinds)
+        raise TypeError(f"stream {stream!r} takes {takes}, not {type(message).__name__}")
 
     def sent(self, stream: str) -> list[Any]:
         """All messages that an output has published so far."""

@@ -36,7 +36,7 @@ class Sighting:
     """The labels that it may have, with the detector's scores; the likeliest first."""
     box: Box
     point: complex | None
-    """Where it is on the floor, in base_link; None where depth is unknown."""
+    """Where it is on the floor, in base_link; None where depth is unknown: NaN in the message, or all zero."""
 
     @property
     def label(self) -> str:
@@ -83,7 +83,8 @@ def _sighting(detection: Detection2D) -> Sighting:
     centre, box = detection.bbox.center.position, detection.bbox
     left, top = centre.x - box.size_x / 2, centre.y - box.size_y / 2
     at = detection.results[0].pose.pose.position
-    known = math.hypot(at.x, at.y) <= FARTHEST
+    # Robots without depth leave the pose as it is made, all zero, which no thing outside of the robot can have.
+    known = math.hypot(at.x, at.y) <= FARTHEST and (at.x, at.y, at.z) != (0.0, 0.0, 0.0)
     return Sighting(
         id=detection.id,
         labels=labels,

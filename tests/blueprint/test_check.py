@@ -11,6 +11,8 @@ import pytest
 from dimos_streams.blueprint import Blueprint, blueprint, include, module
 from dimos_streams.blueprint.check import check, check_reference
 from dimos_streams.blueprint.classes import instantiate
+from dimos_streams.blueprint.graph import graph
+from dimos_streams.blueprint.load import load
 from dimos_streams.blueprint.wiring import wire
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.module import RunContext
@@ -146,7 +148,9 @@ def test_one_topic_with_two_types(write: Write) -> None:
     """
     assert found_in(write, text) == [
         "x.yaml:3: topic '/color_image' has 2 types: "
-        "sensor_msgs.LaserScan by camera.color_image; sensor_msgs.Image by walk.color_image"
+        "sensor_msgs.LaserScan by camera.color_image; sensor_msgs.Image by walk.color_image; "
+        "/color_image is there, as sensor_msgs.LaserScan, but walk.color_image takes sensor_msgs.Image: "
+        "remap walk.color_image to a topic of its type, or convert it in a module of your own"
     ]
 
 
@@ -154,8 +158,49 @@ def test_an_external_channel_of_another_type(write: Write) -> None:
     text = f"modules:\n  walk: {{type: '{WALK}'}}\nexternal: [color_image#sensor_msgs.LaserScan]\n"
     assert found_in(write, text) == [
         "x.yaml:2: topic '/color_image' has 2 types: "
-        "sensor_msgs.Image by walk.color_image; sensor_msgs.LaserScan by outside"
+        "sensor_msgs.Image by walk.color_image; sensor_msgs.LaserScan by outside; "
+        "/color_image is there, as sensor_msgs.LaserScan, but walk.color_image takes sensor_msgs.Image: "
+        "remap walk.color_image to a topic of its type, or convert it in a module of your own"
     ]
+
+
+TOYS = "tests.blueprint.toy_modules"
+
+
+def test_a_topic_of_another_type_is_named_with_what_to_do(write: Write) -> None:
+    text = f"modules:\n  walk: {{type: '{TOYS}:Plodder'}}\nexternal: [odom#geometry_msgs.PoseStamped]\n"
+    (problem,) = found_in(write, text)
+    assert problem.endswith(
+        "; /odom is there, as geometry_msgs.PoseStamped, but walk.odom takes nav_msgs.Odometry: "
+        "declare it as In(also=OdometryFromPoses), from dimos_streams.messages.odometry"
+    )
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "external: [odom#geometry_msgs.PoseStamped]",
+        "external: [odom#nav_msgs.Odometry]",
+        "external: [odom#nav_msgs.Odometry, odom#geometry_msgs.PoseStamped]",
+        f"  survey: {{type: '{TOYS}:Surveyor'}}",
+    ],
+)
+def test_an_input_of_two_types_is_fed_by_either_of_them(write: Write, sent: str) -> None:
+    text = f"modules:\n  walk: {{type: '{TOYS}:Easygoer'}}\n{sent}\n"
+    assert found_in(write, text) == []
+    made = load(Path(write("x.yaml", text)))
+    assert wire(made)["walk"].topics == {"odom": "/odom"}
+    assert all(edge.target == "walk" for edge in graph(made).edges)
+
+
+def test_an_input_of_two_types_needs_one_of_them(write: Write) -> None:
+    text = f"modules:\n  walk: {{type: '{TOYS}:Easygoer'}}\n"
+    (problem,) = found_in(write, text)
+    assert "module 'walk' requires its input 'odom', but nothing publishes '/odom#nav_msgs.Odometry'" in problem
+    mixed = text + f"  other: {{type: '{TOYS}:Plodder'}}\nexternal: [odom#nav_msgs.Odometry]\n"
+    assert found_in(write, mixed) == []
+    (problem,) = found_in(write, mixed.replace("nav_msgs.Odometry", "geometry_msgs.PoseStamped"))
+    assert "nav_msgs.Odometry or geometry_msgs.PoseStamped by walk.odom; nav_msgs.Odometry by other.odom" in problem
 
 
 def test_a_required_input_that_nothing_feeds(write: Write) -> None:

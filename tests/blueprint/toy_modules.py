@@ -6,7 +6,9 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.messages.geometry_msgs import PoseStamped, Twist
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.odometry import OdometryFromPoses
 from dimos_streams.messages.sensor_msgs import Image, LaserScan
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import skill
@@ -121,3 +123,21 @@ class RouteConfig(ModuleConfig):
 
 class Route(Module):
     config: RouteConfig
+
+
+class Plodder(Module):
+    """Wants odometry, and nothing else."""
+
+    odom: In[Odometry]
+
+
+class Easygoer(Module):
+    """Takes poses for odometry."""
+
+    odom: In[Odometry] = In(also=OdometryFromPoses)
+
+
+class Surveyor(Module):
+    """Sends poses."""
+
+    odom: Out[PoseStamped]

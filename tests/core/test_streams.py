@@ -9,8 +9,11 @@ import pytest
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.messages.codec import channel_name, encode
-from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, Quaternion, Twist
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.odometry import OdometryFromPoses
 from dimos_streams.messages.std_msgs import String
+from dimos_streams.messages.time import header
 from dimos_streams.module import Module
 from dimos_streams.streams import In, Out, declared_streams
 from tests.helpers import run_virtual
@@ -58,6 +61,48 @@ async def test_a_queue_drops_the_oldest_and_counts_it() -> None:
     assert [(await reader.next()).data for _ in range(3)] == ["2", "3", "4"]
     assert node.queued.statistics().dropped == 2
     assert node.queued.statistics().received == 5
+
+
+class Walker(Module):
+    odom: In[Odometry] = In(also=OdometryFromPoses)
+
+
+def pose_at(x: float, utime: int) -> PoseStamped:
+    pose = Pose(position=Point(x=x), orientation=Quaternion(w=1.0))
+    return PoseStamped(header=header("world", utime), pose=pose)
+
+
+@pytest.mark.virtual_time
+async def test_an_input_takes_a_second_type_as_what_the_conversion_makes_of_it() -> None:
+    bus, walker = create_bus("memq://"), Walker()
+    await bus.open()
+    walker.odom.connect(bus, "/odom")
+    heard: list[Odometry] = []
+    walker.odom.on_message(heard.append)
+
+    async def send_pose(x: float, utime: int) -> None:
+        bus.publish(channel_name("/odom", PoseStamped), encode(pose_at(x, utime)))
+        await asyncio.sleep(0.1)
+
+    await send_pose(1.0, 1_000_000)
+    await send_pose(1.2, 1_100_000)
+    assert [(one.pose.pose.position.x, round(one.twist.twist.linear.x, 3)) for one in heard] == [
+        (1.0, 0.0),
+        (1.2, 2.0),
+    ]
+    assert (heard[0].header.frame_id, heard[0].child_frame_id) == ("world", "base_link")
+    bus.publish(channel_name("/odom", Odometry), encode(Odometry()))
+    await send_pose(1.4, 1_200_000)
+    assert len(heard) == 3, "while its own type comes, the other is left out"
+    await asyncio.sleep(1.0)
+    await send_pose(1.5, 2_300_000)
+    bus.publish(channel_name("/odom", PoseStamped), b"\x80\x05 pickled")
+    await asyncio.sleep(0.1)
+    assert (len(heard), walker.odom.statistics().malformed) == (4, 1)
+    walker.odom.disconnect()
+    await send_pose(1.6, 2_400_000)
+    assert len(heard) == 4
+    assert bus.subscriptions() == []
 
 
 @pytest.mark.virtual_time

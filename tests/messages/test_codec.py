@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import struct
 
 import numpy as np
@@ -171,6 +172,9 @@ def test_decode_says_why() -> None:
         decode(ToolStreamEvent, event[:100], CHANNEL)
     with pytest.raises(MessageError, match=r"its fingerprint is 2e7c07d7cdf7e027, not .* another type"):
         decode(ToolStreamEvent, encode(TWIST), CHANNEL)
+    for protocol in range(2, 6):
+        with pytest.raises(MessageError, match="a Python pickle, which is never read"):
+            decode(Twist, pickle.dumps({"linear": 1.0}, protocol=protocol), channel="/cmd_vel")
     with pytest.raises(MessageError, match="its fingerprint is missing"):
         decode(ToolStreamEvent, b"", CHANNEL)
     with pytest.raises(MessageError, match="'utf-8' codec can't decode byte 0xff"):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.image import array_from_image, image_from_array, rgb_from_image
+from dimos_streams.messages.image import array_from_image, image_from_array, metres_from_image, rgb_from_image
 from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.std_msgs import Header, Time
 from dimos_streams.messages.time import header, utime_of
@@ -39,6 +39,7 @@ def gradient(height: int = 48, width: int = 64) -> NDArray[np.uint8]:
         ("mono16", np.arange(12, dtype=np.uint16).reshape(3, 4) * 5000),
         ("16UC1", np.arange(12, dtype=np.uint16).reshape(3, 4) * 5000),
         ("16UC1", np.arange(12, dtype=np.dtype(">u2")).reshape(3, 4).astype(np.uint16)),
+        ("32FC1", np.arange(12, dtype=np.float32).reshape(3, 4) / 3),
     ],
 )
 def test_uncompressed_pictures_survive_the_wire(encoding: str, array: NDArray[Any]) -> None:
@@ -88,8 +89,32 @@ def test_a_grey_picture_is_shown_as_a_coloured_one_and_depth_is_not() -> None:
         image_from_array(np.stack([grey] * 3, axis=-1), "bgra8", HEADER),
     ):
         assert rgb_from_image(image).tolist() == [[[0, 0, 0], [7, 7, 7], [255, 255, 255]]]
-    with pytest.raises(MessageError, match="16UC1"):
-        rgb_from_image(image_from_array(grey.astype(np.uint16), "16UC1", HEADER))
+    for encoding, depth in (("16UC1", grey.astype(np.uint16)), ("32FC1", grey.astype(np.float32))):
+        with pytest.raises(MessageError, match=f"encoding '{encoding}' is depth, not what a camera sees"):
+            rgb_from_image(image_from_array(depth, encoding, HEADER))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "values"),
+    [
+        ("16UC1", np.array([[0, 1500]], np.uint16)),
+        ("mono16", np.array([[0, 1500]], np.uint16)),
+        ("32FC1", np.array([[np.nan, 1.5]], np.float32)),
+        ("32FC1", np.array([[np.inf, 1.5]], np.float32)),
+        ("32FC1", np.array([[-1.0, 1.5]], np.float32)),
+        ("32FC1", np.array([[0.0, 1.5]], np.float32)),
+    ],
+)
+def test_depth_is_in_metres_and_unknown_where_nothing_was_measured(encoding: str, values: NDArray[Any]) -> None:
+    metres = metres_from_image(image_from_array(values, encoding, HEADER))
+    assert metres.dtype == np.float32
+    assert np.isnan(metres[0, 0])
+    assert metres[0, 1] == 1.5
+
+
+def test_a_picture_in_colour_is_no_depth() -> None:
+    with pytest.raises(MessageError, match="encoding 'bgr8' is no depth"):
+        metres_from_image(image_from_array(gradient(), "bgr8", HEADER))
 
 
 def test_padded_rows_and_big_endian_pixels_are_understood() -> None:
@@ -152,6 +177,7 @@ def test_a_jpeg_of_another_size_than_the_message_says_is_an_error() -> None:
         ("bgra8", np.zeros((4, 4, 4), np.uint8)),
         ("mono16", np.zeros((4, 4), np.uint8)),
         ("mono16", np.zeros(4, np.uint16)),
+        ("32FC1", np.zeros((4, 4), np.float64)),
         ("yuv422", np.zeros((4, 4, 3), np.uint8)),
     ],
 )

@@ -9,9 +9,11 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dimos_streams import clock
 from dimos_streams.errors import UserError
@@ -57,15 +59,17 @@ class Pictures:
         self.harness.feed("camera_info", INFO)
         self.harness.feed("instance_labels", String(data=json.dumps({"1": RED})))
 
-    def take(self, *, person: bool = True, depth_mm: int = 2000) -> None:
+    def take(self, *, person: bool = True, depth_mm: int = 2000, encoding: str = "16UC1") -> None:
         self.utime += 100_000
         stamp = header("camera_optical", self.utime)
         instances = np.zeros((120, 160), dtype=np.uint8)
         instances[20:100, 70:90] = person
         self.harness.feed("instances", image_from_array(instances, "mono8", stamp))
         if self.depth:
-            depth = np.full((120, 160), depth_mm, dtype=np.uint16)
-            self.harness.feed("depth_image", image_from_array(depth, "16UC1", stamp))
+            depth: NDArray[Any] = np.full((120, 160), depth_mm, dtype=np.uint16)
+            if encoding == "32FC1":
+                depth = depth.astype(np.float32) / 1000
+            self.harness.feed("depth_image", image_from_array(depth, encoding, stamp))
 
 
 @dataclass
@@ -258,6 +262,44 @@ def test_damaged_input_is_counted_and_logged_once_a_second(caplog: pytest.LogCap
         run_virtual(scenario())
     assert sum("a frame was left out" in record.message for record in caplog.records) == 1
     assert sum("skipped:" in record.message for record in caplog.records) == 1
+
+
+def test_depth_in_metres_places_people_as_depth_in_millimetres_does() -> None:
+    async def scenario() -> None:
+        detector = PersonDetector()
+        async with ModuleHarness(detector, unwired=UNSEEN) as harness:
+            pictures = Pictures(harness)
+            pictures.describe()
+            pictures.take()
+            await asyncio.sleep(0.1)
+            pictures.take(encoding="32FC1")
+            await asyncio.sleep(0.1)
+            first, second = (position(message.detections[0]) for message in harness.sent("detections"))
+            assert first == pytest.approx(second)
+
+    run_virtual(scenario())
+
+
+def test_an_encoding_that_does_not_belong_on_a_topic_is_one_line_that_names_both(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(PersonDetector(), unwired=UNSEEN) as harness:
+            pictures = Pictures(harness, depth=False)
+            pictures.describe()
+            for _ in range(5):
+                pictures.take()
+                stamp = header("camera_optical", pictures.utime)
+                harness.feed("depth_image", Image(header=stamp, width=1, height=1, step=2, encoding="yuv422"))
+                await asyncio.sleep(0.1)
+            assert harness.sent("detections") == []
+
+    with caplog.at_level(logging.WARNING):
+        run_virtual(scenario())
+    (line,) = [record.message for record in caplog.records]
+    assert line.startswith(
+        "a frame was left out: bad sensor_msgs.Image on 'depth_image': encoding 'yuv422' is no depth"
+    )
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,9 @@ def test_pictures_are_compressed_or_raw() -> None:
     depth = Image(header=HEADER, encoding="16UC1", width=1, height=2, step=2, data=b"\1\2\3\4")
     raw = {**STAMPED, "encoding": "16UC1", "width": 1, "height": 2, "step": 2, "data": "AQIDBA=="}
     assert shown(depth) == {"": ("foxglove.RawImage", raw)}
+    for encoding in ("bgr8", "rgba8", "bgra8", "mono16", "32FC1"):
+        schema, value = shown(Image(encoding=encoding, width=1, height=1, step=4, data=b"\1\2\3\4"))[""]
+        assert (schema, value["encoding"]) == ("foxglove.RawImage", encoding)
 
 
 def test_poses_frames_scans_and_cameras() -> None:

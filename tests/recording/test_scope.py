@@ -79,6 +79,13 @@ def test_what_the_modules_say_to_each_other_is_no_input() -> None:
     assert not alone.may_be_output("/odom#nav_msgs.Odometry")
 
 
+def test_of_two_types_of_a_topic_the_recorded_one_is_required() -> None:
+    poses = "/odom#geometry_msgs.PoseStamped"
+    made = scope_of(resolve("robot-only"), ["drive"], lambda channel: channel != "/odom#nav_msgs.Odometry")
+    assert poses in made.required
+    assert made.role(poses, b"") == "input"
+
+
 def test_what_was_not_recorded_is_reported() -> None:
     made = scope_of(resolve("robot-only"), ["follow"], lambda channel: channel != VEL)
     assert (set(made.outputs), set(made.left_out)) == ({WANTED}, {VEL})

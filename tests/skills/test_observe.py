@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from dimos_streams.errors import SkillError
+from dimos_streams.messages.geometry_msgs import Pose
 from dimos_streams.messages.image import array_from_image, image_from_array
 from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.time import header
 from dimos_streams.module import RunContext
+from dimos_streams.skills.look_out_for import LookOut
 from dimos_streams.skills.observe import Observe
 from dimos_streams.testing import ModuleHarness
 from tests.helpers import run_virtual
@@ -43,6 +45,40 @@ async def test_describes_as_text_and_as_a_list() -> None:
             "bbox": [140.0, 60.0, 180.0, 180.0],
         }
         task.cancel()
+
+
+@pytest.mark.virtual_time
+async def test_a_pose_that_is_all_zero_is_an_unknown_place() -> None:
+    async with ModuleHarness(Observe, unwired=("odom", "color_image", "camera_info")) as harness:
+        message = frame(Seen())
+        message.detections[0].results[0].pose.pose = Pose()
+        call = await harness.call("observe")
+        harness.feed("detections", message)
+        assert (await call.result())["things"][0]["distance_m"] is None
+
+
+@pytest.mark.virtual_time
+async def test_that_detections_have_no_labels_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with ModuleHarness(Observe, unwired=("odom", "color_image", "camera_info")) as harness:
+        lookout = LookOut(context=harness.module.context)
+        await harness.add(lookout)
+        for number in range(5):
+            message = frame(Seen(), utime=number)
+            message.detections[0].results = []
+            harness.feed("detections", message)
+            await asyncio.sleep(0.1)
+        said = (
+            "detections on /detections#vision_msgs.Detection2DArray have no labels (results_length is 0): "
+            "no description matches them"
+        )
+        assert [record.getMessage() for record in caplog.records] == [said]
+        assert (harness.module.health, lookout.health) == (said, said)
+        harness.feed("detections", frame())
+        await asyncio.sleep(0.1)
+        assert harness.module.health == said, "of an empty frame nothing can be learned"
+        harness.feed("detections", frame(Seen()))
+        await asyncio.sleep(0.1)
+        assert (harness.module.health, lookout.health) == ("ok", "ok")
 
 
 @pytest.mark.virtual_time
@@ -83,7 +119,7 @@ async def test_a_blind_robot_says_so() -> None:
             await call.answer()
 
 
-@pytest.mark.parametrize("encoding", ["jpeg", "rgb8", "bgr8", "bgra8"])
+@pytest.mark.parametrize("encoding", ["jpeg", "rgb8", "bgr8", "rgba8", "bgra8"])
 def test_keeps_the_picture(encoding: str, tmp_path: Path) -> None:
     async def scenario() -> str:
         context = RunContext(run_dir=tmp_path)

@@ -12,6 +12,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import channel_name, decode
+from dimos_streams.messages.geometry_msgs import PoseStamped
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
@@ -51,59 +52,82 @@ class _NewestMessage:
         self.heard = _HeardRobot(data, clock.monotonic())
 
 
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """What is listened to of one robot."""
+
+    odometry: _NewestMessage
+    pose: _NewestMessage
+    battery: _NewestMessage
+
+    @classmethod
+    def of(cls, bus: Bus, prefix: str) -> _Followed:
+        """``prefix`` stands before its topics."""
+        return cls(
+            _NewestMessage(bus, channel_name(f"{prefix}/odom", Odometry)),
+            _NewestMessage(bus, channel_name(f"{prefix}/odom", PoseStamped)),
+            _NewestMessage(bus, channel_name(f"{prefix}/battery", BatteryState)),
+        )
+
+    def close(self) -> None:
+        for newest in (self.odometry, self.pose, self.battery):
+            newest.close()
+
+
 class Robots:
     """Listens to ``/odom`` and ``/battery`` of each namespace."""
 
     def __init__(self, bus: Bus) -> None:
         self.malformed = 0
         self._bus = bus
-        self._followed: dict[str, tuple[_NewestMessage, _NewestMessage]] = {}
+        self._followed: dict[str, _Followed] = {}
 
     def follow(self, modules: Iterable[str]) -> None:
         """Listen to the robots of the namespaces of these modules, and to no others; to 100 of them at most."""
         namespaces = dict.fromkeys(map(namespace_of, modules))
         for gone in self._followed.keys() - namespaces.keys():
-            for newest in self._followed.pop(gone):
-                newest.close()
+            self._followed.pop(gone).close()
         for namespace in namespaces:
             if namespace not in self._followed and len(self._followed) < MAX_ROBOTS:
-                prefix = f"/{namespace}" if namespace else ""
-                self._followed[namespace] = (
-                    _NewestMessage(self._bus, channel_name(f"{prefix}/odom", Odometry)),
-                    _NewestMessage(self._bus, channel_name(f"{prefix}/battery", BatteryState)),
-                )
+                self._followed[namespace] = _Followed.of(self._bus, f"/{namespace}" if namespace else "")
 
     def views(self) -> dict[str, RobotView]:
         """By namespace, only those that something is known of."""
         found = {}
-        for namespace, (odom, battery) in self._followed.items():
-            known = {**self._pose(odom), **self._battery(battery)}
+        for namespace, robot in self._followed.items():
+            known = {**self._pose(robot), **self._battery(robot.battery)}
             if known:
                 found[namespace] = RobotView.model_validate(known)
         return found
 
     def stop(self) -> None:
         """Listen no more. Twice is fine."""
-        for newest in self._followed.values():
-            for one in newest:
-                one.close()
+        for robot in self._followed.values():
+            robot.close()
         self._followed.clear()
 
-    def _pose(self, newest: _NewestMessage) -> dict[str, float | str]:
-        data = newest.data(FRESH_S)
-        if data is None:
-            return {}
-        try:
-            odometry = decode(Odometry, data, channel=newest.channel)
-        except MessageError as error:
-            self._skip(newest, error)
-            return {}
-        pose = planar_pose(odometry.pose.pose)
-        if pose is None:
+    def _pose(self, robot: _Followed) -> dict[str, float | str]:
+        found = self._stamped_pose(robot)
+        pose = None if found is None else planar_pose(found.pose)
+        if found is None or pose is None:
             return {}
         # To the millimetre: what a robot at rest measures is noise below it.
         x, y, yaw = (round(value, 3) for value in pose)
-        return {"frame_id": odometry.header.frame_id, "x": x, "y": y, "yaw": yaw}
+        return {"frame_id": found.header.frame_id, "x": x, "y": y, "yaw": yaw}
+
+    def _stamped_pose(self, robot: _Followed) -> PoseStamped | None:
+        """Of what a robot says of its odometry, whichever type it has."""
+        for newest in (robot.odometry, robot.pose):
+            data = newest.data(FRESH_S)
+            try:
+                if data is not None and newest is robot.odometry:
+                    odometry = decode(Odometry, data, channel=newest.channel)
+                    return PoseStamped(header=odometry.header, pose=odometry.pose.pose)
+                if data is not None:
+                    return decode(PoseStamped, data, channel=newest.channel)
+            except MessageError as error:
+                self._skip(newest, error)
+        return None
 
     def _battery(self, newest: _NewestMessage) -> dict[str, float | str]:
         data = newest.data(BATTERY_FRESH_S)

@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from dimos_streams.bridge.http.request_guard import MAX_BODY
 from dimos_streams.messages.codec import channel_name, encode
-from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance, Quaternion
+from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, PoseWithCovariance, Quaternion
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.messages.time import header
@@ -99,13 +99,20 @@ def test_the_snapshot_shows_everything_and_fits_the_schema() -> None:
                     channel_name("/robot1/battery", BatteryState), encode(BatteryState(percentage=0.5))
                 )
                 scene.inner.publish(channel_name("/odom", Odometry), b"nonsense")
+                only_pose = PoseStamped(header=header("world", 1), pose=Pose(position=Point(x=3.0)))
+                scene.inner.publish(channel_name("/odom", PoseStamped), encode(only_pose))
                 agent.emit("text", text="hello")
-                await until(lambda: console.state["robots"].get("robot1", {}).get("battery"))
+                await until(
+                    lambda: (
+                        console.state["robots"].get("robot1", {}).get("battery") and len(console.state["robots"]) == 2
+                    )
+                )
                 await until(lambda: console.agent(agent.name)["approvals"] and console.of("event"))
                 state = console.state
                 assert console.messages[0]["type"] == "snapshot"
                 robot = {"frame_id": "odom", "x": 1.235, "y": -2.0, "yaw": 1.0, "battery": 0.5}
-                assert state["robots"] == {"robot1": robot}
+                unnamed = {"frame_id": "world", "x": 3.0, "y": 0.0, "yaw": 0.0, "battery": None}
+                assert state["robots"] == {"robot1": robot, "": unnamed}
                 assert [(call["call_id"], call["skill"]) for call in state["calls"]] == [(call_id, "follow")]
                 assert state["leases"] == {"base": call_id}
                 assert {"follow", "robot1_say"} <= {skill["name"] for skill in state["skills"]}
