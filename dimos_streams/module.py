@@ -102,6 +102,8 @@ class Module:
     config: ModuleConfig
     packages: ClassVar[tuple[str, ...]] = ()
     """Python packages that the module imports only while it runs; ``check`` names those that are missing."""
+    late_imports: ClassVar[tuple[str, ...]] = ()
+    """Python modules that it imports only while it runs, and always: what forks many of it has imported them once."""
     shared_outputs: ClassVar[frozenset[str]] = frozenset()
     """Outputs that may share their channel with other modules' outputs, because something else keeps them apart."""
 

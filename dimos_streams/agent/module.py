@@ -92,6 +92,8 @@ class Agent(OperatorSkills):
     missions there, and goes on with those that were not over when an earlier process of it died.
     """
 
+    late_imports = ("jsonschema", "dimos_streams.client.http_session", "dimos_streams.agent.models.offline")
+
     config: AgentConfig
     odom: In[Odometry] = In(required=False, also=OdometryFromPoses)
     battery: In[BatteryState] = In(required=False)

@@ -79,6 +79,8 @@ class Bridge(Module):
     there.
     """
 
+    late_imports = ("jsonschema", "dimos_streams.bridge.app", "dimos_streams.bridge.http.server")
+
     config: BridgeConfig
     journal: Journal
     hub: Hub

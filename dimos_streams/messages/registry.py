@@ -61,6 +61,12 @@ def use(cls: type[Message]) -> None:
         _used.setdefault(cls.msg_name, cls)
 
 
+def forget() -> None:
+    """Know nothing any more of what other packages have brought: their modules are to be imported anew."""
+    _used.clear()
+    _installed.cache_clear()
+
+
 def hint(name: str) -> str:
     """The end of a message about an unknown type: the nearest known one, and which packages can't be used."""
     near = suggest(name, type_names())

@@ -57,6 +57,8 @@ class PersonDetector(Module):
     idea". The boxes are in pixels of the colour image, the points in `base_frame`. The segmentation backend has
     no use for the colour image: leave it unwired, and it need not be rendered."""
 
+    late_imports = ("numpy.ma", "dimos_streams.perception.pipeline", "dimos_streams.perception.backends.segmentation")
+
     config: DetectorConfig
     color_image: In[Image] = In(required=False)
     depth_image: In[Image] = In(required=False)

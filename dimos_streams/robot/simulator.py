@@ -80,6 +80,7 @@ class Simulator(Module):
 
     config: SimulatorConfig
     packages = ("mujoco", "simplejpeg")
+    late_imports = ("dimos_streams.robot.rendering.lidar", "dimos_streams.robot.rendering.camera")
 
     cmd_vel: In[Twist] = In(required=False)
 

@@ -69,16 +69,30 @@ def plan_processes(modules: Iterable[ModulePlan]) -> list[ProcessPlan]:
 
 
 def shared_imports(processes: Iterable[ProcessPlan]) -> list[str]:
-    """The library's modules that several processes have, with the packages that those import: once is enough.
+    """The library's modules that several processes have, with what those import later: once is enough."""
+    users: Counter[str] = Counter()
+    for process in processes:
+        users.update(library_imports(process.modules))
+    return [name for name, count in users.items() if count > 1]
+
+
+def library_imports(modules: Iterable[ModulePlan]) -> list[str]:
+    """The modules that are the library's, with what those import later.
 
     Stock skills, and what is not the library's, each process imports by itself: a run goes on while they change.
     """
-    users: Counter[str] = Counter()
-    for process in processes:
-        classes = {module_class(plan.spec) for plan in process.modules}
-        of_library = [cls for cls in classes if cls.__module__.startswith(_LIBRARY) and not _is_skill(cls)]
-        users.update(dict.fromkeys(name for cls in of_library for name in (*cls.packages, cls.__module__)).keys())
-    return [name for name, count in users.items() if count > 1]
+    classes = dict.fromkeys(module_class(plan.spec) for plan in modules)
+    of_library = [cls for cls in classes if cls.__module__.startswith(_LIBRARY) and not _is_skill(cls)]
+    names = ((*cls.packages, cls.__module__, *cls.late_imports) for cls in of_library)
+    return list(dict.fromkeys(name for each in names for name in each))
+
+
+def own_packages(modules: Iterable[ModulePlan]) -> list[str]:
+    """The top-level packages of modules that are not the library's."""
+    types = dict.fromkeys(plan.spec.type for plan in modules)
+    return list(
+        dict.fromkeys(each.partition(":")[0].partition(".")[0] for each in types if not each.startswith(_LIBRARY))
+    )
 
 
 def _is_skill(cls: type[Module]) -> bool:

@@ -21,7 +21,8 @@ from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import plan_modules, plan_processes, shared_imports
-from dimos_streams.runtime.processes.process import Report, SupervisedProcess, describe_exit, start_forkserver
+from dimos_streams.runtime.processes.fork_server import renew_stale_server, start_forkserver
+from dimos_streams.runtime.processes.process import Report, SupervisedProcess, describe_exit
 from dimos_streams.runtime.processes.sources import forget_stale_bytecode
 from dimos_streams.runtime.processes.worker import WorkerTask
 from dimos_streams.runtime.slots import START_BOUND_S, Slot, overdue, slot_with
@@ -170,6 +171,7 @@ class Supervisor:
             if self._stopping:
                 raise UserError("the run is stopping")
             forget_stale_bytecode(slot.sources)
+            renew_stale_server()
             task = slot.task(self._options, self._supplied(), waits=True)
             await succession.prepare(slot, self._process(slot, task))
             await self._succeed(slot, reason)

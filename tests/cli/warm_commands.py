@@ -36,6 +36,7 @@ _IMPORTED = (
     *("agent.module", "bridge.module", "perception.module", "robot.simulator", "robot.velocity_gate.module"),
     *("skills.drive", "skills.follow_person", "skills.look_out_for", "skills.observe", "skills.patrol"),
     *("blueprint.check", "client.http_gateway", "recording.summary", "recording.writer"),
+    *("runtime.processes.fork_server", "runtime.processes.preload"),
 )
 
 
@@ -162,7 +163,10 @@ def _import_commands() -> None:
     for found in pkgutil.walk_packages(dimos_streams.cli.__path__, "dimos_streams.cli."):
         importlib.import_module(found.name)
     for name in _IMPORTED:
-        importlib.import_module(f"dimos_streams.{name}")
+        module = importlib.import_module(f"dimos_streams.{name}")
+        for found in vars(module).values():
+            for late in getattr(found, "late_imports", ()):
+                importlib.import_module(late)
     for name in filter(importlib.util.find_spec, ("requests", "uvloop")):
         importlib.import_module(name)
     from dimos_streams.cli.app import create_app

@@ -258,7 +258,8 @@ def test_what_several_processes_import_of_the_library_is_imported_once() -> None
     shared = shared_imports(plan_processes(plan_modules(resolve("two-robots"))))
     assert {"mujoco", "dimos_streams.robot.simulator", "dimos_streams.agent.module"} <= set(shared)
     assert not any(name.startswith(("dimos_streams.skills", "dimos_streams.bridge")) for name in shared)
-    assert shared_imports(plan_processes(plan_modules(resolve("follow-person")))) == []
+    of_one_robot = shared_imports(plan_processes(plan_modules(resolve("follow-person"))))
+    assert not any(name.startswith("dimos_streams") for name in of_one_robot)
 
 
 def test_a_robot_of_many_has_three_processes_and_its_gate_and_simulator_share_with_nobody() -> None:

@@ -14,7 +14,7 @@ from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.bus import create_bus
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import plan_modules, plan_processes
-from dimos_streams.runtime.processes.process import start_forkserver
+from dimos_streams.runtime.processes.fork_server import start_forkserver
 from dimos_streams.runtime.processes.worker import WorkerTask, main
 from tests.helpers import until
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -135,11 +136,11 @@ def run(
     to_record = record_plan(record, record_channels, record_without, record_split)
     mode = mode_of(in_process=in_process, virtual_time=virtual_time)
     check_options(mode, say=say, duration_s=duration, exit_when_done=exit_when_done, daemon=daemon, bus=bus)
-    if mode != "live":
-        # Numpy reads it only once. One thread is faster for matrices as small as ours.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Numpy reads it only once. One thread is faster for matrices as small as ours.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if reload:
         watch_sources(mode)
+    known = frozenset(sys.modules)
     plan = RunPlan(
         blueprint=prepare(reference, settings, port, virtual=virtual_time),
         mode=mode,
@@ -155,21 +156,30 @@ def run(
         record=to_record,
     )
     check_plan(plan, port)
-    _execute(plan, daemon=daemon)
+    _execute(plan, known, daemon=daemon)
 
 
-def _execute(plan: RunPlan, *, daemon: bool) -> None:
+def _execute(plan: RunPlan, known: frozenset[str], *, daemon: bool) -> None:
     from dimos_streams.cli.running.session import run_session
     from dimos_streams.runtime.processes.output import tolerate_full_disk
     from dimos_streams.runtime.registry import keep_private
 
     keep_private()
     tolerate_full_disk()
+    on_ready = None
     if daemon:
         from dimos_streams.cli.running.daemon import detach
 
-        code = run_session(plan, on_ready=detach())
-    else:
-        code = run_session(plan)
-    if code:
+        on_ready = detach()
+    if plan.mode == "live" and not plan.reload:  # a process imports what is to be reloaded by itself
+        _fork_server(plan, known)
+    if code := run_session(plan, on_ready=on_ready):
         raise typer.Exit(code)
+
+
+def _fork_server(plan: RunPlan, known: frozenset[str]) -> None:
+    from dimos_streams.runtime.plan import library_imports, own_packages, plan_modules
+    from dimos_streams.runtime.processes.fork_server import fork_server_from_here
+
+    modules = plan_modules(plan.blueprint)
+    fork_server_from_here(library_imports(modules), own_packages(modules), known)

@@ -6,19 +6,15 @@ import asyncio
 import json
 import logging
 import multiprocessing
-import multiprocessing.forkserver
 import os
 import signal
-import tempfile
-from collections.abc import Callable, Sequence
-from multiprocessing import resource_tracker
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 from dimos_streams.common.text import parse_json
-from dimos_streams.errors import UserError
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from dimos_streams.runtime.processes.worker import BEGIN, STOP, WorkerTask, main
@@ -26,31 +22,6 @@ from dimos_streams.runtime.processes.worker import BEGIN, STOP, WorkerTask, main
 _logger = logging.getLogger(__name__)
 
 Report = dict[str, Any]
-
-
-def start_forkserver(shared: Sequence[str] = ()) -> None:
-    """Start the process that forks the workers, if it does not run yet. Blocks until it has begun.
-
-    ``shared`` are Python modules that it imports besides those that all workers need. Raises ``UserError`` if there
-    is no room for its socket.
-    """
-    # Workers inherit it, and numpy reads it only once; one thread is faster for matrices as small as ours.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    rooms = "dimos_streams.runtime.processes"
-    multiprocessing.set_forkserver_preload([f"{rooms}.preload", *shared, f"{rooms}.freeze"])
-    resource_tracker.ensure_running()  # the forkserver would start it, and it unblocks signals
-    # The forkserver inherits that Ctrl-C is blocked; else a terminal's would end it while it still imports. One that
-    # comes now reaches this process when it is unblocked.
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        multiprocessing.forkserver.ensure_running()
-    except OSError as error:
-        where = tempfile.gettempdir()
-        raise UserError(
-            f"processes can't be started: {error} (their socket is in {where}; TMPDIR names it)"
-        ) from error
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 class SupervisedProcess:

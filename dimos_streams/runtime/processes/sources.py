@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import sysconfig
@@ -13,6 +14,13 @@ _INSTALLED = tuple(
     os.path.realpath(sysconfig.get_paths()[kind]) + os.sep for kind in ("stdlib", "platstdlib", "purelib", "platlib")
 )
 
+_PACKAGES = frozenset({"site-packages", "dist-packages"})
+
+
+def is_installed(file: str) -> bool:
+    """Whether a source is Python's own, or one of an installed package, wherever systems keep those."""
+    return os.path.realpath(file).startswith(_INSTALLED) or not _PACKAGES.isdisjoint(Path(file).parts)
+
 
 class LoadedSources:
     """The files of modules that were imported since this was made, without those of installed packages.
@@ -21,17 +29,16 @@ class LoadedSources:
     """
 
     def __init__(self) -> None:
-        self._known = set(sys.modules)
+        # Only their number: a set of the names would write a reference to each, and their memory be shared no more.
+        self._known = len(sys.modules)
 
     def news(self) -> list[str]:
         """Those that were not given yet."""
-        if len(sys.modules) == len(self._known):
-            return []
-        names = [name for name in list(sys.modules) if name not in self._known]
-        self._known.update(sys.modules)
-        files = {getattr(sys.modules.get(name), "__file__", None) for name in names}
-        own = {os.path.realpath(file) for file in files if isinstance(file, str) and file.endswith(".py")}
-        return sorted(file for file in own if not file.startswith(_INSTALLED))
+        newest = itertools.islice(reversed(sys.modules.values()), max(0, len(sys.modules) - self._known))
+        files = {getattr(module, "__file__", None) for module in newest}
+        self._known = len(sys.modules)
+        sources = {file for file in files if isinstance(file, str) and file.endswith(".py")}
+        return sorted({os.path.realpath(file) for file in sources if not is_installed(file)})
 
 
 def forget_stale_bytecode(sources: Iterable[Path]) -> None:

@@ -1,0 +1,185 @@
+"""The process that forks the workers: they find imported what it has imported, and share that memory with it.
+
+It is multiprocessing's. A command lets it be a fork of itself, which has imported most of what modules need already;
+who runs a supervisor otherwise gets one that begins with nothing, as a fork of a process with threads is not safe.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import multiprocessing.forkserver
+import os
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing import connection, resource_tracker
+from typing import Any, NoReturn
+
+from dimos_streams import clock
+from dimos_streams.errors import UserError
+from dimos_streams.messages import registry
+from dimos_streams.runtime.processes.sources import is_installed
+
+_LIBRARY, _SKILLS = "dimos_streams", "dimos_streams.skills"
+_PRELOAD, _FREEZE = (f"dimos_streams.runtime.processes.{name}" for name in ("preload", "freeze"))
+_STANDARD = 3
+_server: Any = multiprocessing.forkserver._forkserver
+IsOwn = Callable[[str, object], bool]
+_begun: list[int] = []
+"""When servers were started, in µs since the Unix epoch."""
+
+
+def start_forkserver(shared: Sequence[str] = ()) -> None:
+    """Start a server that begins with nothing, if none runs yet. Blocks until it has begun.
+
+    ``shared`` are Python modules that it imports besides those that all workers need. Raises ``UserError`` if there
+    is no room for its socket.
+    """
+    _one_thread_for_matrices()
+    multiprocessing.set_forkserver_preload([_PRELOAD, *shared, _FREEZE])
+    resource_tracker.ensure_running()  # the forkserver would start it, and it unblocks signals
+    before = _server._forkserver_pid
+    with _without_interrupts(), _room_for_socket():
+        multiprocessing.forkserver.ensure_running()
+    if _server._forkserver_pid != before:
+        _begun.append(clock.utime())
+
+
+def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Collection[str]) -> None:
+    """Let the server be a fork of this process, to be called before there are threads, loops and bus objects.
+
+    ``shared`` are Python modules that it imports besides. It forgets the stock skills, the top-level packages ``own``
+    and whatever is not installed and not among the modules ``known``: each worker imports that by itself, as it is on
+    disk then. Raises ``UserError`` if there is no room for its socket.
+    """
+    _one_thread_for_matrices()
+    resource_tracker.ensure_running()
+    with _without_interrupts(), _room_for_socket(), socket.socket(socket.AF_UNIX) as listener:
+        address = connection.arbitrary_address("AF_UNIX")  # type: ignore[attr-defined]
+        listener.bind(address)
+        listener.listen()
+        orphaned, alive = os.pipe()
+        _begun.append(clock.utime())
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        gc.freeze()  # neither collector is to write into what both share from now on
+        child = os.fork()
+        if not child:
+            _serve(listener.fileno(), orphaned, shared, partial(_is_own, frozenset(own), frozenset(known)))
+        os.close(orphaned)
+    _server._forkserver_address, _server._forkserver_alive_fd, _server._forkserver_pid = address, alive, child
+
+
+def renew_stale_server() -> None:
+    """Let another server fork from now on if the library was edited since this one began, which has imported it.
+
+    The old one ends with the last of its workers.
+    """
+    if _server._forkserver_pid is None or not _begun or _newest_of_library() < _begun[-1] * 1000:
+        return
+    os.close(_server._forkserver_alive_fd)
+    _server._forkserver_address = _server._forkserver_alive_fd = _server._forkserver_pid = None
+
+
+def _newest_of_library() -> int:
+    """When a source of the library was written last, of those that are imported here, in ns since the Unix epoch."""
+    newest = 0
+    for name, module in list(sys.modules.items()):
+        if name.startswith(f"{_LIBRARY}.") and not _is_within(name, _SKILLS) and (file := module.__file__):
+            try:
+                newest = max(newest, os.stat(file).st_mtime_ns)
+            except OSError:  # it was removed, or is no file
+                continue
+    return newest
+
+
+def _serve(listener: int, orphaned: int, shared: Sequence[str], is_own: IsOwn) -> NoReturn:
+    """The life of a server that is a fork: ends when all who could ask it have ended."""
+    code = 1
+    try:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if callable(signal.getsignal(number)):
+                signal.signal(number, signal.SIG_DFL)
+        _let_go_of_files({listener, orphaned})
+        _forget(is_own)
+        for name in (_PRELOAD, *shared, _FREEZE):
+            with suppress(ImportError):  # who needs it will say that it is missing
+                importlib.import_module(name)
+        multiprocessing.forkserver.main(listener, orphaned, [])
+        code = 0
+    except SystemExit:
+        code = 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    os._exit(code)
+
+
+def _let_go_of_files(needed: set[int]) -> None:
+    """Close what was inherited. The numbers stay taken: there are objects that would close them some day."""
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    descriptors = {int(name) for name in os.listdir("/dev/fd")} - needed - {nowhere}
+    for descriptor in descriptors:
+        if descriptor >= _STANDARD:
+            try:
+                os.fstat(descriptor)
+            except OSError:  # that of the listing itself
+                continue
+            os.dup2(nowhere, descriptor, inheritable=False)
+    os.close(nowhere)
+
+
+def _forget(is_own: IsOwn) -> None:
+    forgotten = [name for name, module in sys.modules.items() if is_own(name, module)]
+    for name in forgotten:
+        del sys.modules[name]
+        package, _, child = name.rpartition(".")
+        if package in sys.modules:
+            vars(sys.modules[package]).pop(child, None)
+    importlib.invalidate_caches()
+    registry.forget()
+
+
+def _is_own(own: frozenset[str], known: frozenset[str], name: str, module: object) -> bool:
+    package = name.partition(".")[0]
+    if package == _LIBRARY:
+        return _is_within(name, _SKILLS)
+    file = getattr(module, "__file__", None)
+    return package in own or (name not in known and isinstance(file, str) and not is_installed(file))
+
+
+def _is_within(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def _one_thread_for_matrices() -> None:
+    """Numpy reads it only once, workers inherit it, and for matrices as small as ours one thread is faster."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """The server inherits that Ctrl-C is blocked; else a terminal's would end it while it still imports.
+
+    One that comes meanwhile reaches this process when it is unblocked.
+    """
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+@contextmanager
+def _room_for_socket() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = tempfile.gettempdir()
+        raise UserError(
+            f"processes can't be started: {error} (their socket is in {where}; TMPDIR names it)"
+        ) from error

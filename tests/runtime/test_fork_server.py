@@ -1,0 +1,82 @@
+"""The server that forks workers, as a fork of the command: what they share, and what they import themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+TELL = """
+import json, os, sys
+
+def tell(path, mine):
+    __import__(mine)
+    files = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+    known = ["dimos_streams.agent.module", "dimos_streams.skills.drive", "html.parser", "never.imported"]
+    with open(path, "w") as out:
+        json.dump({
+            "parent": os.getppid(),
+            "imported": [name for name in known if name in sys.modules],
+            "mine": sys.modules[mine].VALUE,
+            "files": files,
+        }, out)
+"""
+COMMAND = """
+import multiprocessing, os, sys, time, types
+sys.path.insert(0, folder := sys.argv[1])
+import dimos_streams.agent.module, dimos_streams.skills.drive
+known = frozenset(sys.modules)
+import mine, tell_what
+from dimos_streams.runtime.processes import fork_server
+
+class Edited(types.ModuleType):
+    __file__ = mine.__file__
+
+def ask(number):
+    path = f"{folder}/{number}.json"
+    worker = multiprocessing.get_context("forkserver").Process(target=tell_what.tell, args=(path, "mine"))
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0
+
+held = open(mine.__file__)
+fork_server.fork_server_from_here(["html.parser", "never.imported"], ["tell_what"], known)
+with open(mine.__file__, "w") as source:
+    source.write("VALUE = 'second, and longer'")
+fork_server.start_forkserver()
+fork_server.renew_stale_server()
+ask(1)
+sys.modules["dimos_streams.edited"] = Edited("dimos_streams.edited")
+fork_server.renew_stale_server()
+fork_server.start_forkserver()
+ask(2)
+print(os.getpid())
+"""
+
+
+def test_workers_share_the_library_import_the_rest_and_see_edits_of_both(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("VALUE = 'first'")
+    (tmp_path / "tell_what.py").write_text(TELL)
+    root = str(Path(__file__).parents[2])
+    environment = os.environ | {"PYTHONPATH": root}
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, str(tmp_path)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    of_fork, of_fresh = (read(tmp_path / f"{number}.json") for number in (1, 2))
+    assert of_fork["imported"] == ["dimos_streams.agent.module", "html.parser"]
+    assert of_fresh["imported"] == []
+    assert of_fork["parent"] != of_fresh["parent"]
+    assert of_fork["mine"] == of_fresh["mine"] == "second, and longer"
+    assert str(tmp_path / "mine.py") not in of_fork["files"]
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
