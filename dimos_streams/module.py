@@ -80,6 +80,9 @@ class RunContext:
     """A directory for the run's files (logs, pictures, journal), None where nothing may be written."""
     loss_bound_s: float = LOSS_BOUND_S
     """A moving call that nobody has acknowledged for so long is ended, unless its caller wants it to go on."""
+    robot: tuple[str, ...] = ()
+    """Names of the modules of its robot (its outermost namespace) that begin together with it, in other processes;
+    none where all run on one loop, and after a restart."""
     services: Services = field(default_factory=Services)
 
     def __post_init__(self) -> None:

@@ -8,6 +8,11 @@ def namespace_of(module: str) -> str:
     return module.rpartition("/")[0]
 
 
+def robot_of(module: str) -> str:
+    """The outermost namespace of a module, which is its robot: ``"robots"`` of ``"robots/a/follow"``."""
+    return namespace_of(module).partition("/")[0]
+
+
 def prefix_of(module: str) -> str:
     """What stands before the names of a module's namespace: ``"robots/a/"``, or nothing."""
     namespace = namespace_of(module)

@@ -20,6 +20,7 @@ from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header
 from dimos_streams.module import ConfigFault, Module, ModuleConfig
 from dimos_streams.robot import sensor_messages
+from dimos_streams.robot.completeness import until_complete
 from dimos_streams.robot.motion import STILL, Velocity
 from dimos_streams.robot.simulation.assembly import SceneFault, assembled
 from dimos_streams.robot.simulation.events import SceneEvent
@@ -132,7 +133,11 @@ class Simulator(Module):
         )
 
     async def run(self) -> None:
-        """Keep the world's time with the loop's. A machine that is too slow skips ticks and counts them."""
+        """Keep the world's time with the loop's, from when the robot is complete on.
+
+        A machine that is too slow skips ticks and counts them.
+        """
+        await until_complete(self)
         started = clock.monotonic()
         tick = 0
         while True:

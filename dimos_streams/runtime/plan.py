@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.blueprint.wiring import wire
+from dimos_streams.common.namespaces import robot_of
 from dimos_streams.module import Module, RunContext, Services
 from dimos_streams.runtime.options import RunOptions
 
@@ -44,7 +45,7 @@ class ProcessPlan:
     @property
     def robot(self) -> str:
         """The outermost namespace, if all of its modules are in one; else empty."""
-        robots = {plan.spec.namespace.partition("/")[0] for plan in self.modules}
+        robots = set(map(robot_of, self.names))
         return robots.pop() if len(robots) == 1 else ""
 
     @property
@@ -99,13 +100,14 @@ def _is_skill(cls: type[Module]) -> bool:
     return cls.__module__.startswith(_SKILLS)
 
 
-def context_for(options: RunOptions, services: Services) -> RunContext:
-    """The context of the modules of this run, but for their namespace."""
+def context_for(options: RunOptions, services: Services, robot: Iterable[str] = ()) -> RunContext:
+    """The context of the modules of this run, but for their namespace; ``robot`` are those that begin beside it."""
     return RunContext(
         seed=options.seed,
         bridge_url=options.bridge_url,
         token=options.token,
         run_dir=options.run_dir,
         loss_bound_s=options.loss_bound_s,
+        robot=tuple(robot),
         services=services,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.wiring import output_channels
+from dimos_streams.common.namespaces import robot_of
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
@@ -92,10 +93,16 @@ class Slot:
         waited_s = 0.0 if self.process is None else self.process.waited_s - self.waited_s
         return now - self.heard - max(0.0, waited_s)
 
-    def task(self, options: RunOptions, supplied: frozenset[str] | None, *, waits: bool = False) -> WorkerTask:
-        """The task of its next process; ``supplied`` is for what comes later than the run."""
+    def first_task(self, options: RunOptions, slots: Iterable[Slot]) -> WorkerTask:
+        """The task of its first process, which begins together with those of the other ``slots``."""
+        robots = set(map(robot_of, self.plan.names))
+        beside = (name for slot in slots if slot is not self for name in slot.plan.names)
+        return WorkerTask(self.plan, options, self.log, beside=tuple(n for n in beside if robot_of(n) in robots))
+
+    def task(self, options: RunOptions, supplied: frozenset[str], *, waits: bool = False) -> WorkerTask:
+        """The task of a later process. ``supplied`` are the channels that something sends to."""
         live = {module: dict(values) for module, values in self.live.items()}
-        return WorkerTask(self.plan, options, self.log, live, supplied, waits)
+        return WorkerTask(self.plan, options, self.log, live, supplied, waits=waits)
 
 
 def overdue(slots: Iterable[Slot], began: float) -> str:

@@ -195,7 +195,9 @@ class Supervisor:
         first = slot.state == "new"
         slot.take(clock.monotonic())
         self._emit("starting", slot)
-        slot.process = self._process(slot, slot.task(self._options, None if first else self._supplied()))
+        options = self._options
+        task = slot.first_task(options, self._slots) if first else slot.task(options, self._supplied())
+        slot.process = self._process(slot, task)
         await slot.process.start()
         slot.hear(clock.monotonic())  # that it could not be forked sooner is not its fault
 

@@ -18,7 +18,8 @@ from dimos_streams.messages.image import array_from_image
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import Image, LaserScan
 from dimos_streams.messages.time import utime_of
-from dimos_streams.module import RunContext
+from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.robot.completeness import COMPLETE_WITHIN_S
 from dimos_streams.robot.simulator import MAX_MESSAGE_BYTES, Simulator
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing.harness import ModuleHarness
@@ -67,6 +68,30 @@ async def test_messages_say_what_the_world_is() -> None:
     distance = truth["person_red"].translation.x - truth["base_link"].translation.x
     millimetres = np.median(array_from_image(depth)[mask])
     assert millimetres / 1000 + 0.06 == pytest.approx(distance - 0.11, abs=0.05)
+
+
+class Beside(Module):
+    """A module of the same robot."""
+
+    config: ModuleConfig
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("robot", "begins_s"), [(("gate",), 0.4), (("gate", "detector"), COMPLETE_WITHIN_S)])
+async def test_it_does_not_begin_before_its_robot_is_complete_but_waits_not_for_ever(
+    robot: tuple[str, ...], begins_s: float
+) -> None:
+    config = {"camera_width": 64, "camera_height": 48}
+    began = clock.monotonic()
+    async with ModuleHarness(Simulator, config, context=RunContext(robot=robot)) as harness:
+        await asyncio.sleep(0.4)
+        assert (harness.sent("odom"), harness.module.health) == ([], f"waits for {', '.join(robot)}")
+        await harness.add(Beside(name="gate"))
+        async with asyncio.timeout(10):
+            while not harness.sent("odom"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert clock.monotonic() - began == pytest.approx(begins_s, abs=0.2)
+        assert harness.module.health == "ok"
 
 
 @pytest.mark.virtual_time

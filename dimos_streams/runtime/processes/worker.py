@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from dimos_streams.common import importing
 from dimos_streams.common.live_loop import run_live
+from dimos_streams.common.namespaces import robot_of
 from dimos_streams.common.printable import LogFormatter, show_tracebacks
 from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.common.text import parse_json
@@ -61,6 +62,8 @@ class WorkerTask:
     """The settings that an operator has changed in earlier lives of its modules, as texts of YAML."""
     supplied: frozenset[str] | None = None
     """The channels that anything sends to; given to what comes later than the run, whose code may be another one."""
+    beside: tuple[str, ...] = ()
+    """The names of all modules that begin together with its own in other processes."""
     waits: bool = False
     """It prepares itself, reports that, and begins when it is told to: its predecessor still runs."""
 
@@ -144,7 +147,8 @@ class _Worker:
         beating: asyncio.Task[None] | None = None
         try:
             for plan in self._task.process.modules:
-                module = instantiate(plan.spec, context_for(options, services))
+                beside = [name for name in self._task.beside if robot_of(name) == robot_of(plan.spec.name)]
+                module = instantiate(plan.spec, context_for(options, services, beside))
                 restore_settings(module, self._task.live.get(module.name, {}))
                 module.on_live = partial(self._report_settings, module)
                 starting = asyncio.ensure_future(host.start(module, plan.topics))
