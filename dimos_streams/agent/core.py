@@ -6,13 +6,14 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from dimos_streams import clock
 from dimos_streams.agent.assembly import check_step, loop_parts, own_tools
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import Inbox
-from dimos_streams.agent.calls.open_call import OpenCall, listed
+from dimos_streams.agent.calls.open_call import listed
 from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.images import Pictures
@@ -22,6 +23,7 @@ from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.control.stop_words import StopWords
+from dimos_streams.agent.hold_reasons import on_given_up, why_held
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
@@ -102,7 +104,7 @@ class AgentCore:
         self.foreground = Foreground(emit, self.queue.put_nowait, self._on_control)
         self.robot_hold = RobotHold(
             self.name,
-            why=self._why_held,
+            why=lambda: why_held(self),
             emit=emit,
             on_change=self.changed,
             directory=directory,
@@ -117,7 +119,7 @@ class AgentCore:
         # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
         key_prefix = f"{self.name}/{clock.utime():x}"
         self.calls = CallManager(
-            self.gateway, self.name, self.queue.put, key_prefix=key_prefix, on_given_up=self._on_given_up
+            self.gateway, self.name, self.queue.put, key_prefix=key_prefix, on_given_up=partial(on_given_up, self)
         )
         self.results = ResultStore(config.results.store_bytes)
         self.pictures = Pictures(run_dir)
@@ -152,7 +154,7 @@ class AgentCore:
     @property
     def holding(self) -> bool:
         """Whether the robot has to be still."""
-        return bool(self._why_held())
+        return bool(why_held(self))
 
     @property
     def withheld(self) -> tuple[str, ...]:
@@ -283,29 +285,9 @@ class AgentCore:
             return oldest - 1
         return self.inbox.offset if self.inbox else 0
 
-    async def _on_given_up(self, calls: Sequence[OpenCall]) -> str:
-        """Hold the robot if calls may still move it that were to end and have not; what to say of that."""
-        moving = [call for call in calls if self.offers.may_move(call.skill)]
-        if not moving:
-            return ""
-        self.control.pause(f"{listed(moving)} may still run")
-        held = f"the robot is {await self.robot_hold.confirmed()}"
-        missions = tuple({mission.id: None for call in moving for mission in call.missions})
-        text = f"{listed(moving)} did not end when cancelled and may still run; {held}"
-        self.events.emit(EventKind.NOTE, missions, text=f"{text}; the agent is paused until an operator resumes it")
-        return held
-
     def _abort_unwatched(self, why: str) -> None:
         if self.loop.missions and self.loop.state is not LoopState.CLOSED:
             self.loop.begin_abort(why)
-
-    def _why_held(self) -> str:
-        """Why the robot has to be still, empty if it does not."""
-        if self.loop.state is LoopState.SETTLING:
-            return "an abort is under way"
-        if self.stops:
-            return "the operator has said stop"
-        return "the agent is paused" if self.control.paused else ""
 
 
 async def _end(*tasks: asyncio.Task[None]) -> None:

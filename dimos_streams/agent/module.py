@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
-
 from dimos_streams import clock
-from dimos_streams.agent.busy_notice import waits_behind
 from dimos_streams.agent.calls.skill_catalog import offered_to
 from dimos_streams.agent.config import SYSTEM_PROMPT, AgentConfig
-from dimos_streams.agent.context.conversation import Conversation, Entry
+from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.control.dialogue import Dialogue
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.loop.reviews import AskedCall
-from dimos_streams.agent.missions.end_reasons import completed, explained
-from dimos_streams.agent.missions.message_queue import OperatorInput
-from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.operator_skills import OperatorSkills
 from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.agent.record.mission_record import FOLDER
-from dimos_streams.agent.recovery import let_go, recover, tidy_up
+from dimos_streams.agent.recovery import recover, tidy_up
 from dimos_streams.agent.resumption.reader import read_resumption
+from dimos_streams.agent.saying import MissionIncompleteError, Said, say
 from dimos_streams.agent.skill_watch import too_many, unmatched
-from dimos_streams.agent.stop_order import stop_all
 from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
-from dimos_streams.common.text import cut_to
-from dimos_streams.errors import SkillError, UserError
+from dimos_streams.errors import UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.odometry import OdometryFromPoses
@@ -47,41 +38,6 @@ from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "Said"]
-
-_LINE = 2000
-_SAID_BYTES = 30_000
-"""The size of a mission's last text as JSON: its result, with an error's text, has to fit into one event."""
-_logger = logging.getLogger(__name__)
-
-
-class Said(BaseModel):
-    """How a mission ended."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    text: str
-    """The model's last text; if it is too long for an event, its beginning, and how much is missing."""
-    reason: str
-    """Why its last turn ended: ``completed``, ``max_iterations``, ``error``, …"""
-    unfinished: tuple[str, ...] = ()
-    """Calls of it that did not end when they were cancelled and may still run, each with what holds the robot.
-
-    Not in the JSON where there are none.
-    """
-
-    @model_serializer(mode="wrap")
-    def _without_nothing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = serialize(self)
-        if not self.unfinished:
-            del fields["unfinished"]
-        return fields
-
-    def __str__(self) -> str:
-        return "\n".join((self.text or self.reason, *self.unfinished))
-
-
-class MissionIncompleteError(SkillError):
-    """A mission ended before it was done. ``result`` is what was ``Said``."""
 
 
 class Agent(OperatorSkills):
@@ -202,30 +158,7 @@ class Agent(OperatorSkills):
             text: What to tell the agent, for instance "follow the person in red". A stop acts at once.
             now: Cut the present answer of the model, and let the text be the next that it hears; calls go on.
         """
-        core = self._core()
-        if core.is_stop(text):
-            return await self._stop_all(call, text)
-        waits = waits_behind(core, now=now)
-        mission = core.begin(call.id, text, on_over=core.conversation.notify)
-        seen = core.conversation.last_number
-        await call.update(text[:_LINE], entry={"role": "operator", "text": text[:_LINE]})
-        try:
-            core.control.typed()
-            if waits:
-                await call.update(waits, entry={"role": "note", "text": waits})
-            await core.hear(OperatorInput(text, (mission,), now=now))
-            await self._relay(call, mission, seen)
-        except asyncio.CancelledError:
-            mission.end("cancelled")
-            let_go(mission)
-            raise
-        except Exception as error:
-            raise _ended_by(error, mission) from error
-        text = cut_to(mission.text, _SAID_BYTES)
-        said = Said(text=text, reason=mission.reason, unfinished=mission.unfinished)
-        if not completed(mission.reason):
-            raise MissionIncompleteError(explained(mission), result=said)
-        return said
+        return await say(self._core(), call, text, now=now)
 
     @skill(audience="bridge")
     async def review_call(self, call: Call, call_id: str, parent: str, skill: str, arguments: dict[str, Any]) -> None:
@@ -240,32 +173,6 @@ class Agent(OperatorSkills):
             arguments: With what.
         """
         await self._core().reviews.review(call, AskedCall(call_id, parent, skill, arguments))
-
-    async def _stop_all(self, call: Call, input: str) -> Said:
-        stopping = asyncio.ensure_future(stop_all(self._core(), call.id, input))
-        await call.update(input[:_LINE], entry={"role": "operator", "text": input[:_LINE]})
-        text = await asyncio.shield(stopping)  # who no longer waits for it does not take it back
-        text = cut_to(text, _SAID_BYTES)
-        await call.update(text[:_LINE], entry={"role": "assistant", "text": text[:_LINE]})
-        return Said(text=text, reason="completed")
-
-    async def _relay(self, call: Call, mission: Mission, seen: int) -> None:
-        """Pass on the conversation's entries from ``seen`` on, as far as they are the mission's, until it is over."""
-        conversation = self.conversation
-        while True:
-            changed, over = conversation.changed, mission.over
-            for entry in conversation.after(seen):
-                seen = entry.number
-                line = _line(entry)
-                if mission.id not in entry.missions or entry.role == "operator" or not line:
-                    continue
-                if entry.role == "progress":
-                    call.progress(line, entry=entry.to_dict())
-                else:
-                    await call.update(line, entry=entry.to_dict())
-            if over:
-                return
-            await changed.wait()
 
     def _show_warnings(self) -> None:
         self.report_state({WARNINGS: list(found)} if (found := self.core.skill_watch.warnings) else {})
@@ -289,18 +196,3 @@ class Agent(OperatorSkills):
         if clock.is_virtual() or services.get(SkillGateway) is not None:  # type: ignore[type-abstract]
             return LocalGateway(services)
         return HttpGateway(self.context.bridge_url, rng=self.random, token=self.context.token)
-
-
-def _ended_by(error: Exception, mission: Mission) -> SkillError:
-    """End a mission whose call of ``say`` fails: nobody would hear of it any more, nor have a hold on it."""
-    _logger.error("mission %s is ended, because the call of say failed: %s", mission.id, error, exc_info=error)
-    why = f"what it says could not be passed on ({type(error).__name__}: {error})"
-    mission.end("error", why)
-    let_go(mission)
-    return SkillError(f"the mission was ended, and its calls are cancelled: {why}")
-
-
-def _line(entry: Entry) -> str:
-    """An entry for people who follow the call of ``say``."""
-    asked = ", ".join(f"{call.name}({call.arguments[:200]})" for call in entry.tool_calls)
-    return "\n".join(part for part in (entry.note, entry.text, asked) if part)[:_LINE]

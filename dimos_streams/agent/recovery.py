@@ -15,7 +15,7 @@ from dimos_streams.agent.loop.intake import close
 from dimos_streams.agent.missions.message_queue import Notice, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.resumption.state import RecordedCall, Resumption, UnfinishedAbort
+from dimos_streams.agent.resumption.state import RecordedCall, Resumption, UnfinishedAbort, UnfinishedMission
 from dimos_streams.agent.stop_order import end_others
 from dimos_streams.agent.subagents.sub_mission import SUB
 from dimos_streams.client.backoff import Backoff
@@ -143,6 +143,15 @@ def _claimed(core: AgentCore, adopted: tuple[OpenCall, ...], missions: dict[str,
 
 def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]) -> None:
     """Give results to what has none, and begin again where the model was in the middle."""
+    _give_results(core, resumption)
+    for unfinished in resumption.missions:
+        _go_on_with(core, unfinished, missions[unfinished.id])
+    going_on = any(each.in_turn and not each.ended for each in resumption.missions)
+    if core.conversation.awaits_answer and not going_on:
+        close(core.loop.parts, (), "the agent was restarted")
+
+
+def _give_results(core: AgentCore, resumption: Resumption) -> None:
     for wish in resumption.unanswered:
         whose = {SUB: wish.sub} if wish.sub else {}
         core.events.emit(
@@ -156,22 +165,20 @@ def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]
             is_error=not wish.call_id,
             event=None,
         )
-    for unfinished in resumption.missions:
-        mission = missions[unfinished.id]
-        if unfinished.ended:
-            mission.end(unfinished.ended)
-            let_go(mission)
-            continue
-        core.events.emit(EventKind.NOTE, (mission.id,), text="the agent was restarted and goes on with this mission")
-        if not unfinished.heard:
-            core.queue.put_nowait(OperatorInput(unfinished.input, (mission,)))
-        elif unfinished.in_turn:
-            core.queue.put_nowait(Notice("", (mission,)))
-        else:
-            let_go(mission)
-    going_on = any(each.in_turn and not each.ended for each in resumption.missions)
-    if core.conversation.awaits_answer and not going_on:
-        close(core.loop.parts, (), "the agent was restarted")
+
+
+def _go_on_with(core: AgentCore, unfinished: UnfinishedMission, mission: Mission) -> None:
+    if unfinished.ended:
+        mission.end(unfinished.ended)
+        let_go(mission)
+        return
+    core.events.emit(EventKind.NOTE, (mission.id,), text="the agent was restarted and goes on with this mission")
+    if not unfinished.heard:
+        core.queue.put_nowait(OperatorInput(unfinished.input, (mission,)))
+    elif unfinished.in_turn:
+        core.queue.put_nowait(Notice("", (mission,)))
+    else:
+        let_go(mission)
 
 
 def _go_on_aborting(core: AgentCore, abort: UnfinishedAbort) -> None:

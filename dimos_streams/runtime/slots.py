@@ -12,6 +12,7 @@ from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.wiring import output_channels
 from dimos_streams.common.namespaces import robot_of
 from dimos_streams.errors import UserError, suggest
+from dimos_streams.runtime.events import ProcessView
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.process import SupervisedProcess
@@ -20,6 +21,10 @@ from dimos_streams.runtime.processes.worker import WorkerTask
 START_BOUND_S = 30.0
 """A process that begins becomes ready, or has another one of its modules ready, within so much time in which it
 can run."""
+
+UP = ("ready", "hung")
+"""The states of a process that was ready."""
+_ALIVE = ("starting", *UP)
 
 
 @dataclass
@@ -65,6 +70,17 @@ class Slot:
         log = logs / f"{plan.label.replace('/', '.')}.log" if logs else None
         outputs = (output_channels(each.spec, module_class(each.spec)) for each in plan.modules)
         return cls(plan, log, outputs=frozenset[str]().union(*outputs))
+
+    def view(self) -> ProcessView:
+        """The process as those who look at the run see it."""
+        return ProcessView(
+            label=self.plan.label,
+            modules=self.plan.names,
+            pid=self.process.pid if self.process is not None and self.state in _ALIVE else None,
+            state=self.state,  # type: ignore[arg-type]
+            restarts=self.restarts,
+            why=self.why,
+        )
 
     @property
     def replaced(self) -> bool:

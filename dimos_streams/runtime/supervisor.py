@@ -17,7 +17,7 @@ from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime import succession
 from dimos_streams.runtime.ending import end_all
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
-from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
+from dimos_streams.runtime.liveness import BEAT_S, HangReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import plan_modules, plan_processes, shared_imports
@@ -25,7 +25,8 @@ from dimos_streams.runtime.processes.fork_server import renew_stale_server, star
 from dimos_streams.runtime.processes.process import Report, SupervisedProcess, describe_exit
 from dimos_streams.runtime.processes.sources import forget_stale_bytecode
 from dimos_streams.runtime.processes.worker import WorkerTask
-from dimos_streams.runtime.slots import START_BOUND_S, Slot, overdue, slot_with
+from dimos_streams.runtime.silence import SilenceWatch
+from dimos_streams.runtime.slots import START_BOUND_S, UP, Slot, overdue, slot_with
 
 _AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
 """Processes that begin at the same time: more only take the cores from each other."""
@@ -36,10 +37,6 @@ _HUNG_TERM_BOUND_S = 0.5
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
 _STEADY_AFTER_S = 10.0
-
-
-_UP = ("ready", "hung")
-_ALIVE = ("starting", *_UP)
 
 
 class Supervisor:
@@ -64,6 +61,7 @@ class Supervisor:
         self._stopping = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._hang_reporter = HangReporter(options.bus_url)
+        self._watch = SilenceWatch(self._slots, options.hang_bound_s, self._hang_reporter, self._emit).run
         self._neighbours = Neighbours(create_bus(options.bus_url), list(blueprint.modules))
 
     async def start(self) -> None:
@@ -144,17 +142,7 @@ class Supervisor:
 
     def processes(self) -> list[ProcessView]:
         """All processes in the order of their start."""
-        return [
-            ProcessView(
-                label=slot.plan.label,
-                modules=tuple(plan.spec.name for plan in slot.plan.modules),
-                pid=slot.process.pid if slot.process is not None and slot.state in _ALIVE else None,
-                state=slot.state,  # type: ignore[arg-type]
-                restarts=slot.restarts,
-                why=slot.why,
-            )
-            for slot in self._slots
-        ]
+        return [slot.view() for slot in self._slots]
 
     def sources(self) -> dict[str, frozenset[Path]]:
         """The source files that each process has loaded by itself, by the first of its modules."""
@@ -222,38 +210,6 @@ class Supervisor:
         if met and not self._failed.done():
             self._failed.set_exception(UserError(met))
 
-    async def _watch(self) -> None:
-        """Look after processes that fall silent."""
-        looked = clock.monotonic()
-        while True:
-            await asyncio.sleep(BEAT_S)
-            now = clock.monotonic()
-            if now - looked > HUNG_AFTER_S / 2:
-                # This process itself was held up: the beats of that time are still to be read.
-                for slot in self._slots:
-                    slot.hear(now)
-            looked = now
-            for slot in self._slots:
-                await self._judge(slot, now)
-
-    async def _judge(self, slot: Slot, now: float) -> None:
-        if slot.process is None or slot.process.pid is None:
-            return  # it is not forked yet, or has ended
-        silent_s, stalled_s = now - slot.heard, slot.stalled_s(now)
-        if slot.state == "starting" and stalled_s > START_BOUND_S:
-            slot.reported = f"process {slot.plan.label!r} was not ready within {START_BOUND_S:g} s"
-            slot.process.kill()
-        elif slot.state in _UP and stalled_s > self._options.hang_bound_s:
-            slot.reported = f"process {slot.plan.label!r} hung for {silent_s:.1f} s"
-            slot.process.kill()
-        elif slot.state in _UP and silent_s > HUNG_AFTER_S:
-            if slot.state == "ready":
-                slot.state = "hung"
-                self._emit("hung", slot, text="its loop does not run")
-            names = [plan.spec.name for plan in slot.plan.modules]
-            health = f"hung: the loop has not run for {silent_s:.1f} s"
-            await self._hang_reporter.report(names, slot.process.pid, health)
-
     def _on_report(self, slot: Slot, process: SupervisedProcess, report: Report) -> None:
         match report["kind"]:
             case "settings":
@@ -289,7 +245,7 @@ class Supervisor:
             succession.ended(slot, f"process {slot.plan.label!r} {describe_exit(code, slot.log)}")
         if self._stopping or process is not slot.process:
             return
-        was_up = slot.state in _UP
+        was_up = slot.state in UP
         text = slot.reported or f"process {slot.plan.label!r} {describe_exit(code, slot.log)}"
         policy, replaced = slot.plan.restart, slot.replaced
         slot.settle(text)

@@ -39,6 +39,7 @@ from dimos_streams.runtime.registry import keep_private
 
 if TYPE_CHECKING:
     from dimos_streams.module import Module
+    from dimos_streams.runtime.module_host import ModuleHost
 
 EXIT_FAILED = 1
 EXIT_ORPHANED = 70
@@ -129,15 +130,11 @@ class _Worker:
             return EXIT_FAILED
 
     async def _run_modules(self) -> int:
-        from dimos_streams.blueprint.classes import instantiate
         from dimos_streams.bus import create_bus
-        from dimos_streams.module import Services
         from dimos_streams.runtime.liveness import beat
         from dimos_streams.runtime.module_host import ModuleHost
-        from dimos_streams.runtime.plan import context_for
-        from dimos_streams.tool_stream.hosting.settings_change import restore_settings
 
-        services, options = Services(), self._task.options
+        options = self._task.options
         real = bus = create_bus(options.bus_url)
         await real.open()
         if options.wrap_bus is not None:
@@ -146,15 +143,8 @@ class _Worker:
         host = ModuleHost(bus, self._task.process.namespaces)
         beating: asyncio.Task[None] | None = None
         try:
-            for plan in self._task.process.modules:
-                beside = [name for name in self._task.beside if robot_of(name) == robot_of(plan.spec.name)]
-                module = instantiate(plan.spec, context_for(options, services, beside))
-                restore_settings(module, self._task.live.get(module.name, {}))
-                module.on_live = partial(self._report_settings, module)
-                starting = asyncio.ensure_future(host.start(module, plan.topics))
-                if not await self._unless_ended(starting):
-                    return 0
-                self._report("ready", module=plan.spec.name)
+            if not await self._start_modules(host):
+                return 0
             self._report_sources()
             beating = asyncio.create_task(beat(self._beat), name="beat")
             await self._unless_ended(asyncio.ensure_future(host.wait_for_failure()))
@@ -165,6 +155,24 @@ class _Worker:
             await bus.close()
             await real.close()
         return 0
+
+    async def _start_modules(self, host: ModuleHost) -> bool:
+        """Start one after the other; False if the end came first."""
+        from dimos_streams.blueprint.classes import instantiate
+        from dimos_streams.module import Services
+        from dimos_streams.runtime.plan import context_for
+        from dimos_streams.tool_stream.hosting.settings_change import restore_settings
+
+        services = Services()
+        for plan in self._task.process.modules:
+            beside = [name for name in self._task.beside if robot_of(name) == robot_of(plan.spec.name)]
+            module = instantiate(plan.spec, context_for(self._task.options, services, beside))
+            restore_settings(module, self._task.live.get(module.name, {}))
+            module.on_live = partial(self._report_settings, module)
+            if not await self._unless_ended(asyncio.ensure_future(host.start(module, plan.topics))):
+                return False
+            self._report("ready", module=plan.spec.name)
+        return True
 
     async def _unless_ended(self, work: asyncio.Future[None]) -> bool:
         """Wait for work and pass on its exception; False if the end came first, the work is cancelled then."""

@@ -1,0 +1,130 @@
+"""What an operator says to an agent, as a call: it lasts as long as the mission that it leads to, and reports it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+
+from dimos_streams.agent.busy_notice import waits_behind
+from dimos_streams.agent.context.conversation import Conversation, Entry
+from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.missions.end_reasons import completed, explained
+from dimos_streams.agent.missions.message_queue import OperatorInput
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.recovery import let_go
+from dimos_streams.agent.stop_order import stop_all
+from dimos_streams.common.text import cut_to
+from dimos_streams.errors import SkillError
+from dimos_streams.skill import Call
+
+_LINE = 2000
+_SAID_BYTES = 30_000
+"""The size of a mission's last text as JSON: its result, with an error's text, has to fit into one event."""
+_logger = logging.getLogger(__name__)
+
+
+class Said(BaseModel):
+    """How a mission ended."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str
+    """The model's last text; if it is too long for an event, its beginning, and how much is missing."""
+    reason: str
+    """Why its last turn ended: ``completed``, ``max_iterations``, ``error``, …"""
+    unfinished: tuple[str, ...] = ()
+    """Calls of it that did not end when they were cancelled and may still run, each with what holds the robot.
+
+    Not in the JSON where there are none.
+    """
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        if not self.unfinished:
+            del fields["unfinished"]
+        return fields
+
+    def __str__(self) -> str:
+        return "\n".join((self.text or self.reason, *self.unfinished))
+
+
+class MissionIncompleteError(SkillError):
+    """A mission ended before it was done. ``result`` is what was ``Said``."""
+
+
+async def say(core: AgentCore, call: Call, text: str, *, now: bool) -> Said:
+    """See ``Agent.say``."""
+    if core.is_stop(text):
+        return await _stop_all(core, call, text)
+    waits = waits_behind(core, now=now)
+    mission = core.begin(call.id, text, on_over=core.conversation.notify)
+    seen = core.conversation.last_number
+    await call.update(text[:_LINE], entry={"role": "operator", "text": text[:_LINE]})
+    try:
+        core.control.typed()
+        if waits:
+            await call.update(waits, entry={"role": "note", "text": waits})
+        await core.hear(OperatorInput(text, (mission,), now=now))
+        await _relay(core.conversation, call, mission, seen)
+    except asyncio.CancelledError:
+        mission.end("cancelled")
+        let_go(mission)
+        raise
+    except Exception as error:
+        raise _ended_by(error, mission) from error
+    return _said(mission)
+
+
+def _said(mission: Mission) -> Said:
+    """How a mission ended. Raises ``MissionIncompleteError`` for one that was not done."""
+    text = cut_to(mission.text, _SAID_BYTES)
+    said = Said(text=text, reason=mission.reason, unfinished=mission.unfinished)
+    if not completed(mission.reason):
+        raise MissionIncompleteError(explained(mission), result=said)
+    return said
+
+
+async def _stop_all(core: AgentCore, call: Call, input: str) -> Said:
+    stopping = asyncio.ensure_future(stop_all(core, call.id, input))
+    await call.update(input[:_LINE], entry={"role": "operator", "text": input[:_LINE]})
+    text = await asyncio.shield(stopping)  # who no longer waits for it does not take it back
+    text = cut_to(text, _SAID_BYTES)
+    await call.update(text[:_LINE], entry={"role": "assistant", "text": text[:_LINE]})
+    return Said(text=text, reason="completed")
+
+
+async def _relay(conversation: Conversation, call: Call, mission: Mission, seen: int) -> None:
+    """Pass on the conversation's entries from ``seen`` on, as far as they are the mission's, until it is over."""
+    while True:
+        changed, over = conversation.changed, mission.over
+        for entry in conversation.after(seen):
+            seen = entry.number
+            line = _line(entry)
+            if mission.id not in entry.missions or entry.role == "operator" or not line:
+                continue
+            if entry.role == "progress":
+                call.progress(line, entry=entry.to_dict())
+            else:
+                await call.update(line, entry=entry.to_dict())
+        if over:
+            return
+        await changed.wait()
+
+
+def _ended_by(error: Exception, mission: Mission) -> SkillError:
+    """End a mission whose call of ``say`` fails: nobody would hear of it any more, nor have a hold on it."""
+    _logger.error("mission %s is ended, because the call of say failed: %s", mission.id, error, exc_info=error)
+    why = f"what it says could not be passed on ({type(error).__name__}: {error})"
+    mission.end("error", why)
+    let_go(mission)
+    return SkillError(f"the mission was ended, and its calls are cancelled: {why}")
+
+
+def _line(entry: Entry) -> str:
+    """An entry for people who follow the call of ``say``."""
+    asked = ", ".join(f"{call.name}({call.arguments[:200]})" for call in entry.tool_calls)
+    return "\n".join(part for part in (entry.note, entry.text, asked) if part)[:_LINE]

@@ -1,0 +1,59 @@
+"""Watches processes that fall silent: one whose loop does not run is reported as hung, and killed after a while."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from dimos_streams import clock
+from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
+from dimos_streams.runtime.slots import START_BOUND_S, UP, Slot
+
+
+class Emit(Protocol):
+    """Takes what happens to a process."""
+
+    def __call__(self, kind: str, slot: Slot, *, text: str) -> None: ...
+
+
+class SilenceWatch:
+    """Looks at the processes of a supervisor, each as often as it beats."""
+
+    def __init__(self, slots: Sequence[Slot], hang_bound_s: float, reporter: HangReporter, emit: Emit) -> None:
+        """``hang_bound_s`` is how long a process may hang before it is killed."""
+        self._slots = slots
+        self._hang_bound_s = hang_bound_s
+        self._reporter = reporter
+        self._emit = emit
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        looked = clock.monotonic()
+        while True:
+            await asyncio.sleep(BEAT_S)
+            now = clock.monotonic()
+            if now - looked > HUNG_AFTER_S / 2:
+                # This process itself was held up: the beats of that time are still to be read.
+                for slot in self._slots:
+                    slot.hear(now)
+            looked = now
+            for slot in self._slots:
+                await self._judge(slot, now)
+
+    async def _judge(self, slot: Slot, now: float) -> None:
+        if slot.process is None or slot.process.pid is None:
+            return  # it is not forked yet, or has ended
+        silent_s, stalled_s = now - slot.heard, slot.stalled_s(now)
+        if slot.state == "starting" and stalled_s > START_BOUND_S:
+            slot.reported = f"process {slot.plan.label!r} was not ready within {START_BOUND_S:g} s"
+            slot.process.kill()
+        elif slot.state in UP and stalled_s > self._hang_bound_s:
+            slot.reported = f"process {slot.plan.label!r} hung for {silent_s:.1f} s"
+            slot.process.kill()
+        elif slot.state in UP and silent_s > HUNG_AFTER_S:
+            if slot.state == "ready":
+                slot.state = "hung"
+                self._emit("hung", slot, text="its loop does not run")
+            health = f"hung: the loop has not run for {silent_s:.1f} s"
+            await self._reporter.report(slot.plan.names, slot.process.pid, health)
