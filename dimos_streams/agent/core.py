@@ -149,7 +149,7 @@ class AgentCore:
         self.spent = Usage()
         """The usage of this process."""
         self.inbox: Inbox | None = None
-        self._missions = OpenMissions(self.loop, self.delegation)
+        self.missions = OpenMissions(self.loop, self.delegation)
 
     @property
     def holding(self) -> bool:
@@ -166,13 +166,10 @@ class AgentCore:
     ) -> Mission:
         """A new mission; it lasts until nothing of it is left to do. Where it ``is_done`` already, there is nothing
         that a successor would have to do."""
-        mission = self._missions.open(id, input, on_over)
+        mission = self.missions.open(id, input, on_over)
+        self.missions.limit(mission)
         self.events.emit(EventKind.MISSION_START, (id,), id=id, text=input, **({"is_done": True} if is_done else {}))
         return mission
-
-    def resume(self, id: str, input: str) -> Mission:
-        """A mission of the record, with what it has used so far."""
-        return self._missions.open(id, input)
 
     async def hear(self, input: OperatorInput) -> None:
         """Give the operator's input to whom it is for: a dialogue, a sub-agent at work, or the agent's queue.
@@ -223,7 +220,7 @@ class AgentCore:
             self.control.pause(f"{listed(unended)} may still run, and the agent stopped while waiting for the end")
         self.books.approvals.close()
         await self.calls.stop()
-        self._missions.close()
+        self.missions.close()
         await self.loop.parts.model.close()
         self.record.close()
 

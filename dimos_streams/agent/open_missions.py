@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from dimos_streams import clock
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.record.agent_events import EventKind
@@ -20,7 +21,8 @@ class OpenMissions:
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
 
     def open(self, id: str, input: str, on_over: Callable[[], None] = lambda: None) -> Mission:
-        """A mission that the loop works on; it is over when nothing of it is left to do."""
+        """A mission that the loop works on; it is over when nothing of it is left to do. It may last for ever, until
+        it is given its ``limit``."""
 
         def over() -> None:
             self._on_over(mission)
@@ -28,11 +30,20 @@ class OpenMissions:
 
         mission = Mission(id, over, input=input, on_end=self._on_end)
         self._loop.add_mission(mission)
-        deadline_s = self._loop.parts.budget.settings.deadline_s
-        if deadline_s is not None:
-            timer = asyncio.get_running_loop().call_later(deadline_s, mission.end, "deadline")
-            self._deadlines[id] = timer
         return mission
+
+    def limit(self, mission: Mission) -> None:
+        """End a mission when it has lasted for as long as it may; that counts from its beginning, in whatever
+        process that was. A clock that was set back in between gives it no more than the whole time."""
+        deadline_s = self._loop.parts.budget.settings.deadline_s
+        if deadline_s is None:
+            return
+        left_s = min(deadline_s, deadline_s - (clock.utime() - mission.began_utime) / 1e6)
+        if left_s > 0:
+            timer = asyncio.get_running_loop().call_later(left_s, mission.end, "deadline")
+            self._deadlines[mission.id] = timer
+        else:
+            mission.end("deadline")
 
     def close(self) -> None:
         """No deadline ends anything any more. Twice is fine."""

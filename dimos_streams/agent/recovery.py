@@ -95,7 +95,8 @@ def _missions(core: AgentCore) -> dict[str, Mission]:
     """Those that were not over, begun again."""
     found = {}
     for unfinished in core.resumption.missions if core.resumption else ():
-        mission = found[unfinished.id] = core.resume(unfinished.id, unfinished.input)
+        mission = found[unfinished.id] = core.missions.open(unfinished.id, unfinished.input)
+        mission.began_utime = unfinished.began_utime or mission.began_utime
         mission.spent = unfinished.spent
         mission.reason, mission.why, mission.text = unfinished.reason, unfinished.why, unfinished.text
         mission.failed_call = unfinished.failed_call
@@ -170,6 +171,9 @@ def _give_results(core: AgentCore, resumption: Resumption) -> None:
 def _go_on_with(core: AgentCore, unfinished: UnfinishedMission, mission: Mission) -> None:
     if unfinished.ended:
         mission.end(unfinished.ended)
+    else:
+        core.missions.limit(mission)
+    if mission.ended:
         let_go(mission)
         return
     core.events.emit(EventKind.NOTE, (mission.id,), text="the agent was restarted and goes on with this mission")

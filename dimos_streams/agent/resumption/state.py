@@ -42,6 +42,8 @@ class UnfinishedMission:
 
     id: str
     input: str
+    began_utime: int = 0
+    """When it began, µs since the Unix epoch; 0 where the record does not have its beginning."""
     heard: bool = False
     """Whether the input had reached the conversation."""
     ended: str = ""

@@ -54,7 +54,7 @@ class _Reading:
     def _read_own(self, event: AgentEvent) -> None:
         match event.kind:
             case EventKind.MISSION_START:
-                self.found.input = event.data["text"]
+                self.found.input, self.found.began_utime = event.data["text"], event.utime
                 self.found.ended = "completed" if event.data.get("is_done") else ""
             case EventKind.ENDED:
                 self.found.ended = event.data["reason"]

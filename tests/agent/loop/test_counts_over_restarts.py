@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.models.protocol import Finish, TextDelta, Usage
 from dimos_streams.agent.record.mission_record import MissionRecord
@@ -76,6 +77,32 @@ async def test_actions_are_counted_over_a_restart(
     world, ended, _ = await restarted(tmp_path, first, second, **config)
     assert ended == reason
     assert len([line for line in world.log if line.startswith("drop")]) <= 3
+
+
+@pytest.mark.feature("D2")
+@pytest.mark.parametrize(("away_s", "ends_after_s"), [(10, 50), (100, 101)], ids=["before", "meanwhile"])
+@pytest.mark.virtual_time
+async def test_a_mission_lasts_no_longer_because_its_agent_was_restarted(
+    away_s: float, ends_after_s: float, tmp_path: Path
+) -> None:
+    limits = {"deadline_s": 50}
+    world = LineWorld()
+    began = clock.monotonic()
+    async with world.with_model(
+        FunctionModel(in_turn(asks(("follow", {})), says("I wait"))), tmp_path, limits=limits
+    ) as rig:
+        await rig.say("go")
+        await asyncio.sleep(1)
+        await rig.leave()
+        await asyncio.sleep(away_s)
+        unasked = FunctionModel(in_turn(says("what for?")))
+        async with world.with_model(unasked, tmp_path, limits=limits) as successor:
+            (mission,) = successor.core.loop.missions.values()
+            await successor.over(mission)
+            assert mission.reason == "deadline"
+            assert clock.monotonic() - began == pytest.approx(ends_after_s, abs=0.5)
+            assert world.log == ["follow ended"]
+            assert not unasked.requests
 
 
 FAILED: list[Any] = [TextDelta("that did not work"), Usage(1, 1), Finish("call_failed")]
