@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
@@ -45,6 +46,8 @@ from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 _REMEMBERED_CALLS = 4096
 _MAX_TEXT = 4000
 _CANCEL_BOUND_S = 2.0
+_DRAIN_BOUND_S = 0.3
+"""For receivers to take the ends of the calls of all modules that stop."""
 _MAX_OPEN = 1000
 """Calls that a module runs at a time; more are rejected."""
 _MAX_MESSAGE = 512 * 1024
@@ -71,6 +74,8 @@ class SkillHost:
         """Calls by id, with how they ended, None before."""
         self._subscriptions: list[Subscription] = []
         self._rejections = Allowance(*_REJECTIONS)
+        self._drain_s = _DRAIN_BOUND_S
+        """What is left of it."""
 
     def start(self) -> None:
         """Begin to take calls. The bus must be open."""
@@ -94,10 +99,12 @@ class SkillHost:
         self._heart.introduce(name)
 
     async def remove(self, module: Module, reason: str) -> None:
-        """Cancel a module's calls, wait for them within a bound, and offer its skills no more."""
+        """Cancel a module's calls, wait for them within a bound, let receivers take their ends, and offer its skills
+        no more."""
         hosted = self._modules.get(module.name)
         if hosted is None:
             return
+        hosted.ending = True
         calls = {task: running for running, task in hosted.calls.values()}
         for task, running in calls.items():
             running.cancel(task, reason)
@@ -106,16 +113,15 @@ class SkillHost:
             for task in hanging:
                 hosted.loss.give_up(calls[task], reason)
                 _logger.error("%s did not end within %g s of its cancellation", task.get_name(), _CANCEL_BOUND_S)
+        await self._drain(module.name)
         module.on_state = module.on_skills = lambda: None
         self._heart.say_goodbye(module.name)
         self._modules.pop(module.name, None)
 
     async def stop(self) -> None:
-        """Cancel all calls, let the receiver take their ends, and leave the bus. Twice is fine."""
+        """Cancel all calls, let receivers take their ends, and leave the bus. Twice is fine."""
         for hosted in list(self._modules.values()):
             await self.remove(hosted.module, "the module is stopping")
-        if self._heart.beats:
-            await self.publisher.drain(0.3)
         await self._heart.stop()
         for subscription in self._subscriptions:
             subscription.close()
@@ -123,6 +129,14 @@ class SkillHost:
         self._children.stop()
         self.publisher.stop()
         self.directory.stop()
+
+    async def _drain(self, module: str) -> None:
+        """The module's heart beats meanwhile: receivers learn from it what they have missed."""
+        if not self._heart.beats:
+            return
+        began = clock.monotonic()
+        await self.publisher.drain(module, self._drain_s)
+        self._drain_s = max(0.0, self._drain_s - (clock.monotonic() - began))
 
     def _on_call(self, channel: str, data: bytes) -> None:
         try:
@@ -132,7 +146,7 @@ class SkillHost:
                 )
             message = decode(SkillCall, data, channel=channel)
             hosted = self._modules.get(message.module)
-            if hosted is None:
+            if hosted is None or hosted.ending:
                 return
             arguments = json_object(message.arguments_json, channel, SkillCall.msg_name)
             names = (message.skill, message.caller, message.parent)

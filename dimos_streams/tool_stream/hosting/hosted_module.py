@@ -25,6 +25,8 @@ class HostedModule:
     """Its skills as JSON, one text for each heartbeat that it takes to tell them."""
     skills_version: str
     loss: LossWatch
+    ending: bool = False
+    """Whether it takes no more calls."""
     calls: dict[str, tuple[RunningCall, asyncio.Task[None]]] = field(default_factory=dict)
 
     @classmethod
