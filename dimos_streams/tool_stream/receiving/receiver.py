@@ -101,17 +101,19 @@ class ToolStreamReceiver:
             subscription.close()
         self._subscriptions = []
         self._nacks.stop()
-        self._acks.stop()
+        self._flush()
         if self._retry is not None:
             self._retry.cancel()
-        self._flush()
         self._acks.send()
 
     def on_status(self, status: ModuleStatus, *, bound: bool = True) -> None:
         """Take a heartbeat: it names last events that may never have arrived.
 
         An instance that does not speak for its module (``bound`` False) is heard on calls that are its own only.
+        A receiver that has stopped takes none.
         """
+        if not self._subscriptions:
+            return
         for call_id, last_seq in zip(status.call_ids, status.last_seqs, strict=False):
             stream = self._inflows.get(call_id)
             if not bound and (stream is None or stream.instance != status.instance):

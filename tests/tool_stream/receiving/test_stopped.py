@@ -1,0 +1,57 @@
+"""A receiver that has stopped says nothing more and leaves no timer, whatever it is told, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dimos_streams.bus import create_bus
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.tool_stream.event import EVENTS, REQUESTS, ToolEvent
+from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
+from dimos_streams.tool_stream.wire import EventPacker
+from tests.helpers import anybody
+
+pytestmark = [pytest.mark.feature("A6"), pytest.mark.virtual_time]
+
+
+async def test_a_heartbeat_after_the_end_is_not_acknowledged() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    requests: list[bytes] = []
+    bus.subscribe(REQUESTS, lambda _, data: requests.append(data))
+    receiver = ToolStreamReceiver(bus, lambda events: None, may_open=anybody)
+    receiver.start()
+    bus.publish(EVENTS, EventPacker("call", "m", "s", "c", "mine").pack(1, 1, "open", "", {}))
+    await asyncio.sleep(0.1)
+    receiver.stop()
+    receiver.stop()
+    heard = len(requests)
+    assert heard == 1
+    status = ModuleStatus(module="m", instance="mine", call_ids=["call", "other"], last_seqs=[5, 5])
+    receiver.on_status(status)
+    await asyncio.sleep(1.0)
+    assert len(requests) == heard
+    await bus.close()
+
+
+async def test_what_could_not_be_delivered_at_the_end_is_not_tried_again() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    tried: list[int] = []
+
+    def deliver(events: list[ToolEvent]) -> None:
+        tried.append(len(events))
+        raise OSError("no room")
+
+    receiver = ToolStreamReceiver(bus, deliver, may_open=anybody)
+    receiver.start()
+    bus.publish(EVENTS, EventPacker("call", "m", "s", "c", "mine").pack(1, 1, "open", "", {}))
+    await asyncio.sleep(0.02)
+    receiver.stop()
+    at_the_end = len(tried)
+    assert at_the_end > 1
+    await asyncio.sleep(1.0)
+    assert len(tried) == at_the_end
+    await bus.close()
