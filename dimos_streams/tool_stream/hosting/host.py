@@ -135,7 +135,7 @@ class SkillHost:
         if not self._heart.beats:
             return
         began = clock.monotonic()
-        await self.publisher.drain(module, self._drain_s)
+        await self.publisher.drain(self._drain_s, module)
         self._drain_s = max(0.0, self._drain_s - (clock.monotonic() - began))
 
     def _on_call(self, channel: str, data: bytes) -> None:

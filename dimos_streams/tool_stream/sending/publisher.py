@@ -94,13 +94,13 @@ class ToolStreamPublisher:
         writers = self._of(module)
         return not writers or any(writer.acknowledged_at >= since for writer in writers)
 
-    async def drain(self, module: str, timeout_s: float) -> None:
-        """Wait until a receiver that is alive has all of a module's calls to the end, within a bound."""
+    async def drain(self, timeout_s: float, module: str | None = None) -> None:
+        """Wait until a receiver that is alive has every ended call, or those of one module, within a bound."""
         if not self.receiver_alive():
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while self._of(module):
+                while any(module in (None, writer.module) for writer in self._ended.values()):
                     self._let_go_of_one.clear()
                     await self._let_go_of_one.wait()
 
