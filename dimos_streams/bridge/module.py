@@ -14,7 +14,6 @@ from pydantic import Field, SecretStr, field_validator
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.calls.stop_state import SUFFIX as STOPS_SUFFIX
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.bridge.monitor.monitor import Monitor
@@ -143,7 +142,7 @@ class Bridge(Module):
             self.hub,
             random=random.Random(seed),
             name=self.name,
-            stops=self._stops_path(),
+            beside=self._journal_path(),
         )
 
     def _needs(self, kind: type[S]) -> S:
@@ -239,10 +238,6 @@ class Bridge(Module):
         if self.context.run_dir is None or clock.is_virtual():
             return None
         return self.context.run_dir / "journal.sqlite"
-
-    def _stops_path(self) -> Path | None:
-        journal = self._journal_path()
-        return None if journal is None else journal.with_suffix(STOPS_SUFFIX)
 
     def _limits(self) -> JournalLimits:
         config = self.config

@@ -1,4 +1,4 @@
-"""Room on the disk: whether something can be written."""
+"""What is written to the disk: whether there is room for it, and files that are whole at every moment."""
 
 from __future__ import annotations
 
@@ -23,3 +23,20 @@ def trouble_with(directory: Path) -> str:
     with contextlib.suppress(OSError):  # that it could not be written is what counts
         path.unlink(missing_ok=True)
     return trouble
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Put a text in a file's place, for its owner only; whoever reads it finds the old text or the new one.
+
+    Raises ``OSError``; then the old one is there, and nothing else.
+    """
+    temporary = path.with_suffix(".new")
+    try:
+        temporary.touch(mode=0o600)
+        temporary.chmod(0o600)  # it may have been left there by somebody else
+        temporary.write_text(text)
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):  # the first error says more
+            temporary.unlink(missing_ok=True)
+        raise

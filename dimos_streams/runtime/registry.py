@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import shutil
@@ -11,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams import clock
+from dimos_streams.common.disk import replace_text
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
 
@@ -92,16 +92,7 @@ def cannot_write(directory: Path, error: OSError) -> UserError:
 
 def write(record: RunRecord) -> None:
     """Make a run known, or renew what is known of it, atomically. Raises ``OSError``; what was known stays then."""
-    path = record.run_dir / _FILE
-    temporary = path.with_suffix(".new")
-    try:
-        temporary.write_text(record.model_dump_json(indent=1))
-        temporary.chmod(0o600)  # it may hold a token
-        temporary.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):  # the first error says more
-            temporary.unlink(missing_ok=True)
-        raise
+    replace_text(record.run_dir / _FILE, record.model_dump_json(indent=1))
 
 
 def remove(record: RunRecord) -> None:

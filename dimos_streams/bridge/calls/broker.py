@@ -18,8 +18,10 @@ from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
 from dimos_streams.bridge.calls.live_settings import LiveSettings
+from dimos_streams.bridge.calls.owed_settings import SUFFIX as OWED_SETTINGS
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.robot_stops import RobotStops
+from dimos_streams.bridge.calls.stop_state import SUFFIX as STOPS
 from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal
@@ -61,11 +63,11 @@ class Broker:
         random: random.Random,
         name: str = "bridge",
         timeouts: Timeouts | None = None,
-        stops: Path | None = None,
+        beside: Path | None = None,
     ) -> None:
         """``directory`` is somebody else's to start and to stop, ``journal`` must be open; ``random`` makes the ids
-        of calls. Which robots an operator has stopped is kept in the file ``stops``; without one that ends with the
-        broker."""
+        of calls. Which robots an operator has stopped, and which settings are to be taken back, is kept in files
+        ``beside`` that one; without it that ends with the broker."""
         self.timeouts = timeouts or Timeouts()
         self.bus = bus
         self.ledger = Ledger(journal, hub)
@@ -75,6 +77,7 @@ class Broker:
         self.directory = directory
         self._end_listening: Callable[[], None] = lambda: None
         self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver, self.timeouts)
+        stops, owed = (beside and beside.with_suffix(suffix) for suffix in (STOPS, OWED_SETTINGS))
         self.stops = RobotStops(bus, self.ledger, self.directory, self._watchdog, stops)
         self._authority = Authority(self.directory, self.ledger.calls)
         self._reviews = CallReviews(self._authority, self.ledger, self._watchdog, self._new_id)
@@ -86,7 +89,7 @@ class Broker:
             self.ledger, self._watchdog, self.timeouts, self._check_form, self._authority.may_replace
         )
         self._keys = IdempotencyKeys()
-        self.settings = LiveSettings(self.directory, self._authority, self._begin, self._new_id)
+        self.settings = LiveSettings(self.directory, self._authority, self._begin, self._new_id, owed)
         self._waiting = 0
 
     async def start(self) -> None:
@@ -100,6 +103,7 @@ class Broker:
         self._requests.start()
         self._watchdog.start(all_known=all_known)
         self.stops.start()
+        self.settings.start()
 
     async def stop(self) -> None:
         """Leave the bus; what has come in is entered first. Open calls run on. Twice is fine."""

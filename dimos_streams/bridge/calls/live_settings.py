@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from dimos_streams.bridge.calls.authority import MCP, Authority
@@ -34,14 +35,20 @@ class LiveSettings:
         authority: Authority,
         begin: Callable[[CallState], None],
         new_id: Callable[[], str],
+        owed: Path | None,
     ) -> None:
-        """``begin`` enters a call that was admitted, and asks its module to run it."""
+        """``begin`` enters a call that was admitted, and asks its module to run it; ``owed`` is the file of what is
+        to be taken back, None for none."""
         self._directory = directory
         self._authority = authority
         self._begin = begin
         self._new_id = new_id
         self._changing = asyncio.Lock()
-        self._unsettled = UnsettledSettings(self._ask, lambda name: not self._why_not(name), self._changing)
+        self._unsettled = UnsettledSettings(self._ask, lambda name: not self._why_not(name), self._changing, owed)
+
+    def start(self) -> None:
+        """Go on with what an earlier life of the bridge was to take back."""
+        self._unsettled.start()
 
     async def stop(self) -> None:
         """Ask modules for nothing more. Twice is fine."""

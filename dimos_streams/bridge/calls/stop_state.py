@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams import clock
+from dimos_streams.common.disk import replace_text
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.operator.messages.stop import Stop
 
@@ -83,14 +83,10 @@ def load(path: Path) -> StopState:
 
 def save(path: Path, state: StopState) -> str:
     """Write it, atomically; why that was not possible, empty if it was. Waits for the disk."""
-    temporary = path.with_suffix(".new")
     record = _Record(stops=tuple(state.stops.values()), released=tuple(sorted(state.released)))
     try:
-        temporary.write_text(record.model_dump_json())
-        temporary.replace(path)
+        replace_text(path, record.model_dump_json())
     except OSError as error:
-        with contextlib.suppress(OSError):  # the first error says more
-            temporary.unlink(missing_ok=True)
         _logger.error("which robots are stopped can't be written to %s: %s", path, error)
         return f"{path} can't be written: {error.strerror or error}"
     return ""

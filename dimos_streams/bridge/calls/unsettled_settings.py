@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from dimos_streams import clock
+from dimos_streams.bridge.calls import owed_settings
+from dimos_streams.bridge.calls.owed_settings import OwedSettings
 from dimos_streams.errors import SettingsError, SkillError, SkillUnavailableError
 
 SETTLES_WITHIN_S = 60.0
@@ -33,56 +36,87 @@ class AskModule(Protocol):
 class UnsettledSettings:
     """Old values that modules are asked to take again. Use from the bus's loop only."""
 
-    def __init__(self, ask: AskModule, alive: Callable[[str], bool], changing: asyncio.Lock) -> None:
-        """``changing`` is held while anybody changes settings."""
+    def __init__(
+        self, ask: AskModule, alive: Callable[[str], bool], changing: asyncio.Lock, path: Path | None
+    ) -> None:
+        """``changing`` is held while anybody changes settings; ``path`` is the file that keeps what is owed over
+        restarts, None for none."""
         self._ask = ask
         self._alive = alive
         self._changing = changing
-        self._owed: dict[str, dict[str, str]] = {}
+        self._path = path
+        self._owed: dict[str, OwedSettings] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
+
+    def start(self) -> None:
+        """Take up what an earlier life of the bridge has left."""
+        latest = clock.utime() + round(SETTLES_WITHIN_S * 1e6)
+        for owed in owed_settings.load(self._path) if self._path is not None else ():
+            if owed.until_utime > clock.utime():
+                self._owe(owed.model_copy(update={"until_utime": min(owed.until_utime, latest)}))
+            else:
+                _log_unknown(owed.module)
+        self._save()
 
     def take_back(self, name: str, old: Mapping[str, str], caller: str) -> None:
         """Ask a module for old values as soon as it is heard.
 
         Of several for one setting, the first is the one that is known to have held.
         """
-        begun = name in self._owed
-        self._owed[name] = {**old, **self._owed.get(name, {})}
-        if not begun:
-            task = asyncio.get_running_loop().create_task(self._settle(name, caller), name=f"settings of {name}")
-            self._tasks[task] = None
-            task.add_done_callback(self._tasks.pop)
+        known = self._owed.get(name)
+        if known is None:
+            until = clock.utime() + round(SETTLES_WITHIN_S * 1e6)
+            self._owe(OwedSettings(module=name, settings=dict(old), caller=caller, until_utime=until))
+        else:
+            self._owed[name] = known.model_copy(update={"settings": {**old, **known.settings}})
+        self._save()
 
     def decided(self, name: str, settings: Iterable[str]) -> None:
         """An operator has given these settings other values since: they stay."""
-        for path in settings:
-            self._owed.get(name, {}).pop(path, None)
+        owed = self._owed.get(name)
+        if owed is not None:
+            left = {path: text for path, text in owed.settings.items() if path not in set(settings)}
+            self._owed[name] = owed.model_copy(update={"settings": left})
+            self._save()
 
     async def stop(self) -> None:
-        """Ask nobody any more. Twice is fine."""
+        """Ask nobody any more in this life. Twice is fine."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _settle(self, name: str, caller: str) -> None:
-        until = clock.monotonic() + SETTLES_WITHIN_S
+    def _owe(self, owed: OwedSettings) -> None:
+        self._owed[owed.module] = owed
+        task = asyncio.get_running_loop().create_task(self._settle(owed.module), name=f"settings of {owed.module}")
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+
+    async def _settle(self, name: str) -> None:
+        """Unless it is cancelled, nothing is owed afterwards."""
+        until = clock.monotonic() + (self._owed[name].until_utime - clock.utime()) / 1e6
         try:
-            while not await self._settled(name, caller):
+            while not await self._settled(name):
                 if clock.monotonic() > until:
-                    _logger.error("nobody knows the settings of module %r: it is not heard", name)
-                    return
+                    _log_unknown(name)
+                    break
                 await asyncio.sleep(_LOOK_S)
-            _logger.warning("module %r, which was not heard, has the settings that it had before", name)
+            else:
+                _logger.warning("module %r, which was not heard, has the settings that it had before", name)
         except SkillError as error:
             _logger.error("module %r may have new settings that were to be taken back: %s", name, error)
-        finally:
-            del self._owed[name]
+        del self._owed[name]
+        self._save()
 
-    async def _settled(self, name: str, caller: str) -> bool:
+    def _save(self) -> None:
+        """Write down what is owed. It waits for the disk: that is little, and seldom, and not to be forgotten."""
+        if self._path is not None:
+            owed_settings.save(self._path, self._owed.values())
+
+    async def _settled(self, name: str) -> bool:
         """Whether a module says that it has its old values; else it was asked for them if it is heard."""
         async with self._changing:
-            old = self._owed[name]
+            old, caller = self._owed[name].settings, self._owed[name].caller
             if not self._alive(name):
                 return not old
             try:
@@ -95,3 +129,7 @@ class UnsettledSettings:
                 _logger.warning("settings are not taken back yet: %s", error)
                 return False
             return True
+
+
+def _log_unknown(name: str) -> None:
+    _logger.error("nobody knows the settings of module %r: it is not heard", name)

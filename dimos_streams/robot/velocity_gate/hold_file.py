@@ -10,6 +10,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dimos_streams.common.disk import replace_text
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.messages.dimos_streams import Hold
@@ -81,26 +82,21 @@ class HoldFile:
 
     def save(self, holds: Sequence[Hold], now: float) -> None:
         """Write it, atomically. Waits for the disk; ``trouble`` says if that was not possible."""
-        temporary = self.path.with_suffix(".new")
         held = [_Held(source=h.source, utime=h.utime, seq=h.seq, valid_s=min(h.valid_s, MAX_VALID_S)) for h in holds]
         try:
-            temporary.touch(mode=0o600)
-            temporary.write_text(_Record(holds=tuple(held)).model_dump_json())
-            temporary.replace(self.path)
+            replace_text(self.path, _Record(holds=tuple(held)).model_dump_json())
             self._written, self.trouble = _asked(holds), ""
         except OSError as error:
             self._written, self._next_at = None, now + _AGAIN_S
-            self._empty(temporary)
+            self._empty()
             self._fail(f"who holds can't be written to {self.path}: {error.strerror or error}")
         finally:
             self._busy = False
 
-    def _empty(self, temporary: Path) -> None:
+    def _empty(self) -> None:
         """Leave a file that says that nobody knows who holds, not one that says what is no longer so: that needs no
         room on a full disk."""
         with contextlib.suppress(OSError):  # the first error says more
-            temporary.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
             self.path.touch(mode=0o600)
             self.path.write_bytes(b"")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -196,6 +197,34 @@ async def test_what_nobody_knows_is_said_and_taken_back_when_the_module_is_heard
         await asyncio.sleep(1.0)
         assert sulker.config.label == "tea"
         assert sulker.config.warm_c == (90.0 if decided else 60.0)
+
+
+@pytest.mark.parametrize(("bridge_is_away_s", "ended"), [(5.0, "killed"), (5.0, "stopped"), (70.0, "stopped")])
+async def test_what_is_to_be_taken_back_is_so_by_a_bridge_that_starts_again(
+    bridge_is_away_s: float, ended: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = tmp_path / "journal.sqlite"
+    async with scene(journal=journal) as world:
+        (kettle,) = await kettles(world, "kettle")
+        sulker = Sulker(name="sulker", context=RunContext(services=Services(), namespace=""))
+        process = await world.add(sulker)
+        await until(lambda: world.broker.directory.module("sulker") is not None)
+        sulker.silence = lambda: setattr(process.bus, "partitioned", True)
+        with pytest.raises(SkillUnavailableError, match=r"^nobody knows whether module 'sulker'"):
+            await change(world, "kettle.warm_c=70", "sulker.warm_c=70", "sulker.label=sulk")
+        await change(world, "kettle.warm_c=65")
+        assert (tmp_path / "journal.settings.json").exists()
+        await (world.kill_bridge() if ended == "killed" else world.processes[0].host.stop())
+        await asyncio.sleep(bridge_is_away_s)
+        await world.start_bridge()
+        await asyncio.sleep(3.0)
+        process.bus.partitioned = False
+        await asyncio.sleep(10.0)
+        in_time = bridge_is_away_s < 60
+        assert (sulker.config.warm_c, sulker.config.label) == ((60.0, "tea") if in_time else (70.0, "sulk"))
+        assert ("nobody knows the settings of module 'sulker'" in caplog.text) is not in_time
+        assert kettle.config.warm_c == 65.0
+        assert not (tmp_path / "journal.settings.json").exists()
 
 
 async def test_a_module_that_is_not_heard_again_is_reported(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,69 @@
+"""Settings that modules are to have again, kept in a file so that a bridge that starts again asks for them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dimos_streams.common.disk import replace_text
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.secrets import redacted
+
+SUFFIX = ".settings.json"
+"""The file is beside the bridge's journal, and called as it is otherwise."""
+
+_logger = logging.getLogger(__name__)
+
+
+class OwedSettings(BaseModel):
+    """The old values of one module's settings, of which nobody knows whether it has them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    module: str
+    settings: dict[str, str]
+    """By path, as the texts that give them."""
+    caller: str
+    """Who had ordered the new values."""
+    until_utime: int
+    """How long the module is waited for, µs since the Unix epoch."""
+
+
+class _Record(BaseModel):
+    """The file's content."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    owed: tuple[OwedSettings, ...] = ()
+
+
+def load(path: Path) -> tuple[OwedSettings, ...]:
+    """What a bridge of the run has written; nothing, with an error in the log, where that can't be read."""
+    try:
+        return _Record.model_validate_json(path.read_text()).owed
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as error:
+        why = first_problem(error, "it") if isinstance(error, ValidationError) else str(error)
+        _logger.error("%s can't be read (%s): settings that were to be taken back may hold on", path, why)
+        return ()
+
+
+def save(path: Path, owed: Iterable[OwedSettings]) -> None:
+    """Write it, atomically, or log why that was not possible. Waits for the disk. Secrets are not written."""
+    record = _Record(owed=tuple(map(_without_secrets, owed)))
+    try:
+        if record.owed:
+            replace_text(path, record.model_dump_json())
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        _logger.error("settings that are to be taken back can't be written to %s: %s", path, error)
+
+
+def _without_secrets(owed: OwedSettings) -> OwedSettings:
+    kept = {path: text for path, text in owed.settings.items() if redacted(text) == text}
+    return owed.model_copy(update={"settings": kept})
