@@ -15,6 +15,7 @@ from dimos_streams import clock
 from dimos_streams.bus import guard
 from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, SLICE_S, Bus, Handler, Subscription, Wants
 from dimos_streams.bus.lcm_queue import LcmQueue
+from dimos_streams.bus.subscribers import Subscribers
 from dimos_streams.bus.udpm import UdpmSocket
 from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.common.limited_log import LimitedLog
@@ -49,8 +50,7 @@ class LcmBus(Bus):
         self._url = UdpmUrl.parse(url)
         super().__init__(str(self._url))
         self._lcm: _Lcm | None = None
-        self._by_channel: dict[str, list[Subscription]] = {}
-        self._of_all: dict[Subscription, Wants | None] = {}
+        self._subscribers = Subscribers()
         self._arrived: dict[Subscription, None] = {}
         self._lcm_subscriptions: dict[str, Any] = {}
         self._queues: dict[str, LcmQueue] = {}
@@ -116,14 +116,14 @@ class LcmBus(Bus):
         capacity_bytes: int = CAPACITY_BYTES,
         namespaces: Sequence[str] | None = None,
     ) -> Subscription:
-        group = self._by_channel.setdefault(channel, [])
+        group = self._subscribers.by_channel.setdefault(channel, [])
         self._listen(re.escape(channel), LcmQueue(self._deliver, lambda: _miss(group)))
 
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
             group.remove(subscription)
             if not group:
-                del self._by_channel[channel]
+                del self._subscribers.by_channel[channel]
                 self._unlisten(re.escape(channel))
             self._refilter()
 
@@ -135,17 +135,17 @@ class LcmBus(Bus):
     def subscribe_all(
         self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
     ) -> Subscription:
-        self._listen(".*", LcmQueue(self._deliver_to_all, lambda: _miss(self._of_all), _ALL_KEPT_BYTES))
+        self._listen(".*", LcmQueue(self._deliver_to_all, lambda: _miss(self._subscribers.of_all), _ALL_KEPT_BYTES))
 
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
-            del self._of_all[subscription]
-            if not self._of_all:
+            del self._subscribers.of_all[subscription]
+            if not self._subscribers.of_all:
                 self._unlisten(".*")
             self._refilter()
 
         subscription = Subscription(handler, capacity, CAPACITY_BYTES, forget)
-        self._of_all[subscription] = wants
+        self._subscribers.of_all[subscription] = wants
         self._refilter()
         return subscription
 
@@ -153,7 +153,7 @@ class LcmBus(Bus):
         return True
 
     def subscriptions(self) -> list[Subscription]:
-        return [s for group in self._by_channel.values() for s in group] + list(self._of_all)
+        return self._subscribers.all()
 
     def _read(self) -> None:
         lcm, loop = self._opened_lcm(), self._opened_loop()
@@ -172,15 +172,14 @@ class LcmBus(Bus):
             subscription.handle(loop)
 
     def _deliver(self, channel: str, data: bytes) -> None:
-        for subscription in self._by_channel.get(channel, ()):
+        for subscription in self._subscribers.by_channel.get(channel, ()):
             subscription.keep(channel, data)
             self._arrived[subscription] = None
 
     def _deliver_to_all(self, channel: str, data: bytes) -> None:
-        for subscription, wants in self._of_all.items():
-            if wants is None or wants(channel):
-                subscription.keep(channel, data)
-                self._arrived[subscription] = None
+        for subscription in self._subscribers.wanting(channel):
+            subscription.keep(channel, data)
+            self._arrived[subscription] = None
 
     def _listen(self, pattern: str, queue: LcmQueue) -> None:
         lcm = self._opened_lcm()
@@ -226,9 +225,9 @@ class LcmBus(Bus):
 
     def _heard(self) -> guard.Channels | None:
         """The channels that are listened to, None if all are."""
-        if self._of_all:
+        if self._subscribers.of_all:
             return None
-        return {channel: _namespaces_of(group) for channel, group in self._by_channel.items()}
+        return {channel: _namespaces_of(group) for channel, group in self._subscribers.by_channel.items()}
 
     def _unlisten(self, pattern: str) -> None:
         del self._queues[pattern]

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
+from dimos_streams.bus.subscribers import Subscribers
 
 
 class MemoryBus(Bus):
@@ -13,8 +14,7 @@ class MemoryBus(Bus):
 
     def __init__(self, url: str = "memq://") -> None:
         super().__init__(url)
-        self._by_channel: dict[str, list[Subscription]] = {}
-        self._of_all: dict[Subscription, Wants | None] = {}
+        self._subscribers = Subscribers()
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -29,11 +29,8 @@ class MemoryBus(Bus):
         if not self._check_size(channel, data):
             return
         self._count_published(data)
-        for subscription in self._by_channel.get(channel, ()):
+        for subscription in self._subscribers.of(channel):
             subscription.push(loop, channel, data)
-        for subscription, wants in self._of_all.items():
-            if wants is None or wants(channel):
-                subscription.push(loop, channel, data)
 
     def subscribe(
         self,
@@ -45,7 +42,7 @@ class MemoryBus(Bus):
         namespaces: Sequence[str] | None = None,
     ) -> Subscription:
         self._opened_loop()
-        group = self._by_channel.setdefault(channel, [])
+        group = self._subscribers.by_channel.setdefault(channel, [])
 
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
@@ -62,16 +59,14 @@ class MemoryBus(Bus):
 
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
-            del self._of_all[subscription]
+            del self._subscribers.of_all[subscription]
 
         subscription = Subscription(handler, capacity, CAPACITY_BYTES, forget)
-        self._of_all[subscription] = wants
+        self._subscribers.of_all[subscription] = wants
         return subscription
 
     def has_subscribers(self, channel: str) -> bool:
-        if self._by_channel.get(channel):
-            return True
-        return any(wants is None or wants(channel) for wants in self._of_all.values())
+        return any(True for _ in self._subscribers.of(channel))
 
     def subscriptions(self) -> list[Subscription]:
-        return [s for group in self._by_channel.values() for s in group] + list(self._of_all)
+        return self._subscribers.all()

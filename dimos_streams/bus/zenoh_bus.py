@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
 from dimos_streams.bus.delivery import Delivery, delivery_of, urgency_of
+from dimos_streams.bus.subscribers import Subscribers
 from dimos_streams.bus.zenoh_reader import CHANNEL_CAPACITY, Batch, SampleReader
 from dimos_streams.bus.zenoh_session import close_session, in_thread, open_session
 from dimos_streams.bus.zenoh_url import ZenohUrl
@@ -57,8 +58,7 @@ class ZenohBus(Bus):
         self._publishers: OrderedDict[str, zenoh.Publisher | zenoh.ext.AdvancedPublisher] = OrderedDict()
         self._sources: dict[str, _Source] = {}
         """By channel; that of all channels by none."""
-        self._by_channel: dict[str, list[Subscription]] = {}
-        self._of_all: dict[Subscription, Wants | None] = {}
+        self._subscribers = Subscribers()
         self._undeclaring: set[asyncio.Future[None]] = set()
 
     async def open(self) -> None:
@@ -91,11 +91,8 @@ class ZenohBus(Bus):
             return
         self._count_published(data)
         # Whoever listens in this process gets it without a way around.
-        for subscription in self._by_channel.get(channel, ()):
+        for subscription in self._subscribers.of(channel):
             subscription.push(loop, channel, data)
-        for subscription, wants in self._of_all.items():
-            if wants is None or wants(channel):
-                subscription.push(loop, channel, data)
 
     def subscribe(
         self,
@@ -106,13 +103,13 @@ class ZenohBus(Bus):
         capacity_bytes: int = CAPACITY_BYTES,
         namespaces: Sequence[str] | None = None,
     ) -> Subscription:
-        group = self._by_channel.get(channel, [])
+        group = self._subscribers.by_channel.get(channel, [])
 
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
             group.remove(subscription)
             if not group:
-                del self._by_channel[channel]
+                del self._subscribers.by_channel[channel]
                 self._unlisten(channel)
 
         def deliver(batch: Batch, missed: bool) -> None:
@@ -124,7 +121,7 @@ class ZenohBus(Bus):
         subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces)
         if not group:
             self._sources[channel] = self._listen(self._keys.key_of(channel), deliver)
-            self._by_channel[channel] = group
+            self._subscribers.by_channel[channel] = group
         group.append(subscription)
         return subscription
 
@@ -133,18 +130,18 @@ class ZenohBus(Bus):
     ) -> Subscription:
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
-            del self._of_all[subscription]
-            if not self._of_all:
+            del self._subscribers.of_all[subscription]
+            if not self._subscribers.of_all:
                 self._unlisten(_ALL)
 
         subscription = Subscription(handler, capacity, CAPACITY_BYTES, forget)
-        if not self._of_all:
+        if not self._subscribers.of_all:
             self._sources[_ALL] = self._listen(self._keys.everything, self._deliver_to_all)
-        self._of_all[subscription] = wants
+        self._subscribers.of_all[subscription] = wants
         return subscription
 
     def has_subscribers(self, channel: str) -> bool:
-        if self._by_channel.get(channel) or any(wants is None or wants(channel) for wants in self._of_all.values()):
+        if any(True for _ in self._subscribers.of(channel)):
             return True
         import zenoh
 
@@ -155,11 +152,11 @@ class ZenohBus(Bus):
         return matching
 
     def subscriptions(self) -> list[Subscription]:
-        return [s for group in self._by_channel.values() for s in group] + list(self._of_all)
+        return self._subscribers.all()
 
     def _deliver_to_all(self, batch: Batch, missed: bool) -> None:
         named = [(self._keys.channel_of(key), data) for key, data in batch]
-        for subscription, wants in tuple(self._of_all.items()):
+        for subscription, wants in tuple(self._subscribers.of_all.items()):
             for channel, data in named:
                 if wants is None or wants(channel):
                     subscription.keep(channel, data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -71,11 +71,11 @@ class UnsettledSettings:
             self._owed[name] = known.model_copy(update={"settings": {**old, **known.settings}})
         self._save()
 
-    def decided(self, name: str, settings: Iterable[str]) -> None:
+    def decided(self, name: str, settings: Collection[str]) -> None:
         """An operator has given these settings other values since: they stay."""
         owed = self._owed.get(name)
         if owed is not None:
-            left = {path: text for path, text in owed.settings.items() if path not in set(settings)}
+            left = {path: text for path, text in owed.settings.items() if path not in settings}
             self._owed[name] = owed.model_copy(update={"settings": left})
             self._save()
 
