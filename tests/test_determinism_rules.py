@@ -50,7 +50,7 @@ ALLOWED: dict[tuple[str, str], str] = {
         "os.getpid",
     ): "the registry of live runs; a virtual run is not registered",
     (
-        "dimos_streams/cli/system/machine_checks.py",
+        "dimos_streams/cli/system/bus_echo.py",
         "os.getpid",
     ): "`doctor` tries the real bus on a channel of its own",
     (
@@ -68,6 +68,12 @@ ALLOWED: dict[tuple[str, str], str] = {
     ): "nobody may guess a client's session; HTTP only",
     ("dimos_streams/bridge/http/problems.py", "secrets.token_hex"): "the id of an internal error, over HTTP only",
     ("dimos_streams/runtime/in_process.py", "os.getpid"): "shows an operator which process runs; not on the bus",
+    (
+        "dimos_streams/bus/zenoh_reader.py",
+        "threading.Thread",
+    ): "takes samples off a real network; not in virtual time",
+    ("dimos_streams/bus/zenoh_session.py", "threading.Thread"): "opens and closes real sessions, which block",
+    ("dimos_streams/bus/zenoh_session.py", "os.getpid"): "sessions of a real network do not survive a fork",
     ("dimos_streams/runtime/liveness.py", "threading.Thread"): "watches a live worker's loop from outside",
     ("dimos_streams/runtime/registry.py", "os.getpid"): "names the directory of a live run",
     ("dimos_streams/runtime/processes/worker.py", "threading.Thread"): "ends a worker process whose parent has died",

@@ -59,7 +59,7 @@ class ZenohBus(Bus):
         self._sources: dict[str, _Source] = {}
         """By channel; that of all channels by none."""
         self._subscribers = Subscribers()
-        self._undeclaring: set[asyncio.Future[None]] = set()
+        self._undeclaring: dict[asyncio.Future[None], None] = {}
 
     async def open(self) -> None:
         if self._session is not None:
@@ -187,11 +187,11 @@ class ZenohBus(Bus):
         source.reader.end()
         # It may wait for answers from the other end of a link that is cut.
         undeclaring = in_thread(source.subscriber.undeclare, "zenoh-undeclare")
-        self._undeclaring.add(undeclaring)
+        self._undeclaring[undeclaring] = None
         undeclaring.add_done_callback(self._undeclared)
 
     def _undeclared(self, undeclaring: asyncio.Future[None]) -> None:
-        self._undeclaring.discard(undeclaring)
+        self._undeclaring.pop(undeclaring, None)
         if not undeclaring.cancelled() and undeclaring.exception() is not None:
             _log.warning("a subscription could not be taken back: %s", undeclaring.exception())
 

@@ -7,6 +7,7 @@ import atexit
 import json
 import logging
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Callable
@@ -31,6 +32,8 @@ _LEASE_MS = 2_000
 _SCOUTING_MS = 200
 """The first peer of all waits so long for others."""
 _CONNECT_MS = 1_000
+_RETRY = {"period_init_ms": 200, "period_max_ms": 1_000, "period_increase_factor": 2}
+"""How soon a link that was cut is tried again."""
 _QUEUE = 16
 """Batches of 64 kB that wait for a link, for each priority: a raw picture is 15."""
 _PRIORITIES = (
@@ -46,9 +49,11 @@ _PRIORITIES = (
 _FRAGMENT_WAIT_US = 1_000
 """How long what is larger than a batch may wait for room, all of it together, before it is dropped."""
 _EXIT_BOUND_S = 3.0
+_SOURCE = re.compile(r" at \S+\.rs:\d+\.?")
+"""Where in Zenoh's sources an error comes from."""
 
 _logger = logging.getLogger(__name__)
-_open: dict[int, zenoh.Session] = {}
+_open: list[zenoh.Session] = []
 _opened_in: int | None = None
 """The process in which sessions were opened: Zenoh's threads do not live on in a forked one, where opening hangs."""
 
@@ -97,13 +102,14 @@ def _opened(config: zenoh.Config, url: ZenohUrl) -> zenoh.Session:
         session = zenoh.open(config)
     except zenoh.ZError as error:
         raise BusError(_explained(url, str(error))) from error
-    _open[id(session)] = session
+    _open.append(session)
     return session
 
 
 def _close(session: zenoh.Session) -> None:
     session.close()  # type: ignore[no-untyped-call]
-    _open.pop(id(session), None)
+    with suppress(ValueError):
+        _open.remove(session)
 
 
 def _close_unwanted(opening: asyncio.Future[zenoh.Session]) -> None:
@@ -116,7 +122,7 @@ def _close_all() -> None:
     """A process hangs at its end if a session is still open."""
     if _opened_in != os.getpid():
         return
-    closing = [threading.Thread(target=_close, args=(session,), daemon=True) for session in list(_open.values())]
+    closing = [threading.Thread(target=_close, args=(session,), daemon=True) for session in _open]
     for thread in closing:
         thread.start()
     for thread in closing:
@@ -164,6 +170,7 @@ def _settings(url: ZenohUrl) -> dict[str, Any]:
     if url.endpoints:
         settings["connect/timeout_ms"] = _CONNECT_MS if url.mode == "client" else -1
         settings["connect/exit_on_failure"] = url.mode == "client"
+        settings["connect/retry"] = _RETRY
     if secure:
         settings |= _tls(url)
     return settings
@@ -222,7 +229,7 @@ def _readable(path: str, option: str) -> str:
 
 
 def _explained(url: ZenohUrl, why: str) -> str:
-    shown = redacted(str(url))
+    shown, why = redacted(str(url)), redacted(_SOURCE.sub("", why))
     if url.endpoints and ("connect" in why.lower() or "timeout" in why.lower()):
-        return f"bus {shown!r} can't be joined: nothing answers at {', '.join(url.endpoints)} ({redacted(why)})"
-    return f"Zenoh can't open bus {shown!r}: {redacted(why)}"
+        return f"bus {shown!r} can't be joined: nothing answers at {', '.join(url.endpoints)} ({why})"
+    return f"Zenoh can't open bus {shown!r}: {why}"

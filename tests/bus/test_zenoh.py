@@ -20,6 +20,7 @@ from dimos_streams.bus.delivery import delivery_of, urgency_of
 from dimos_streams.bus.url import leaves_process
 from dimos_streams.bus.zenoh_keys import KeySpace
 from dimos_streams.bus.zenoh_url import ZenohUrl
+from dimos_streams.cli.system.zenoh_checks import check_zenoh
 from dimos_streams.errors import BusError, BusUrlError, UserError
 from tests.helpers import until
 
@@ -258,3 +259,32 @@ def test_a_client_whose_router_is_not_there_says_so(zenoh_url: str, free_port: i
     with pytest.raises(BusError, match=rf"nothing answers at 127\.0\.0\.1:{free_port}"):
         asyncio.run(create_bus(f"zenoh://127.0.0.1:{free_port}?mode=client").open())
     assert time.monotonic() - began < 10
+
+
+def test_doctor_tells_what_a_bus_of_zenoh_lacks(
+    zenoh_url: str, free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def findings(url: str) -> dict[str, tuple[str, str]]:
+        found = asyncio.run(check_zenoh(ZenohUrl.parse(url)))
+        return {finding.name: (finding.severity, finding.text) for finding in found}
+
+    severity, text = findings(zenoh_url)["bus"]
+    assert (severity, text.partition(":")[0]) == ("ok", "zenoh"), text
+    assert "50 of 50 messages of 60 kB arrived" in text
+    severity, text = findings(f"zenoh://127.0.0.1:{free_port}?mode=client")["endpoint"]
+    assert severity == "error"
+    assert text.startswith(f"127.0.0.1:{free_port} can't be reached: Connection refused")
+    assert findings("zenoh://?scout=off")["bus"][0] == "warning"
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "not installed" in findings(zenoh_url)["bus"][1]
+
+
+def test_doctor_says_where_peers_did_not_find_each_other(zenoh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(sender: Bus, receiver: Bus) -> tuple[float, int]:
+        return float("nan"), 0
+
+    monkeypatch.setattr("dimos_streams.cli.system.zenoh_checks.echo", nothing)
+    (found,) = asyncio.run(check_zenoh(ZenohUrl.parse(zenoh_url)))
+    assert found.severity == "error"
+    assert "peers do not find each other at 224.0.0.224:" in found.text
+    assert "ip link set lo multicast on" in found.commands

@@ -10,7 +10,7 @@ from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import plural, write, write_json
 
 if TYPE_CHECKING:
-    from dimos_streams.cli.system.machine_checks import Finding
+    from dimos_streams.cli.system.finding import Finding
 
 _MARKS = {"ok": "ok  ", "warning": "warn", "error": "FAIL"}
 
