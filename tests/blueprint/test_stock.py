@@ -19,7 +19,16 @@ from dimos_streams.blueprint.stock import GROUP, find_stock, stock_blueprints
 from dimos_streams.blueprint.wiring import wire
 from dimos_streams.errors import UserError
 
-OWN = ["agent-openai", "base-robot", "follow-person", "patrol", "robot-and-agent", "robot-only", "two-robots"]
+OWN = [
+    "agent-openai",
+    "base-robot",
+    "dimos-robot",
+    "follow-person",
+    "patrol",
+    "robot-and-agent",
+    "robot-only",
+    "two-robots",
+]
 HEAVY = ("mujoco", "simplejpeg", "cv2", "openai", "fastapi", "uvicorn", "sse_starlette", "requests")
 
 

@@ -13,6 +13,7 @@ from tests.messages.random_messages import random_message
 KEPT = json.loads(FIXTURE.read_text(encoding="utf-8"))
 
 
+@pytest.mark.feature("G2")
 @pytest.mark.parametrize("name", SHARED_TYPES)
 def test_bytes_of_dimos_are_read_and_written(name: str) -> None:
     for index, text in enumerate(KEPT["types"][name]):
