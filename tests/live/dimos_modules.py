@@ -1,7 +1,7 @@
 """A robot and a listener, written with dimos' own API: ``DIMOS_PYTHON dimos_modules.py robot|watcher FILE``.
 
-They run on dimos' default transport, in an environment in which dimos is installed, with its settings from
-environment variables (``ZENOH_DOMAIN``, ``ZENOH_SCOUT_ADDR``). What they see is a line of JSON in the file, again and again.
+They run on dimos' default transport, where dimos is installed, with its settings from environment variables
+(``ZENOH_DOMAIN``, ``ZENOH_SCOUT_ADDR``). What they see is a line of JSON in the file, again and again.
 """
 
 # mypy: disable-error-code="import-not-found, misc, untyped-decorator"
