@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -38,14 +38,7 @@ def call_tools(calls: Callable[[], Iterable[OpenCall]], cancel: Cancel, *, alway
     """``list_calls`` and ``cancel_call``, offered while a call runs, or ``always``."""
 
     async def list_calls(arguments: NoArguments, missions: tuple[Mission, ...]) -> str:
-        running = list(calls())
-        lines = [
-            f"{call.call_id}: {shown(call.skill, call.arguments)}{f' - {call.text}' if call.text else ''}"
-            for call in running[:_MAX_LISTED]
-        ]
-        if len(running) > _MAX_LISTED:
-            lines.append(f"and {len(running) - _MAX_LISTED} more")
-        return "\n".join(lines) or "No call runs."
+        return _list_of(list(calls()))
 
     async def cancel_call(arguments: CallId, missions: tuple[Mission, ...]) -> str:
         running = {call.call_id: call for call in calls()}
@@ -54,11 +47,7 @@ def call_tools(calls: Callable[[], Iterable[OpenCall]], cancel: Cancel, *, alway
             await cancel([*running.values()], reason)
             named = ", ".join(_named(call) for call in running.values())
             return f"Asked to end, which will be reported: {named}." if named else "No call runs."
-        call = running.get(arguments.call_id)
-        if call is None:
-            listed = ", ".join(running) or "none"
-            near = suggest(arguments.call_id, running)
-            raise SkillError(f"no call with the id {arguments.call_id!r} runs{near} (running: {listed})")
+        call = _call_of(arguments.call_id, running)
         await cancel([call], reason)
         return f"Call {_named(call)} was asked to end; its end will be reported."
 
@@ -83,6 +72,24 @@ def call_tools(calls: Callable[[], Iterable[OpenCall]], cancel: Cancel, *, alway
             offered=offered,
         ),
     ]
+
+
+def _list_of(running: Sequence[OpenCall]) -> str:
+    lines = [
+        f"{call.call_id}: {shown(call.skill, call.arguments)}{f' - {call.text}' if call.text else ''}"
+        for call in running[:_MAX_LISTED]
+    ]
+    if len(running) > _MAX_LISTED:
+        lines.append(f"and {len(running) - _MAX_LISTED} more")
+    return "\n".join(lines) or "No call runs."
+
+
+def _call_of(call_id: str, running: Mapping[str, OpenCall]) -> OpenCall:
+    """Raises ``SkillError`` for an id of none that runs."""
+    if call_id not in running:
+        listed = ", ".join(running) or "none"
+        raise SkillError(f"no call with the id {call_id!r} runs{suggest(call_id, running)} (running: {listed})")
+    return running[call_id]
 
 
 def _named(call: OpenCall) -> str:

@@ -64,23 +64,9 @@ def limbs(look: BodyAppearance) -> dict[str, tuple[Limb, ...]]:
     """Geoms of each part. Arms and legs hang down (-z) from their joint; the trunk's origin is the hips."""
     s = look.height / BUILD_HEIGHT
 
-    def ellipsoid(size: tuple[float, float, float], z: float, colour: Colour, x: float = 0.0) -> Limb:
-        return Limb("ellipsoid", (size[0] * s, size[1] * s, size[2] * s), (x * s, 0.0, z * s), colour)
-
     def hanging(radius: float, length: float, colour: Colour) -> Limb:
         return Limb("capsule", (radius * s,), (0.0, 0.0, 0.0, 0.0, 0.0, -length * s), colour)
 
-    shoulders = (0.0, -0.15 * s, 0.485 * s, 0.0, 0.15 * s, 0.485 * s)
-    trunk = (
-        ellipsoid((0.12, 0.175, 0.13), 0.02, look.trousers),
-        ellipsoid((0.115, 0.165, 0.27), 0.2, look.shirt),
-        ellipsoid((0.12, 0.185, 0.2), 0.37, look.shirt),
-        Limb("capsule", (0.064 * s,), shoulders, look.shirt),
-        Limb("capsule", (0.05 * s,), (0.0, 0.0, 0.5 * s, 0.01, 0.0, 0.64 * s), look.skin),
-        ellipsoid((0.095, 0.08, 0.12), 0.71, look.skin, x=0.015),
-        ellipsoid((0.102, 0.088, 0.085), 0.755, look.hair, x=-0.014),
-        *(Limb("sphere", (0.013 * s,), (0.1 * s, y * s, 0.715 * s), look.hair) for y in (-0.032, 0.032)),
-    )
     hand = Limb("sphere", (0.047 * s,), (0.0, 0.0, -0.28 * s), look.skin)
     forearm = (hanging(0.042, 0.23, look.skin), hand)
     shoe = Limb("ellipsoid", (0.13 * s, 0.05 * s, 0.05 * s), (0.05 * s, 0.0, -SHIN * s), look.shoes)
@@ -90,7 +76,7 @@ def limbs(look: BodyAppearance) -> dict[str, tuple[Limb, ...]]:
         (hanging(0.06, SHIN - 0.05, look.trousers), shoe),
     )
     return {
-        "trunk": trunk,
+        "trunk": _trunk(look, s),
         "upper_arm_left": upper_arm,
         "forearm_left": forearm,
         "upper_arm_right": upper_arm,
@@ -100,6 +86,25 @@ def limbs(look: BodyAppearance) -> dict[str, tuple[Limb, ...]]:
         "thigh_right": thigh,
         "shin_right": shin,
     }
+
+
+def _trunk(look: BodyAppearance, s: float) -> tuple[Limb, ...]:
+    """Hips, chest, shoulders, neck and head, scaled by ``s``."""
+
+    def ellipsoid(size: tuple[float, float, float], z: float, colour: Colour, x: float = 0.0) -> Limb:
+        return Limb("ellipsoid", (size[0] * s, size[1] * s, size[2] * s), (x * s, 0.0, z * s), colour)
+
+    shoulders = (0.0, -0.15 * s, 0.485 * s, 0.0, 0.15 * s, 0.485 * s)
+    return (
+        ellipsoid((0.12, 0.175, 0.13), 0.02, look.trousers),
+        ellipsoid((0.115, 0.165, 0.27), 0.2, look.shirt),
+        ellipsoid((0.12, 0.185, 0.2), 0.37, look.shirt),
+        Limb("capsule", (0.064 * s,), shoulders, look.shirt),
+        Limb("capsule", (0.05 * s,), (0.0, 0.0, 0.5 * s, 0.01, 0.0, 0.64 * s), look.skin),
+        ellipsoid((0.095, 0.08, 0.12), 0.71, look.skin, x=0.015),
+        ellipsoid((0.102, 0.088, 0.085), 0.755, look.hair, x=-0.014),
+        *(Limb("sphere", (0.013 * s,), (0.1 * s, y * s, 0.715 * s), look.hair) for y in (-0.032, 0.032)),
+    )
 
 
 def walking(height: float, phase: float, vigour: float) -> dict[str, PartPose]:
