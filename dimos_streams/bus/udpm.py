@@ -86,7 +86,10 @@ class UdpmSocket:
     def _open(self, url: UdpmUrl) -> None:
         self._sending.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, _number(url, "ttl", 0))
         self._sending.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
-        self._sending.connect(self._address)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(self._address)
+        # Unconnected: a connected socket has a source address, and Linux sends multicast from the interface of that
+        # address, whatever the route to the group says.
         receiving = self._receiving
         receiving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if hasattr(socket, "SO_REUSEPORT"):
@@ -124,14 +127,14 @@ class UdpmSocket:
         number, self._number = self._number, (self._number + 1) & 0xFFFF_FFFF
         body = name + b"\0" + data
         if len(body) <= _DATAGRAM - _SHORT_HEADER.size:
-            self._sending.send(_SHORT_HEADER.pack(_SHORT, number) + body)
+            self._sending.sendto(_SHORT_HEADER.pack(_SHORT, number) + body, self._address)
             return
         count = -(-len(body) // _FRAGMENT_SPACE)
         for index in range(count):
             begin = index * _FRAGMENT_SPACE
             offset = max(0, begin - len(name) - 1)
             header = _FRAGMENT_HEADER.pack(_FRAGMENT, number, len(data), offset, index, count)
-            self._sending.send(header + body[begin : begin + _FRAGMENT_SPACE])
+            self._sending.sendto(header + body[begin : begin + _FRAGMENT_SPACE], self._address)
 
     def handle_timeout(self, timeout_ms: int) -> int:
         """Take one datagram and deliver the message that it completes, if any. 0 if none has come; never waits."""

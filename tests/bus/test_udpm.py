@@ -7,6 +7,8 @@ import random
 import select
 import socket
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -191,9 +193,9 @@ def test_what_is_never_completed_is_bounded(
     monkeypatch.setattr(udpm, "_MAX_HELD", 12)
     others = [UdpmSocket(UdpmUrl.parse(bus_url)) for _ in range(2)]
     for other in others:
-        other._sending.send(fragment(1, 10, 0, 0, 2, b"/a\0abcdefg"))
+        other._sending.sendto(fragment(1, 10, 0, 0, 2, b"/a\0abcdefg"), other._address)
     for other in others:
-        other._sending.send(fragment(1, 10, 7, 1, 2, b"hij"))
+        other._sending.sendto(fragment(1, 10, 7, 1, 2, b"hij"), other._address)
         other.close()
     handle(ours)
     assert got == [("/a", b"abcdefghij")], "the one that began first was given up"
@@ -222,7 +224,7 @@ class Sending:
     def __init__(self, sent: list[bytes]) -> None:
         self.sent = sent
 
-    def send(self, datagram: bytes) -> None:
+    def sendto(self, datagram: bytes, address: tuple[str, int]) -> None:
         self.sent.append(datagram)
 
     def close(self) -> None:
@@ -267,10 +269,10 @@ def test_what_the_fragments_lack_is_not_made_up(ours: UdpmSocket, got: Got, raw:
 def test_of_many_senders_those_that_began_first_are_given_up(bus_url: str, ours: UdpmSocket, got: Got) -> None:
     senders = [UdpmSocket(UdpmUrl.parse(bus_url)) for _ in range(65)]
     for number, sender in enumerate(senders):
-        sender._sending.send(fragment(1, 8, 0, 0, 2, b"/%d\0abcd" % number))
+        sender._sending.sendto(fragment(1, 8, 0, 0, 2, b"/%d\0abcd" % number), sender._address)
     handle(ours)
     for sender in senders:
-        sender._sending.send(fragment(1, 8, 4, 1, 2, b"efgh"))
+        sender._sending.sendto(fragment(1, 8, 4, 1, 2, b"efgh"), sender._address)
         sender.close()
     handle(ours)
     assert got == [(f"/{number}", b"abcdefgh") for number in range(1, 65)]
@@ -293,3 +295,32 @@ def test_a_socket_that_can_not_be_opened_leaves_nothing_behind(monkeypatch: pyte
             UdpmSocket(UdpmUrl.parse(text))
         kept.append(error)  # with its frames, and what they hold
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+_ROUTED_TO_LOOPBACK = """
+ip link set lo up
+ip link add ours type veth peer name theirs
+ip link set ours up
+ip link set theirs up
+ip address add 192.0.2.9/24 dev ours
+ip route add 224.0.0.0/4 dev lo
+exec "$@"
+"""
+_HEARS_ITSELF = """
+from dimos_streams.bus.udpm import UdpmSocket
+from dimos_streams.bus.url import UdpmUrl
+socket = UdpmSocket(UdpmUrl.parse("udpm://239.255.76.67:7667?ttl=0"))
+socket.subscribe("/a", lambda channel, data: print(channel, data))
+socket.publish("/a", b"data")
+while socket.handle_timeout(0):
+    pass
+"""
+
+
+def test_a_route_to_loopback_is_followed_where_another_interface_has_an_address() -> None:
+    """As LCM's own documentation sets it up, and our advice where there is no route."""
+    command = ["unshare", "--net", "sh", "-ec", _ROUTED_TO_LOOPBACK, "sh", sys.executable, "-c", _HEARS_ITSELF]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode and not done.stderr.startswith("Traceback"):
+        pytest.skip(f"no network can be made here: {done.stderr.strip()}")
+    assert (done.stdout, done.stderr) == ("/a b'data'\n", "")
