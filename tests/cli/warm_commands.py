@@ -16,6 +16,7 @@ import os
 import pkgutil
 import runpy
 import select
+import shlex
 import signal
 import socket
 import struct
@@ -50,7 +51,8 @@ def run_warm(
     """
     pipes = [os.pipe() for _ in range(_STANDARD)]
     (in_read, in_write), (out_read, out_write), (err_read, err_write) = pipes
-    request = json.dumps({"arguments": list(arguments), "environment": dict(environment), "name": name}).encode()
+    wanted = {"arguments": list(arguments), "environment": dict(environment), "name": name, "folder": str(folder)}
+    request = json.dumps(wanted).encode()
     with socket.socket(socket.AF_UNIX) as connection, ThreadPoolExecutor(_STANDARD) as pool:
         connection.connect(_address(folder))
         ends = [in_read, out_write, err_write]
@@ -73,6 +75,18 @@ def run_warm(
         writing.result()
         out, err = (each.result() for each in reading)
     return subprocess.CompletedProcess(list(arguments), code, out, err)
+
+
+def put_warm_command(directory: Path, folder: Path) -> None:
+    """Write a ``dimos-streams`` for shells, which look for it on PATH: it has such a fork do its work.
+
+    The process that forks is begun in ``folder``, which has these tests. Signals to the one that a shell knows reach
+    the other one.
+    """
+    script = directory / "dimos-streams"
+    begun = shlex.join([sys.executable, "-ISE", str(Path(__file__).with_name("warm_command.py")), _address(folder)])
+    script.write_text(f'#!/bin/sh\nexec {begun} "$@"\n')
+    script.chmod(0o755)
 
 
 @functools.cache
@@ -153,6 +167,7 @@ def _command(connection: socket.socket) -> None:
         os.dup2(descriptor, standard)
         os.close(descriptor)
     wanted = json.loads(request)
+    os.chdir(wanted["folder"])
     os.environ.clear()
     os.environ.update(wanted["environment"])
     sys.argv[1:] = wanted["arguments"]

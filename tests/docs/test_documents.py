@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.skill import skills_of
+from tests.cli.warm_commands import put_warm_command
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docker").glob("*.md"))]
@@ -40,11 +41,18 @@ def blocks(document: Path) -> list[Block]:
 
 
 @pytest.fixture
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where shells find the command: a fork of a process that has imported what it imports, but for the README."""
+    directory = tmp_path_factory.mktemp("bin")
+    put_warm_command(directory, ROOT)
+    return directory
+
+
+@pytest.fixture
 def environment(tmp_path: Path, bus_url: str, free_port: int) -> Iterator[dict[str, str]]:
-    scripts = str(Path(sys.executable).parent)
     env = {
         **os.environ,
-        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "LCM_DEFAULT_URL": bus_url,
         "DIMOS_STREAMS__BRIDGE__PORT": str(free_port),
     }
@@ -56,8 +64,9 @@ def environment(tmp_path: Path, bus_url: str, free_port: int) -> Iterator[dict[s
 @pytest.mark.live
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_document_runs(document: Path, environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_document_runs(document: Path, environment: dict[str, str], tmp_path: Path, commands: Path) -> None:
     environment |= _SMALL if document in _ALL_WITH_A_ROBOT else {}
+    environment |= {} if document == ROOT / "README.md" else {"PATH": f"{commands}{os.pathsep}{environment['PATH']}"}
     for block in blocks(document):
         if block.role == "command" or (block.role != "file" and block.language not in _RUNNABLE):
             continue
