@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.warm_commands import put_warm_command
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/README.md"))
 LIVE = {"llm-over-http", "mcp-client"}
@@ -20,9 +22,13 @@ _BLOCK = re.compile(r"^```bash\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE 
 
 @pytest.fixture
 def environment(tmp_path: Path, bus_url: str) -> dict[str, str]:
+    """Where shells find Python, and the command as a fork of a process that has imported what it imports."""
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    put_warm_command(commands, ROOT)
     return {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]]),
         "LCM_DEFAULT_URL": bus_url,
         "XDG_STATE_HOME": str(tmp_path / "state"),
     }
