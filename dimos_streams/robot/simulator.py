@@ -131,6 +131,7 @@ class Simulator(Module):
             (config.ground_truth_hz, self._publish_ground_truth),
             (LABELS_HZ, self._publish_labels),
         )
+        self._seeing = frozenset((self._publish_scan, self._publish_pictures))
 
     async def run(self) -> None:
         """Keep the world's time with the loop's, from when the robot is complete on.
@@ -158,11 +159,11 @@ class Simulator(Module):
     def _tick(self, tick: int) -> None:
         while self._events and self._events[0].at_s <= self.world.time + 1e-9:
             self._happen(self._events.pop(0))
-        self.world.step(TICK_S, self._command())
+        due = [publish for rate, publish in self._schedule if _is_due(rate, tick)]
+        self.world.step(TICK_S, self._command(), seen=not self._seeing.isdisjoint(due))
         now = clock.utime()
-        for rate, publish in self._schedule:
-            if _is_due(rate, tick):
-                publish(now)
+        for publish in due:
+            publish(now)
 
     def _command(self) -> Velocity:
         """The command that the base follows now: none, once the newest command is stale or no number."""

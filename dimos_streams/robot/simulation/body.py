@@ -21,6 +21,7 @@ PARTS = (
     "thigh_right",
     "shin_right",
 )
+TRUNK = ("trunk",)
 
 BUILD_HEIGHT = 1.75
 HIP, SHOULDER, THIGH, SHIN, UPPER_ARM = 0.92, 1.42, 0.43, 0.44, 0.28
@@ -109,14 +110,15 @@ def _trunk(look: BodyAppearance, s: float) -> tuple[Limb, ...]:
 
 def walking(height: float, phase: float, vigour: float) -> dict[str, PartPose]:
     """Poses of all parts at this phase (radians, one turn is two steps); vigour 0 stands, 1 strides."""
-    swing = 0.46 * vigour
-    left = swing * math.sin(phase)
-    legs = {
-        "left": (-left, vigour * _knee(phase)),
-        "right": (left, vigour * _knee(phase + math.pi)),
-    }
+    legs = _striding(phase, vigour)
+    left = -legs["left"][0]
     arms = {"left": (0.75 * left, -0.12 - 0.3 * vigour), "right": (-0.75 * left, -0.12 - 0.3 * vigour)}
-    return _assemble(height, legs, arms, None)
+    return _assemble(height, legs, arms, _hip(height, legs))
+
+
+def walking_trunk(height: float, phase: float, vigour: float) -> PartPose:
+    """The pose of the trunk alone."""
+    return PartPose(0.0, 0.0, _hip(height, _striding(phase, vigour)), 0.0)
 
 
 @functools.cache
@@ -125,6 +127,21 @@ def sitting(height: float, seat: float) -> dict[str, PartPose]:
     legs = {"left": (-1.5, 1.5), "right": (-1.5, 1.5)}
     arms = {"left": (-0.45, -0.75), "right": (-0.45, -0.75)}
     return _assemble(height, legs, arms, seat + 0.09)
+
+
+def _striding(phase: float, vigour: float) -> dict[str, tuple[float, float]]:
+    """Pitch of each thigh, and bend of its knee."""
+    left = 0.46 * vigour * math.sin(phase)
+    return {
+        "left": (-left, vigour * _knee(phase)),
+        "right": (left, vigour * _knee(phase + math.pi)),
+    }
+
+
+def _hip(height: float, legs: dict[str, tuple[float, float]]) -> float:
+    """The height of the hips if the lower foot touches the floor."""
+    s = height / BUILD_HEIGHT
+    return max(s * (THIGH * math.cos(t) + SHIN * math.cos(t + k) + SOLE) for t, k in legs.values())
 
 
 def _knee(phase: float) -> float:
@@ -137,12 +154,10 @@ def _assemble(
     height: float,
     legs: dict[str, tuple[float, float]],
     arms: dict[str, tuple[float, float]],
-    hip: float | None,
+    hip: float,
 ) -> dict[str, PartPose]:
-    """Chain the joints. Without a given height of the hips, the lower foot touches the floor."""
+    """Chain the joints, from the height of the hips on."""
     s = height / BUILD_HEIGHT
-    if hip is None:
-        hip = max(s * (THIGH * math.cos(t) + SHIN * math.cos(t + k) + SOLE) for t, k in legs.values())
     poses = {"trunk": PartPose(0.0, 0.0, hip, 0.0)}
     for side, y in (("left", 1.0), ("right", -1.0)):
         thigh, knee = legs[side]

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dimos_streams.robot.simulation.body import BodyAppearance, PartPose, sitting, walking
+from dimos_streams.robot.simulation.body import BodyAppearance, PartPose, sitting, walking, walking_trunk
 
 MAX_SIDE_STEP = 0.55
 BODY_RADIUS = 0.25
@@ -194,6 +194,13 @@ class Walker:
         if self.person.seat is not None and not self._held:
             return sitting(height, self.person.seat)
         return walking(height, self._phase, min(1.0, self._speed / 0.7))
+
+    def trunk(self) -> PartPose:
+        """Where the trunk is: as in ``limbs``."""
+        height = self.person.appearance.height
+        if self.person.seat is not None and not self._held:
+            return sitting(height, self.person.seat)["trunk"]
+        return walking_trunk(height, self._phase, min(1.0, self._speed / 0.7))
 
     def _side_step(self, dt: float, views: Sequence["_View"]) -> None:
         """Move towards the first free of: the path, its right, its left; not through whom is alongside."""

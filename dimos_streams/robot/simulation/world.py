@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams import errors
 from dimos_streams.robot.motion import STILL, BasePose, Velocity
 from dimos_streams.robot.simulation import mjcf
-from dimos_streams.robot.simulation.body import PARTS
+from dimos_streams.robot.simulation.body import PARTS, TRUNK
 from dimos_streams.robot.simulation.people import BODY_RADIUS, Obstacle, Stance, Walker
 from dimos_streams.robot.simulation.scene import STOCK_SCENE, Scene
 
@@ -72,7 +72,10 @@ class World:
         self.data: Any = mujoco.MjData(self.model)
         self.base_body: int = self.model.body("base").id
         self.instance_of_geom = self._instance_ids()
-        self._mocap = [int(self.model.body(f"{name}/{part}").mocapid[0]) for name in self.walkers for part in PARTS]
+        self._mocap: dict[tuple[str, ...], list[int]] = {
+            parts: [int(self.model.body(f"{name}/{part}").mocapid[0]) for name in self.walkers for part in parts]
+            for parts in (PARTS, TRUNK)
+        }
         start = self.scene.start
         self.place_robot(start.x, start.y, start.yaw)
         return self
@@ -82,12 +85,15 @@ class World:
         """Simulated seconds since the start: a whole number of ticks."""
         return self._ticks * TICK_S
 
-    def step(self, dt: float, command: Velocity = STILL) -> None:
-        """Go on for dt seconds under this command. What is less than a tick is kept for the next step."""
+    def step(self, dt: float, command: Velocity = STILL, *, seen: bool = True) -> None:
+        """Go on for dt seconds under this command. What is less than a tick is kept for the next step.
+
+        If nobody will have ``seen`` it, of people only the trunks are placed: those are what the base runs into.
+        """
         self._debt += dt
         while self._debt > TICK_S - 1e-9:
             self._debt -= TICK_S
-            self._tick(command)
+            self._tick(command, PARTS if seen else TRUNK)
 
     def pose(self) -> BasePose:
         """Where the base is."""
@@ -142,9 +148,10 @@ class World:
         state.update(str(self._ticks).encode())
         return state.hexdigest()
 
-    def _tick(self, command: Velocity) -> None:
+    def _tick(self, command: Velocity, parts: tuple[str, ...]) -> None:
         self._wish = self._towards(command)
         self._move_people()
+        self._place_people(parts)
         for _ in range(self._substeps):
             cos, sin = self._heading()
             self.data.ctrl[:3] = (
@@ -181,7 +188,6 @@ class World:
         for walker in self.walkers.values():
             if not walker.hidden:
                 walker.step(TICK_S, [robot, *self._others(walker)])
-        self._place_limbs()
 
     def _others(self, walker: Walker) -> Sequence[Obstacle]:
         return [
@@ -191,25 +197,26 @@ class World:
         ]
 
     def _refresh(self) -> None:
-        self._place_limbs()
+        self._place_people(PARTS)
         self._forward(self.model, self.data)
 
-    def _place_limbs(self) -> None:
+    def _place_people(self, parts: tuple[str, ...]) -> None:
         places: list[tuple[float, float, float]] = []
         turns: list[tuple[float, float, float, float]] = []
         for walker in self.walkers.values():
-            stance, limbs = walker.stance, walker.limbs()
+            stance = walker.stance
+            limbs = walker.limbs() if parts is PARTS else {"trunk": walker.trunk()}
             cos, sin = math.cos(stance.yaw), math.sin(stance.yaw)
             half_cos, half_sin = math.cos(stance.yaw / 2), math.sin(stance.yaw / 2)
             sunk = FAR_BELOW if walker.hidden else 0.0
-            for limb in map(limbs.__getitem__, PARTS):
+            for limb in map(limbs.__getitem__, parts):
                 c, s = math.cos(limb.pitch / 2), math.sin(limb.pitch / 2)
                 x, y = stance.x + cos * limb.x - sin * limb.y, stance.y + sin * limb.x + cos * limb.y
                 places.append((x, y, limb.z + sunk))
                 turns.append((half_cos * c, -half_sin * s, half_cos * s, half_sin * c))
         if places:
-            self.data.mocap_pos[self._mocap] = places
-            self.data.mocap_quat[self._mocap] = turns
+            self.data.mocap_pos[self._mocap[parts]] = places
+            self.data.mocap_quat[self._mocap[parts]] = turns
 
     def _instance_ids(self) -> "NDArray[np.uint8]":
         """Per geom the id of the person it belongs to, counted from 1; one more entry, for 'hit nothing'."""

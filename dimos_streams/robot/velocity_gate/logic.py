@@ -45,6 +45,25 @@ class _Command:
     at: float
 
 
+@dataclass(frozen=True)
+class _Scan:
+    ranges: tuple[float, ...]
+    angle_min: float
+    increment: float
+    valid: tuple[float, float]
+
+    @functools.cached_property
+    def points(self) -> list[tuple[float, float]]:
+        """What was hit, in the base's frame: made only if something wants to move."""
+        low, high = self.valid
+        rays = _rays(len(self.ranges), self.angle_min, self.increment)
+        return [
+            (distance * cos, distance * sin)
+            for distance, (cos, sin) in zip(self.ranges, rays, strict=True)
+            if low <= distance <= high
+        ]
+
+
 class GateLogic:
     """Holds the newest command of each source and the newest scan, and says what the base may do now.
 
@@ -56,7 +75,7 @@ class GateLogic:
         self.limits = limits
         self.needs_scan = needs_scan
         self._commands: dict[Source, _Command] = {}
-        self._points: list[tuple[float, float]] = []
+        self._scan: _Scan | None = None
         self._scanned_at: float | None = None
         self._last = STILL
         self._decided_at: float | None = None
@@ -83,13 +102,7 @@ class GateLogic:
         """
         if not (abs(angle_min) <= _MAX_ANGLE and abs(increment) <= _MAX_ANGLE):
             return
-        low, high = valid
-        distances = tuple(ranges)
-        self._points = [
-            (distance * cos, distance * sin)
-            for distance, (cos, sin) in zip(distances, _rays(len(distances), angle_min, increment), strict=True)
-            if low <= distance <= high
-        ]
+        self._scan = _Scan(tuple(ranges), angle_min, increment, valid)
         self._scanned_at = now
 
     def commanded(self, now: float) -> bool:
@@ -151,7 +164,7 @@ class GateLogic:
         cos, sin = math.cos(direction), math.sin(direction)
         half_width = self.limits.robot_radius + self.limits.side_margin
         free = math.inf
-        for x, y in self._points:
+        for x, y in self._scan.points if self._scan is not None else ():
             ahead, aside = x * cos + y * sin, y * cos - x * sin
             if ahead > 0.0 and abs(aside) < half_width:
                 free = min(free, ahead - math.sqrt(half_width**2 - aside**2))
