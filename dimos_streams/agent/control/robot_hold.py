@@ -105,7 +105,8 @@ class RobotHold:
     def _listening(self) -> Iterator[None]:
         def hear(status: object) -> None:
             self._heard.set()
-            self._look()
+            if self._began is not None or self._why():  # each agent hears every module of every robot
+                self._look()
 
         end = self._directory.listen(hear) if self._directory is not None else lambda: None
         try:

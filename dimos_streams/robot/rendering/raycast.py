@@ -1,7 +1,8 @@
 """Casting a pinhole camera's rays at a MuJoCo scene with numpy: which geom, how far, how lit.
 
 `mj_multiRay` visits every body for every ray. Here each geom meets only the rays of the rectangle that it
-covers in the image, all geoms of a shape at once, which is many times faster. A test holds the two equal.
+covers in the image, all geoms of a shape at once, which is many times faster. A test holds the two equal. What never
+moves is drawn anew only for another place of the camera: robots stand still for most of the time.
 
 The camera's frame: x forward, y left, z up. A ray's direction is (1, -u, -v), so its length along the
 optical axis, the depth, is the ray's parameter itself.
@@ -43,10 +44,26 @@ class Hits:
     geom: Integers
     lights: tuple[Floats, ...]
 
+    def copy(self) -> "Hits":
+        """The same, to be drawn on."""
+        return Hits(self.depth.copy(), self.geom.copy(), tuple(light.copy() for light in self.lights))
+
+
+@dataclass(frozen=True, slots=True)
+class _Geoms:
+    """Some geoms of a model."""
+
+    rows: Integers
+    """Their rows in the caster's tables."""
+    ids: Integers
+    kinds: Integers
+    halves: NDArray[np.float64]
+    half_table: Floats
+
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Pairs of a geom and a ray that may meet: row of the geom in the caster's tables, index of the pixel."""
+    """Pairs of a geom and a ray that may meet: which of some geoms, index of the pixel."""
 
     geom: Integers
     pixel: Integers
@@ -62,40 +79,67 @@ class RayCaster:
         keep[shell] = False
         self._geoms = np.flatnonzero(keep)
         self._shell = np.array(shell, dtype=np.int32)
-        self._kinds = model.geom_type[self._geoms]
-        sizes = model.geom_size[self._geoms]
-        self._halves = np.array(
-            [shapes.half_extents(int(kind), size) for kind, size in zip(self._kinds, sizes, strict=True)]
-        )
-        self._half_table = _table(self._halves)
+        bodies = model.geom_bodyid[self._geoms]
+        fixed = (model.body_weldid[bodies] == 0) & (model.body_mocapid[bodies] < 0)
+        self._fixed, self._moving = (self._some(model, np.flatnonzero(rows)) for rows in (fixed, ~fixed))
         self._sun = np.array(sun) / math.hypot(*sun)
+        self._seen_from: tuple[object, ...] = ()
+        self._background = Hits(np.empty(0), np.empty(0, dtype=np.int32), ())
+        """What never moves, as it was seen from there."""
+
+    def _some(self, model: Any, rows: Integers) -> _Geoms:
+        ids = self._geoms[rows]
+        kinds, sizes = model.geom_type[ids], model.geom_size[ids]
+        halves = [shapes.half_extents(int(kind), size) for kind, size in zip(kinds, sizes, strict=True)]
+        table = np.array(halves).reshape(-1, 3)
+        return _Geoms(rows, ids, kinds, table, _table(table))
 
     def cast(self, data: Any, eye: NDArray[np.float64], yaw: float, u: Floats, v: Floats, lit: bool = True) -> Hits:
         """Cast the rays through all pairs of u (to the right, per column) and v (down, per row)."""
         turn = _turn(yaw)
-        hits = self._room(eye, turn, u, v, lit)
         axes = turn.T @ data.geom_xmat[self._geoms].reshape(-1, 3, 3)
-        centres = (data.geom_xpos[self._geoms] - eye) @ turn
-        boxes = self._boxes(axes, centres, data.geom_xpos[self._geoms, 2] > _FAR_BELOW, u, v)
-        frames = _Frames(axes, centres, np.stack([self._sun @ turn, [0.0, 0.0, 1.0]]))
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            for shape, pairs in self._pairs(boxes, len(u)):
-                self._draw(hits, shape, pairs, frames, u, v)
+        places = data.geom_xpos[self._geoms]
+        centres = (places - eye) @ turn
+        lights = np.stack([self._sun @ turn, [0.0, 0.0, 1.0]])
+
+        def cover(hits: Hits, geoms: _Geoms) -> None:
+            rows = geoms.rows
+            boxes = self._boxes(geoms, axes[rows], centres[rows], places[rows, 2] > _FAR_BELOW, u, v)
+            frames = _Frames(axes[rows], centres[rows], lights)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                for shape, pairs in self._pairs(geoms, boxes, len(u)):
+                    self._draw(hits, geoms, shape, pairs, frames, u, v)
+
+        seen_from = (eye.tobytes(), yaw, u.tobytes(), v.tobytes(), lit)
+        if seen_from != self._seen_from:
+            self._seen_from, self._background = seen_from, self._room(eye, turn, u, v, lit)
+            cover(self._background, self._fixed)
+        hits = self._background.copy()
+        cover(hits, self._moving)
         return hits
 
-    def _draw(self, hits: Hits, shape: shapes.Shape, pairs: _Pairs, frames: "_Frames", u: Floats, v: Floats) -> None:
+    def _draw(
+        self,
+        hits: Hits,
+        geoms: _Geoms,
+        shape: shapes.Shape,
+        pairs: _Pairs,
+        frames: "_Frames",
+        u: Floats,
+        v: Floats,
+    ) -> None:
         """Let the geoms of one shape cover what is behind them."""
         rows, columns = np.divmod(pairs.pixel, len(u))
         origins = frames.origins.take(pairs.geom, axis=1)
         directions = frames.directions(pairs.geom, u[columns], v[rows])
-        half = self._half_table.take(pairs.geom, axis=1)
+        half = geoms.half_table.take(pairs.geom, axis=1)
         depth = shape.depth(origins, directions, half)
         buffer = hits.depth.reshape(-1)
         hit = np.flatnonzero((depth > NEAR) & (depth < buffer[pairs.pixel]))
         np.minimum.at(buffer, pairs.pixel[hit], depth[hit])
         front = hit[depth[hit] == buffer[pairs.pixel[hit]]]
         pixel, geom = pairs.pixel[front], pairs.geom[front]
-        hits.geom.reshape(-1)[pixel] = self._geoms[geom]
+        hits.geom.reshape(-1)[pixel] = geoms.ids[geom]
         if not hits.lights:
             return
         normals = shape.normal(origins[:, front] + depth[front] * directions[:, front], half[:, front])
@@ -104,6 +148,7 @@ class RayCaster:
 
     def _boxes(
         self,
+        geoms: _Geoms,
         axes: NDArray[np.float64],
         centres: NDArray[np.float64],
         visible: NDArray[np.bool_],
@@ -114,7 +159,7 @@ class RayCaster:
 
         What reaches behind the camera is cut where its edges pass it. Empty where nothing is ahead.
         """
-        corners = centres[:, None, :] + (_CORNERS * self._halves[:, None, :]) @ axes.transpose(0, 2, 1)
+        corners = centres[:, None, :] + (_CORNERS * geoms.halves[:, None, :]) @ axes.transpose(0, 2, 1)
         a, b = corners[:, _EDGES[0]], corners[:, _EDGES[1]]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             share = (NEAR - a[..., 0]) / (b[..., 0] - a[..., 0])
@@ -134,12 +179,12 @@ class RayCaster:
         boxes[~visible] = 0
         return boxes
 
-    def _pairs(self, boxes: NDArray[np.int64], width: int) -> Iterator[tuple[shapes.Shape, _Pairs]]:
+    def _pairs(self, some: _Geoms, boxes: NDArray[np.int64], width: int) -> Iterator[tuple[shapes.Shape, _Pairs]]:
         """The pixels of all geoms' boxes, shape by shape."""
         heights, widths = boxes[:, 1] - boxes[:, 0], boxes[:, 3] - boxes[:, 2]
         counts = heights * widths
         for kind, shape in shapes.SHAPES.items():
-            geoms = np.flatnonzero((self._kinds == kind) & (counts > 0))
+            geoms = np.flatnonzero((some.kinds == kind) & (counts > 0))
             if len(geoms) == 0:
                 continue
             count = counts[geoms]

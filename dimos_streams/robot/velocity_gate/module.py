@@ -71,6 +71,8 @@ class VelocityGate(Module):
 
     _quiet = PARTING_ZEROS + 1
     """Periods since the last one with something to say."""
+    _reported: tuple[tuple[str, ...], GateLimits, bool] | None = None
+    """What the state was made of that was reported last."""
 
     async def start(self) -> None:
         """Listen."""
@@ -150,10 +152,14 @@ class VelocityGate(Module):
     def _report_state(self, now: float, *, still: bool) -> None:
         """Say what operators have to know, once it is done."""
         self.health = self.logic.holds.note(now) or (self._file.trouble if self._file else "") or "ok"
+        holds, limits = self.logic.holds.sources(now), self.logic.limits
+        if (holds, limits, still) == self._reported:
+            return
+        self._reported = (holds, limits, still)
         state = GateState(
             listens=self.hold.wired,
             channel=self.hold.channel,
-            holds=self.logic.holds.sources(now),
+            holds=holds,
             still=still,
             max_speed=self.config.max_speed,
             max_turn=self.config.max_turn,
