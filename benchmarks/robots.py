@@ -1,9 +1,10 @@
 """What many robots in one run cost: start, memory, processor, stop, and the speed of virtual time.
 
-    python -m benchmarks.robots [--robots 1 3 10] [--json] [--only live|virtual]
+    python -m benchmarks.robots [--robots 1 3 10] [--sensors HZ] [--json] [--only live|virtual]
 
 Each robot is a stock one with its skills and an agent, in a namespace of its own, beside one bridge. They are light
-ones: their cameras have 64 x 48 pixels, as rays are what a camera costs, and that is the same for each of them. Runs
+ones: their cameras have 64 x 48 pixels, as rays are what a camera costs, and that is the same for each of them; with
+``--sensors`` camera and range finder measure only so often in a second, instead of ten times. Runs
 are started by the command line, as people start them. Seconds of the processor are those of all processes of a run;
 they, and memory, say something on a busy machine, too.
 """
@@ -33,7 +34,8 @@ _IDLE_S = 10.0
 _VIRTUAL_S = 10.0
 _READY_BOUND_S = 240.0
 _STOP_BOUND_S = 240.0
-_CAMERA = {"robot.camera_width": 64, "robot.camera_height": 48}
+_LIGHT = {"robot.camera_width": 64, "robot.camera_height": 48}
+_SENSORS = ("robot.camera_hz", "robot.lidar_hz", "robot.ground_truth_hz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,20 +66,21 @@ class Virtual:
     load: float
 
 
-def write_blueprint(path: Path, robots: int) -> None:
+def write_blueprint(path: Path, robots: int, sensors_hz: float | None = None) -> None:
     """A blueprint of so many light robots and one bridge."""
+    settings = _LIGHT | ({} if sensors_hz is None else dict.fromkeys(_SENSORS, sensors_hz))
     include = [
-        {"blueprint": "robot-and-agent", "namespace": f"robot{number}", "set": _CAMERA}
+        {"blueprint": "robot-and-agent", "namespace": f"robot{number}", "set": settings}
         for number in range(1, robots + 1)
     ]
     modules = {"bridge": {"type": "dimos_streams.bridge.module:Bridge"}}
     path.write_text(json.dumps({"name": "robots", "modules": modules, "include": include}))
 
 
-def measure_live(robots: int) -> Live:
+def measure_live(robots: int, sensors_hz: float | None = None) -> Live:
     """Start a run, let it idle, and stop it. Raises ``RuntimeError`` if it is never ready."""
     load = os.getloadavg()[0]
-    with _started(robots, "--bus", free_bus(), "--port", str(free_port())) as run:
+    with _started(robots, sensors_hz, "--bus", free_bus(), "--port", str(free_port())) as run:
         began = time.monotonic()
         _until_ready(run, began + _READY_BOUND_S)
         ready_s, at_ready = time.monotonic() - began, usage_of(run.pid)
@@ -101,12 +104,12 @@ def measure_live(robots: int) -> Live:
     )
 
 
-def measure_virtual(robots: int) -> Virtual:
+def measure_virtual(robots: int, sensors_hz: float | None = None) -> Virtual:
     """Run for some seconds of virtual time, and for a moment, so that the start is not counted."""
     load = os.getloadavg()[0]
     summaries, costs = [], []
     for duration_s in (0.1, _VIRTUAL_S):
-        with _started(robots, "--virtual-time", "--duration", str(duration_s)) as run:
+        with _started(robots, sensors_hz, "--virtual-time", "--duration", str(duration_s)) as run:
             lines = [json.loads(line) for line in run.communicate()[0].splitlines()]
             summaries.append(next(line for line in lines if line["kind"] == "summary"))
             costs.append(_processor_of_ended())
@@ -131,11 +134,11 @@ def _processor_of_ended() -> float:
 
 
 @contextlib.contextmanager
-def _started(robots: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def _started(robots: int, sensors_hz: float | None, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A run of the command line, with a directory of its own for its files, that is ended at the latest here."""
     with tempfile.TemporaryDirectory() as directory:
         blueprint = Path(directory) / "robots.json.yaml"
-        write_blueprint(blueprint, robots)
+        write_blueprint(blueprint, robots, sensors_hz)
         command = [sys.executable, "-m", "dimos_streams", "run", str(blueprint)]
         environment = {**os.environ, "DIMOS_STREAMS_STATE_DIR": directory}
         run = subprocess.Popen(
@@ -168,11 +171,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robots", type=int, nargs="+", default=[1, 3, 10])
+    parser.add_argument("--sensors", type=float, metavar="HZ")
     parser.add_argument("--only", choices=("live", "virtual"))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
-    live = [measure_live(robots) for robots in options.robots] if options.only != "virtual" else []
-    virtual = [measure_virtual(robots) for robots in options.robots] if options.only != "live" else []
+    live = [measure_live(robots, options.sensors) for robots in options.robots] if options.only != "virtual" else []
+    virtual = (
+        [measure_virtual(robots, options.sensors) for robots in options.robots] if options.only != "live" else []
+    )
     if options.json:
         print(json.dumps({"live": [asdict(row) for row in live], "virtual": [asdict(row) for row in virtual]}))
         return
