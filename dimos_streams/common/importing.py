@@ -18,8 +18,11 @@ EXTRAS = {
     "openai": "openai",
     "onnxruntime": "onnx",
     "watchfiles": "reload",
+    "cyclonedds": "ros2",
 }
 """The extra of this package that brings each Python package."""
+_BUILT_FOR = {"cyclonedds": "x86-64 and Python 3.11 to 3.13"}
+"""Packages of extras that have no wheels for other machines, where the extra brings nothing."""
 
 
 def is_reference(text: str) -> bool:
@@ -86,5 +89,8 @@ def _beside(name: str) -> list[str]:
 
 def how_to_get(package: str) -> str:
     """That a Python package is not installed, and what installs it."""
-    extra = EXTRAS.get(package.partition(".")[0])
-    return f"{package!r} is not installed: pip install " + (f"'dimos-streams[{extra}]'" if extra else repr(package))
+    root = package.partition(".")[0]
+    extra = EXTRAS.get(root)
+    limit = f" (it comes ready-made for {_BUILT_FOR[root]} only)" if root in _BUILT_FOR else ""
+    wanted = f"'dimos-streams[{extra}]'" if extra else repr(package)
+    return f"{package!r} is not installed: pip install {wanted}{limit}"

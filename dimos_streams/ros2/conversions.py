@@ -1,0 +1,85 @@
+"""From messages as ROS has them to those of this package's streams, and back, where the types differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.geometry_msgs import Twist, TwistStamped
+from dimos_streams.messages.image import JPEG, image_from_array, rgb_from_image
+from dimos_streams.messages.sensor_msgs import CompressedImage, Image
+from dimos_streams.messages.std_msgs import Header
+
+Conversion = Callable[[Any], Message]
+
+MAX_PICTURE = 60_000
+"""Bytes of a picture that every bus carries whole; larger ones are compressed more."""
+_QUALITIES = (80, 60, 40, 25)
+_COLOURED = ("rgb8", "bgr8", "rgba8", "bgra8")
+
+
+def incoming(theirs: type[Message], ours: type[Message]) -> Conversion | None:
+    """How a message of ROS becomes one of a stream, None if it can't. The result may raise ``MessageError``."""
+    return _INCOMING.get((theirs, ours)) or (_unchanged if theirs is ours else None)
+
+
+def outgoing(ours: type[Message], theirs: type[Message]) -> Callable[[Any, Header], Message] | None:
+    """How a message of a stream becomes one of ROS, None if it can't. The header is for what ours does not have."""
+    if ours is theirs:
+        return lambda message, _: message
+    return _OUTGOING.get((ours, theirs))
+
+
+def _unchanged(message: Message) -> Message:
+    return message
+
+
+def _bare(stamped: TwistStamped) -> Twist:
+    return stamped.twist
+
+
+def _stamped(twist: Twist, header: Header) -> TwistStamped:
+    return TwistStamped(header=header, twist=twist)
+
+
+def _picture(compressed: CompressedImage) -> Image:
+    """The JPEG as it is, unless it is too large."""
+    import simplejpeg
+
+    data = bytes(compressed.data)
+    try:
+        height, width, *_ = simplejpeg.decode_jpeg_header(data)
+    except ValueError as error:
+        why = f"its format is {compressed.format!r}, and its {len(data)} bytes are no JPEG: {error}"
+        raise MessageError("", CompressedImage.msg_name, why) from error
+    image = Image(header=compressed.header, height=height, width=width, encoding=JPEG, data=data)
+    return image if len(data) <= MAX_PICTURE else _compressed(image)
+
+
+def _smaller(image: Image) -> Image:
+    """A raw picture in colours as a JPEG; grey ones and depth as they are."""
+    return _compressed(image) if image.encoding in _COLOURED else image
+
+
+def _compressed(image: Image) -> Image:
+    """A JPEG of as good a quality as fits; of the least one, if none does."""
+    pixels = rgb_from_image(image)
+    for quality in _QUALITIES:
+        smaller = image_from_array(pixels, JPEG, image.header, quality=quality)
+        if len(smaller.data) <= MAX_PICTURE:
+            break
+    return smaller
+
+
+_INCOMING: dict[tuple[type[Message], type[Message]], Conversion] = {
+    (CompressedImage, Image): _picture,
+    (Image, Image): _smaller,
+    (TwistStamped, Twist): _bare,
+}
+_OUTGOING: dict[tuple[type[Message], type[Message]], Callable[[Any, Header], Message]] = {
+    (Twist, TwistStamped): _stamped,
+}
+USUAL: dict[type[Message], type[Message]] = {Image: CompressedImage}
+"""The types that ROS usually sends where a stream has another one."""

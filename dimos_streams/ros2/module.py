@@ -1,0 +1,152 @@
+"""The module that makes a robot which runs ROS 2 one of this package's robots."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.sensor_msgs import CameraInfo, Image, LaserScan
+from dimos_streams.messages.tf2_msgs import TFMessage
+from dimos_streams.messages.time import header
+from dimos_streams.module import ConfigFault, Module
+from dimos_streams.ros2.config import Ros2RobotConfig
+from dimos_streams.ros2.participant import DdsError, Participant
+from dimos_streams.ros2.topics import Route, routes_of, topic_faults
+from dimos_streams.ros2.velocity import VelocityRelay
+from dimos_streams.ros2.watch import Trouble, troubles_of
+from dimos_streams.ros2.wire import Wire, Writer
+from dimos_streams.streams import In, Out
+
+PERIOD_S = 0.05
+WATCH_S = 0.5
+GRACE_S = 2.0
+"""Until then after the start it is no trouble that somebody has not been found."""
+
+
+class Ros2Robot(Module):
+    """A robot that runs ROS 2: its topics are this module's streams, by the table in ``topics``.
+
+    A subclass with more streams (``battery: Out[BatteryState]``) may have more rows. Velocities come from the
+    velocity gate; when it is silent, or what the robot needs to see is, the robot gets zeros. Health says in a line
+    each what does not come through, and why.
+    """
+
+    config: Ros2RobotConfig
+    packages = ("cyclonedds",)
+    shared_outputs = frozenset({"nav_vel"})
+
+    cmd_vel: In[Twist] = In(required=False)
+
+    odom: Out[Odometry]
+    scan: Out[LaserScan]
+    color_image: Out[Image]
+    depth_image: Out[Image]
+    camera_info: Out[CameraInfo]
+    tf: Out[TFMessage]
+    nav_vel: Out[Twist]
+    """Velocities of the robot's own navigation, to be led through the velocity gate as a skill's."""
+
+    @classmethod
+    def problems(cls, config: Any) -> Iterator[ConfigFault]:
+        """See ``Module``: rows of the table that name no stream, or a type that can't be its."""
+        yield from topic_faults(config, cls.streams())
+
+    def wire(self) -> Wire:
+        """The participant that is used; for tests to replace."""
+        return Participant(self.config.domain_id, self.config.interface, self.config.peers)
+
+    async def start(self) -> None:
+        """Take part in the domain and connect the topics."""
+        self._limited_log = LimitedLog(self.log)
+        self._routes = routes_of(self.config, self.streams())
+        self._relay = VelocityRelay(self.config.cmd_timeout_s)
+        self._heard: dict[str, float] = {}
+        self._writers: dict[str, Writer] = {}
+        self._troubles: dict[str, Trouble] = {}
+        self._wire = self.wire()
+        await self._wire.open()
+        for route in self._routes:
+            self._connect(route)
+
+    async def run(self) -> None:
+        """Send velocities, and look what comes through, until the module ends."""
+        began = watched = clock.monotonic()
+        while True:
+            now = clock.monotonic()
+            self._relay.look(now)
+            self._send_velocity()
+            if now - watched >= WATCH_S and now - began >= GRACE_S:
+                watched = now
+                self._report(now)
+            await asyncio.sleep(PERIOD_S)
+
+    async def stop(self) -> None:
+        """Leave the base at rest, if it was this module that moved it, and the domain."""
+        if not hasattr(self, "_wire"):
+            return
+        if self._relay.moving:
+            self._relay.command(Twist())
+            self._send_velocity()
+        await self._wire.close()
+
+    def _connect(self, route: Route) -> None:
+        if route.from_ros:
+            deliver = partial(self._give_on, route)
+            self._wire.reader(route.dds_topic, route.dds_type, route.quality, route.read, deliver)
+            return
+        stream: In[Any] = getattr(self, route.stream.name)
+        self._writers[route.stream.name] = self._wire.writer(route.dds_topic, route.dds_type, route.quality)
+        if stream is self.cmd_vel:
+            self._velocity_route = route
+            stream.on_message(self._take_velocity)
+        else:
+            stream.on_message(partial(self._send, route))
+
+    def _give_on(self, route: Route, message: Message) -> None:
+        self._heard[route.stream.name] = clock.monotonic()
+        output: Out[Any] = getattr(self, route.stream.name)
+        output.publish(message)
+
+    def _take_velocity(self, velocity: Twist) -> None:
+        """Have the newest of all that has come sent, once the loop has taken all in."""
+        self._relay.command(velocity)
+        asyncio.get_running_loop().call_soon(self._send_velocity)
+
+    def _send_velocity(self) -> None:
+        now = clock.monotonic()
+        velocity = self._relay.due(now, free=not self._silent(now))
+        if velocity is not None and "cmd_vel" in self._writers:
+            self._send(self._velocity_route, velocity)
+
+    def _send(self, route: Route, message: Message) -> None:
+        stamp = header(self.config.cmd_frame, clock.utime())
+        try:
+            self._writers[route.stream.name].write(route.write(message, stamp))
+        except (DdsError, MessageError) as error:
+            self._limited_log.warning("not sent to ROS: %s", error)
+
+    def _silent(self, now: float) -> dict[str, float]:
+        """The needed streams that are silent, and for how long: infinite for those that have never been heard."""
+        ages = {name: now - self._heard.get(name, -math.inf) for name in self.config.needed}
+        return {name: age for name, age in ages.items() if age > self.config.needed_timeout_s}
+
+    def _report(self, now: float) -> None:
+        """Say what is wrong in the health, and what has changed of it in the log."""
+        where = f"domain {self.config.domain_id} on the interface {self.config.interface!r}"
+        found = troubles_of(self._routes, self._wire.endpoints(), self._silent(now), where)
+        before, self._troubles = self._troubles, {trouble.key: trouble for trouble in found}
+        for trouble in found:
+            if trouble.key not in before:
+                self.log.warning("%s", trouble.text)
+        for key in before.keys() - self._troubles.keys():
+            self.log.info("no longer: %s", before[key].text)
+        self.health = "; ".join(trouble.text for trouble in found) or "ok"

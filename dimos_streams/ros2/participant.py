@@ -1,0 +1,315 @@
+"""One participant of a DDS domain, on Cyclone DDS.
+
+Cyclone's Python binding makes Python objects of what it reads, which is slow for pictures; here topics carry bytes,
+and only their names are Cyclone's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import quoteattr
+
+from dimos_streams.common.importing import how_to_get
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.errors import DimosStreamsError, MessageError, UserError
+from dimos_streams.ros2.wire import Direction, Endpoint, Quality, Reader, Writer
+
+if TYPE_CHECKING:
+    from cyclonedds.pub import DataWriter
+    from cyclonedds.sub import DataReader
+
+LOOPBACK = "lo"
+_NS_PER_S = 1_000_000_000
+_WAIT_S = 0.2
+"""The thread looks so often whether it shall end, and who has come and gone."""
+_MAX_ENDPOINTS = 5000
+_ANNOUNCED_EVERY = "1s"
+"""So soon a robot that begins later is found: without multicast it can't make itself known."""
+_PARTICIPANTS = 30
+"""Processes of one machine that find each other where there is no multicast."""
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+class DdsError(DimosStreamsError):
+    """Cyclone DDS could not do something."""
+
+
+class Participant:
+    """A ``Wire`` on Cyclone DDS."""
+
+    def __init__(self, domain_id: int, interface: str = LOOPBACK, peers: tuple[str, ...] = ()) -> None:
+        """``interface`` is the only one that is used; ``peers`` are addresses to look for others at, without
+        multicast.
+
+        On the loopback interface nothing leaves the machine, and nothing comes in from elsewhere.
+        """
+        self._domain_id, self._config = domain_id, configuration(interface, peers)
+        self._interface = interface
+        self._readers: list[_Reader] = []
+        self._endpoints: dict[tuple[str, str], Endpoint] = {}
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._participant: Any = None
+        self._waitset: Any = None
+        self._discovery: tuple[tuple[Any, Direction], ...] = ()
+
+    async def open(self) -> None:
+        """See ``Wire``."""
+        self._loop = asyncio.get_running_loop()
+        await asyncio.to_thread(self._open)
+        self._thread = threading.Thread(target=self._read_all, name="dds", daemon=True)
+        self._thread.start()
+
+    async def close(self) -> None:
+        """See ``Wire``."""
+        self._ending.set()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            await asyncio.to_thread(thread.join)
+        for reader in self._readers:
+            reader.close()
+        self._readers.clear()
+        self._discovery = ()
+        self._participant = self._waitset = None
+
+    def writer(self, topic: str, type_name: str, quality: Quality) -> Writer:
+        """See ``Wire``."""
+        from cyclonedds.pub import DataWriter
+
+        return _Writer(DataWriter(self._participant, self._topic(topic, type_name), _qos(quality)), topic)
+
+    def reader(
+        self,
+        topic: str,
+        type_name: str,
+        quality: Quality,
+        decode: Callable[[bytes], Any],
+        deliver: Callable[[Any], None],
+    ) -> Reader:
+        """See ``Wire``."""
+        from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
+        from cyclonedds.sub import DataReader
+
+        source = DataReader(self._participant, self._topic(topic, type_name), _qos(quality))
+        reader = _Reader(source, topic, quality.depth, decode, deliver, self._loop)
+        reader.condition = ReadCondition(source, SampleState.NotRead | ViewState.Any | InstanceState.Any)
+        self._waitset.attach(reader.condition)
+        self._readers.append(reader)
+        return reader
+
+    def endpoints(self) -> list[Endpoint]:
+        """See ``Wire``."""
+        return list(self._endpoints.values())
+
+    def _open(self) -> None:
+        try:
+            from cyclonedds.builtin import (
+                BuiltinDataReader,
+                BuiltinTopicDcpsPublication,
+                BuiltinTopicDcpsSubscription,
+            )
+            from cyclonedds.core import DDSException, WaitSet
+            from cyclonedds.domain import DomainParticipant
+        except ImportError as error:
+            raise UserError(how_to_get("cyclonedds")) from error
+        try:
+            _enter_domain(self._domain_id, self._config)
+            self._participant = DomainParticipant(self._domain_id)
+        except DDSException as error:
+            where = f"domain {self._domain_id} on the interface {self._interface!r}"
+            raise UserError(f"DDS can't take part in {where}: {_text(error)}") from error
+        self._waitset = WaitSet(self._participant)
+        self._discovery = (
+            (BuiltinDataReader(self._participant, BuiltinTopicDcpsPublication), "out"),
+            (BuiltinDataReader(self._participant, BuiltinTopicDcpsSubscription), "in"),
+        )
+
+    def _topic(self, name: str, type_name: str) -> Any:
+        from cyclonedds.topic import Topic
+
+        return Topic(self._participant, name, _bytes_class(type_name))
+
+    def _read_all(self) -> None:
+        own = self._participant.guid
+        while not self._ending.is_set():
+            self._discover(own)
+            self._waitset.wait(int(_WAIT_S * _NS_PER_S))
+            for reader in list(self._readers):
+                reader.take()
+
+    def _discover(self, own: Any) -> None:
+        from cyclonedds.core import InstanceState
+
+        for discovery, direction in self._discovery:
+            for sample in discovery.take(_MAX_ENDPOINTS):
+                if not sample.sample_info.valid_data or sample.sample_info.instance_state != InstanceState.Alive:
+                    self._endpoints.pop((direction, str(sample.key)), None)
+                elif sample.participant_key != own and len(self._endpoints) < _MAX_ENDPOINTS:
+                    self._endpoints[direction, str(sample.key)] = Endpoint(
+                        sample.topic_name, sample.type_name, direction, _quality(sample.qos)
+                    )
+
+
+class _Writer:
+    """A ``Writer`` of Cyclone DDS."""
+
+    def __init__(self, target: DataWriter[Any], topic: str) -> None:
+        self._target, self._topic = target, topic
+
+    def write(self, data: bytes) -> None:
+        """See ``Writer``."""
+        from cyclonedds.core import DDSException
+
+        sample = self._target.data_type()
+        sample.data = data
+        try:
+            self._target.write(sample)
+        except DDSException as error:
+            raise DdsError(f"{self._topic!r} can't be written: {_text(error)}") from error
+
+    @property
+    def matched(self) -> int:
+        """See ``Writer``."""
+        return len(self._target.get_matched_subscriptions())
+
+
+class _Reader:
+    """A ``Reader`` of Cyclone DDS. ``take`` is called in the thread, ``_deliver_all`` on the loop."""
+
+    condition: Any
+
+    def __init__(
+        self,
+        source: DataReader[Any],
+        topic: str,
+        depth: int,
+        decode: Callable[[bytes], Any],
+        deliver: Callable[[Any], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._source, self._topic, self._depth = source, topic, depth
+        self._decode, self._deliver, self._loop = decode, deliver, loop
+        self._arrived: deque[Any] = deque(maxlen=depth)
+        self._announced = self._closed = False
+
+    @property
+    def matched(self) -> int:
+        """See ``Reader``."""
+        return len(self._source.get_matched_publications())
+
+    def close(self) -> None:
+        """Deliver no more."""
+        self._closed = True
+
+    def take(self) -> None:
+        """Take and decode what has come, and have it delivered."""
+        for sample in self._source.take(self._depth):
+            data = getattr(sample, "data", None)
+            if data is None:
+                continue  # a writer went away
+            try:
+                self._arrived.append(self._decode(data))
+            except MessageError as error:
+                _log.warning("skipped on %s: %s", self._topic, error)
+        if self._arrived and not self._announced:
+            self._announced = True
+            try:
+                self._loop.call_soon_threadsafe(self._deliver_all)
+            except RuntimeError:  # the loop has been closed
+                return
+
+    def _deliver_all(self) -> None:
+        self._announced = False
+        while self._arrived and not self._closed:
+            self._deliver(self._arrived.popleft())
+
+
+def configuration(interface: str, peers: tuple[str, ...]) -> str:
+    """Cyclone's configuration: one interface, and multicast only where it is asked for."""
+    alone = interface == LOOPBACK or bool(peers)
+    addresses = (*peers, "127.0.0.1") if alone else peers
+    listed = "".join(f"<Peer address={quoteattr(address)}/>" for address in addresses)
+    discovery = (
+        "<ParticipantIndex>auto</ParticipantIndex>"
+        f"<MaxAutoParticipantIndex>{_PARTICIPANTS}</MaxAutoParticipantIndex><Peers>{listed}</Peers>"
+        f"<SPDPInterval>{_ANNOUNCED_EVERY}</SPDPInterval>"
+        if alone
+        else ""
+    )
+    return (
+        f"<CycloneDDS><Domain><General><Interfaces><NetworkInterface name={quoteattr(interface)}/></Interfaces>"
+        f"<AllowMulticast>{'false' if alone else 'spdp'}</AllowMulticast></General>"
+        f"<Discovery>{discovery}</Discovery></Domain></CycloneDDS>"
+    )
+
+
+_domains: dict[int, tuple[Any, str]] = {}
+"""The domains that this process is in: Cyclone has each once in a process, with one configuration."""
+_domains_lock = threading.Lock()
+
+
+def _enter_domain(domain_id: int, config: str) -> None:
+    """Raises ``UserError`` if this process is in the domain in another way."""
+    from cyclonedds.domain import Domain
+
+    with _domains_lock:
+        known = _domains.get(domain_id)
+        if known is None:
+            _domains[domain_id] = Domain(domain_id, config), config
+        elif known[1] != config:
+            raise UserError(
+                f"two modules of one process use DDS domain {domain_id} with different interfaces or peers: "
+                "give them different processes"
+            )
+
+
+@functools.cache
+def _bytes_class(type_name: str) -> Any:
+    """A class of Cyclone's for a type whose values are the bytes that are on the wire."""
+    from cyclonedds.idl import make_idl_struct
+    from cyclonedds.idl.types import uint8
+
+    cls = make_idl_struct("Bytes", type_name, {"content": uint8})
+
+    def deserialize(data: bytes, **_: object) -> Any:
+        sample = cls.__new__(cls)
+        sample.data = data  # type: ignore[attr-defined]
+        return sample
+
+    cls.__init__ = lambda self: None  # type: ignore[method-assign]
+    cls.deserialize = staticmethod(deserialize)  # type: ignore[method-assign,assignment]
+    cls.deserialize_key = staticmethod(lambda data, **_: None)  # type: ignore[method-assign,assignment]
+    cls.serialize = lambda self, **_: self.data  # type: ignore[method-assign]
+    return cls
+
+
+def _qos(quality: Quality) -> Any:
+    from cyclonedds.core import Policy, Qos
+
+    return Qos(
+        Policy.Reliability.Reliable(0) if quality.reliable else Policy.Reliability.BestEffort,
+        Policy.Durability.TransientLocal if quality.latched else Policy.Durability.Volatile,
+        Policy.History.KeepLast(quality.depth),
+        Policy.DataRepresentation(use_cdrv0_representation=True),
+    )
+
+
+def _quality(qos: Any) -> Quality:
+    from cyclonedds.core import Policy
+
+    latched = (Policy.Durability.TransientLocal, Policy.Durability.Transient, Policy.Durability.Persistent)
+    return Quality(
+        reliable=isinstance(qos[Policy.Reliability], Policy.Reliability.Reliable),
+        latched=qos[Policy.Durability] in latched,
+    )
+
+
+def _text(error: Exception) -> str:
+    return " ".join(str(error).split())

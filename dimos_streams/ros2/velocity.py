@@ -1,0 +1,65 @@
+"""Velocities on their way out to ROS: they end when those who command are silent, or when the robot is blind."""
+
+from __future__ import annotations
+
+import math
+
+from dimos_streams.messages.geometry_msgs import Twist
+
+PARTING_ZEROS = 5
+"""Zeros that follow the last velocity: one may get lost."""
+_HELD_UP_S = 0.5
+"""A module that was held up for longer finds velocities that are no longer meant."""
+_STALE_S = 0.2
+"""For so long after that it takes none."""
+
+
+class VelocityRelay:
+    """The newest velocity of the gate and what is to be sent of it. Time is handed in, in seconds."""
+
+    def __init__(self, timeout_s: float) -> None:
+        """A velocity that is not repeated for ``timeout_s`` counts as zero."""
+        self._timeout_s = timeout_s
+        self._newest: Twist | None = None
+        self._at = -math.inf
+        self._moving = False
+        self._zeros = 0
+        self._looked_at: float | None = None
+        self._deaf_until = -math.inf
+
+    @property
+    def moving(self) -> bool:
+        """Whether the newest that was sent is not zero."""
+        return self._moving
+
+    def command(self, velocity: Twist) -> None:
+        """Take a velocity; one that has not been sent yet is forgotten."""
+        self._newest = velocity
+
+    def look(self, now: float) -> None:
+        """To be called at a steady rate: notes when the module itself was held up."""
+        if self._looked_at is not None and now - self._looked_at > _HELD_UP_S:
+            self._deaf_until, self._newest = now + _STALE_S, None
+            self._zeros, self._moving = PARTING_ZEROS, False
+        self._looked_at = now
+
+    def due(self, now: float, *, free: bool) -> Twist | None:
+        """What to send now, None for nothing. Unless the robot is ``free`` to move it is zeros."""
+        velocity, self._newest = self._newest, None
+        if velocity is not None:
+            self._at = now
+            if not free or now < self._deaf_until or not _is_sound(velocity):
+                velocity = Twist()
+            self._moving, self._zeros = velocity != Twist(), 0
+            return velocity
+        if self._moving and (not free or now - self._at > self._timeout_s):
+            self._moving, self._zeros = False, PARTING_ZEROS
+        if not self._zeros:
+            return None
+        self._zeros -= 1
+        return Twist()
+
+
+def _is_sound(velocity: Twist) -> bool:
+    parts = (velocity.linear, velocity.angular)
+    return all(math.isfinite(value) for part in parts for value in (part.x, part.y, part.z))

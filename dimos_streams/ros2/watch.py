@@ -1,0 +1,64 @@
+"""What keeps topics from coming through, in a line each: nobody there, another type, another quality, silence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dimos_streams.ros2.names import shown_type
+from dimos_streams.ros2.topics import Route
+from dimos_streams.ros2.wire import Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that is wrong; ``key`` stays the same while ``text`` may change."""
+
+    key: str
+    text: str
+
+
+def troubles_of(
+    routes: Sequence[Route],
+    endpoints: Sequence[Endpoint],
+    silent_s: Mapping[str, float],
+    where: str,
+) -> list[Trouble]:
+    """All that is wrong now. ``silent_s`` has the streams that are silent for too long; ``where`` is for the text."""
+    if routes and not endpoints:
+        text = f"nobody is heard in DDS {where}: is the robot on, with this ROS_DOMAIN_ID, on this interface?"
+        return [Trouble("nobody", text)]
+    found = (_trouble(route, endpoints) or _silence(route, silent_s) for route in routes)
+    return [trouble for trouble in found if trouble is not None]
+
+
+def _trouble(route: Route, endpoints: Sequence[Endpoint]) -> Trouble | None:
+    name, wanted = route.stream.name, route.struct.name
+    wanted_side = "out" if route.from_ros else "in"
+    others = [other for other in endpoints if other.topic == route.dds_topic and other.direction == wanted_side]
+    if not others:
+        does = "publishes" if route.from_ros else "listens to"
+        return Trouble(f"{name} nobody", f"nobody {does} {route.topic} ({wanted})")
+    typed = [other for other in others if other.type_name == route.dds_type]
+    if not typed:
+        types = ", ".join(dict.fromkeys(shown_type(other.type_name) for other in others))
+        text = f"{route.topic} is there, as {types}, not as {wanted}: set topics.{name}.type"
+        return Trouble(f"{name} type", text)
+    if route.from_ros and not any(route.quality.accepts(other.quality) for other in typed):
+        offered, asked = typed[0].quality, route.quality
+        text = f"{route.topic} is published {offered}, but {asked} is asked for: set topics.{name}.qos"
+        return Trouble(f"{name} qos", text)
+    if not route.from_ros and not any(other.quality.accepts(route.quality) for other in typed):
+        text = f"{route.topic} is heard by those only who get it {typed[0].quality}: set topics.{name}.qos"
+        return Trouble(f"{name} qos", text)
+    return None
+
+
+def _silence(route: Route, silent_s: Mapping[str, float]) -> Trouble | None:
+    silent = silent_s.get(route.stream.name)
+    if silent is None:
+        return None
+    how_long = "yet" if silent == math.inf else f"for {silent:.0f} s"
+    text = f"{route.topic} has not said anything {how_long}: the robot is made to stand"
+    return Trouble(f"{route.stream.name} silent", text)

@@ -1,0 +1,96 @@
+"""DDS as the rest of the package sees it: readers and writers of bytes, and what others have on their topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Direction = Literal["in", "out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """The quality of service of a reader or a writer."""
+
+    reliable: bool = True
+    latched: bool = False
+    """Late readers get what was written before: ROS's "transient local"."""
+    depth: int = 10
+    """Messages that are kept for one who is slow; the newest ones."""
+
+    def __str__(self) -> str:
+        return f"{'reliable' if self.reliable else 'best effort'}{', latched' if self.latched else ''}"
+
+    def accepts(self, offered: Quality) -> bool:
+        """Whether a reader of this quality hears a writer of the other one."""
+        return offered.reliable >= self.reliable and offered.latched >= self.latched
+
+
+SENSOR = Quality(reliable=False, depth=5)
+"""ROS's profile of sensor data, which hears every writer."""
+DEFAULT = Quality()
+"""ROS's profile of topics, services and feedback, heard by every reader that asks for nothing latched."""
+LATCHED = Quality(latched=True, depth=1)
+"""That of maps, static frames and the states of an action's goals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A reader or a writer that somebody else has."""
+
+    topic: str
+    """As DDS calls it."""
+    type_name: str
+    direction: Direction
+    """``out`` for a writer."""
+    quality: Quality
+
+
+class Writer(Protocol):
+    """What one topic is written with."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes with their encapsulation header. Never blocks. Raises ``DdsError``."""
+
+    @property
+    def matched(self) -> int:
+        """The number of readers of others that hear it."""
+
+
+class Reader(Protocol):
+    """What one topic is read with."""
+
+    @property
+    def matched(self) -> int:
+        """The number of writers of others that it hears."""
+
+
+class Wire(Protocol):
+    """One participant of a DDS domain. Its methods may be called on the loop between ``open`` and ``close``."""
+
+    async def open(self) -> None:
+        """Take part from now on. Raises ``UserError`` for what a person can mend."""
+
+    async def close(self) -> None:
+        """Leave. Twice is fine."""
+
+    def writer(self, topic: str, type_name: str, quality: Quality) -> Writer:
+        """Announce to write a topic, both as DDS calls them."""
+
+    def reader(
+        self,
+        topic: str,
+        type_name: str,
+        quality: Quality,
+        decode: Callable[[bytes], Any],
+        deliver: Callable[[Any], None],
+    ) -> Reader:
+        """Read a topic. ``decode`` is called off the loop, ``deliver`` on it, with what ``decode`` has made.
+
+        What ``decode`` raises a ``MessageError`` for is skipped, with a line in the log. When the loop is slow, the
+        oldest beyond the quality's depth are dropped.
+        """
+
+    def endpoints(self) -> list[Endpoint]:
+        """The readers and writers of others that are known now."""

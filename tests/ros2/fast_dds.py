@@ -1,0 +1,93 @@
+"""The robot of `robot/robot.cpp`: built once, run as a process of its own, asked what it does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).with_name("robot") / "robot.cpp"
+PACKAGES = "apt-get install g++ libfastrtps-dev"
+
+
+def build(cache: Path) -> Path:
+    """The program, built if the cache has not got it. Skips the test where its packages are not installed."""
+    source = SOURCE.read_bytes()
+    program = cache / f"robot-{hashlib.sha256(source).hexdigest()[:16]}"
+    if program.exists():
+        return program
+    if shutil.which("g++") is None:
+        pytest.skip(f"no C++ compiler: {PACKAGES}")
+    new = program.with_suffix(f".{os.getpid()}")
+    command = ["g++", "-std=c++17", "-o", str(new), str(SOURCE), "-lfastrtps", "-lfastcdr"]
+    built = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    if "fastdds/" in built.stderr and "No such file" in built.stderr:
+        pytest.skip(f"no Fast DDS: {PACKAGES}")
+    assert built.returncode == 0, built.stderr
+    new.rename(program)
+    return program
+
+
+def free_domain() -> int:
+    """A domain that nobody else is likely to use. The ports of those above 100 are given out by the system, too."""
+    return random.SystemRandom().randint(1, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class RobotState:
+    """What the robot itself says of itself."""
+
+    x: float
+    y: float
+    yaw: float
+    vx: float
+    vy: float
+    wz: float
+    commands: int
+    """Velocities that it has got, those of its own navigation included."""
+    goals: int
+    cancels: int
+    status: int
+    """Of its newest goal, by ``action_msgs/msg/GoalStatus``."""
+
+    @property
+    def still(self) -> bool:
+        return (self.vx, self.vy, self.wz) == (0.0, 0.0, 0.0)
+
+
+class FastDdsRobot:
+    """A running robot."""
+
+    def __init__(self, program: Path, picture: Path | None = None) -> None:
+        self.domain = free_domain()
+        command = [str(program), str(self.domain), *([str(picture)] if picture else [])]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+
+    def state(self) -> RobotState:
+        """What it does now."""
+        return self.tell("state")
+
+    def tell(self, command: str) -> RobotState:
+        """Have it do something: mute, unmute, break, mend, stubborn, obey."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
+        return RobotState(**json.loads(self._process.stdout.readline()))
+
+    def kill(self) -> None:
+        """End it at once and without a word. Twice is fine."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()

@@ -1,0 +1,133 @@
+"""The table of topics, and what becomes of messages whose types differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.geometry_msgs import Twist, TwistStamped, Vector3
+from dimos_streams.messages.image import array_from_image, image_from_array
+from dimos_streams.messages.sensor_msgs import BatteryState, CompressedImage, Image
+from dimos_streams.messages.std_msgs import Header, String
+from dimos_streams.ros2.cdr import decode, encode
+from dimos_streams.ros2.config import Ros2RobotConfig
+from dimos_streams.ros2.conversions import MAX_PICTURE, incoming
+from dimos_streams.ros2.layout import struct_of
+from dimos_streams.ros2.module import Ros2Robot
+from dimos_streams.ros2.topics import routes_of
+from dimos_streams.streams import In, Out
+
+
+class Speaker(Ros2Robot):
+    battery: Out[BatteryState]
+    say: In[String] = In(required=False)
+
+
+def config_of(**settings: Any) -> Ros2RobotConfig:
+    return Ros2RobotConfig.model_validate(settings)
+
+
+def faults(**settings: Any) -> list[str]:
+    config = config_of(**settings)
+    return [f"{'.'.join(fault.path)}: {fault.text}" for fault in Ros2Robot.problems(config)]
+
+
+def test_rows_are_in_the_namespace_and_a_subclass_may_have_more() -> None:
+    topics = {"odom": "odom", "battery": "/battery_state", "say": {"topic": "tts/say", "qos": "latched"}}
+    routes = routes_of(config_of(namespace="/robot1", topics=topics), Speaker.streams())
+    assert [(route.dds_topic, route.dds_type) for route in routes] == [
+        ("rt/robot1/odom", "nav_msgs::msg::dds_::Odometry_"),
+        ("rt/battery_state", "sensor_msgs::msg::dds_::BatteryState_"),
+        ("rt/robot1/tts/say", "std_msgs::msg::dds_::String_"),
+    ]
+    assert [str(route.quality) for route in routes] == ["best effort", "best effort", "reliable, latched"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"topics": {"odm": "odom"}, "needed": []}, "topics.odm: there is no stream 'odm'; did you mean 'odom'?"),
+        (
+            {"topics": {"odom": {"topic": "odom", "type": "nav_msgs/msg/Odometri"}}},
+            "topics.odom: 'nav_msgs/msg/Odometri' is no known type; did you mean 'nav_msgs.Odometry'?",
+        ),
+        (
+            {"topics": {"odom": {"topic": "odom", "type": "geometry_msgs/msg/Twist"}}},
+            "topics.odom: geometry_msgs/msg/Twist can't be the type of stream 'odom', which is nav_msgs.Odometry",
+        ),
+        (
+            {"topics": {"scan": "scan", "cmd_vel": "cmd_vel"}},
+            "needed: 'odom' does not come from ROS by the table of topics (that do: scan)",
+        ),
+        ({"needed": ["cmd_vel"]}, "needed: 'cmd_vel' does not come from ROS by the table of topics"),
+    ],
+)
+def test_a_row_that_can_not_be_is_named(settings: dict[str, Any], text: str) -> None:
+    found = faults(**settings)
+    assert len(found) == 1
+    assert found[0].startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"topics": {"odom": "1odom"}}, "'1odom' is no name of ROS"),
+        (
+            {"topics": {"odom": {"topic": "odom", "type": "Odometry"}}},
+            "'Odometry' is no type of ROS: it is of the form",
+        ),
+        ({"namespace": "robot1"}, "'robot1' is no namespace of ROS"),
+        ({"domain_id": 233}, "less than or equal to 232"),
+    ],
+)
+def test_a_name_that_ros_can_not_have_is_refused(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValidationError, match=text):
+        config_of(**settings)
+
+
+def test_a_velocity_gets_a_stamp_where_ros_wants_one() -> None:
+    row = {"topic": "cmd_vel", "type": "geometry_msgs/msg/TwistStamped"}
+    (route,) = routes_of(config_of(topics={"cmd_vel": row}, needed=()), Ros2Robot.streams())
+    data = route.write(Twist(linear=Vector3(x=0.5)), Header(frame_id="base_link"))
+    assert decode(struct_of(TwistStamped), data) == TwistStamped(
+        header=Header(frame_id="base_link"), twist=Twist(linear=Vector3(x=0.5))
+    )
+
+
+def picture(size: int) -> Any:
+    return np.random.default_rng(1).integers(0, 255, (size, size, 3), np.uint8)
+
+
+def test_a_small_jpeg_is_given_on_as_it_is_and_a_large_one_until_it_fits() -> None:
+    convert = incoming(CompressedImage, Image)
+    assert convert is not None
+    small, large = (image_from_array(picture(size), "jpeg", Header(frame_id="camera")) for size in (64, 320))
+    assert len(large.data) > MAX_PICTURE
+    assert convert(CompressedImage(header=small.header, format="jpeg", data=small.data)) == small
+    smaller = convert(CompressedImage(header=large.header, format="rgb8; jpeg compressed bgr8", data=large.data))
+    assert isinstance(smaller, Image)
+    assert (smaller.width, smaller.height, smaller.header.frame_id) == (320, 320, "camera")
+    assert len(smaller.data) < len(large.data)
+
+
+def test_a_raw_picture_in_colours_becomes_a_jpeg_and_depth_stays() -> None:
+    convert = incoming(Image, Image)
+    assert convert is not None
+    raw = image_from_array(np.full((32, 32, 3), (9, 99, 200), np.uint8), "bgr8", Header())
+    found = convert(raw)
+    assert isinstance(found, Image)
+    assert found.encoding == "jpeg"
+    assert np.abs(array_from_image(found).astype(int) - (9, 99, 200)).max() < 8
+    depth = image_from_array(np.full((4, 4), 1500, np.uint16), "16UC1", Header())
+    assert convert(depth) is depth
+
+
+def test_a_picture_that_is_no_jpeg_is_named() -> None:
+    (route,) = routes_of(config_of(topics={"color_image": "image"}, needed=()), Ros2Robot.streams())
+    png = encode(struct_of(CompressedImage), CompressedImage(format="png", data=b"\x89PNG"))
+    with pytest.raises(MessageError, match=r"its format is 'png', and its 4 bytes are no JPEG"):
+        route.read(png)

@@ -1,0 +1,74 @@
+"""Velocities on their way out to ROS end when nobody means them any more."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
+from dimos_streams.ros2.velocity import PARTING_ZEROS, VelocityRelay
+
+AHEAD = Twist(linear=Vector3(x=0.4))
+ZERO = Twist()
+
+
+def rest(relay: VelocityRelay, now: float, *, free: bool = True) -> list[Twist]:
+    """All that is sent at 20 Hz within two seconds."""
+    sent = []
+    for tick in range(40):
+        at = now + tick * 0.05
+        relay.look(at)
+        velocity = relay.due(at, free=free)
+        if velocity is not None:
+            sent.append(velocity)
+    return sent
+
+
+def test_a_velocity_is_sent_once_and_zeros_follow_it_when_no_other_comes() -> None:
+    relay = VelocityRelay(0.4)
+    relay.command(AHEAD)
+    assert relay.due(10.0, free=True) == AHEAD
+    assert relay.due(10.39, free=True) is None
+    assert rest(relay, 10.4) == [ZERO] * PARTING_ZEROS
+    assert not relay.moving
+
+
+def test_of_several_that_have_piled_up_the_newest_is_sent() -> None:
+    relay = VelocityRelay(0.4)
+    relay.command(AHEAD)
+    relay.command(ZERO)
+    assert rest(relay, 10.0) == [ZERO]
+
+
+def test_a_robot_that_is_blind_gets_zeros_at_once_and_as_long_as_it_is_commanded() -> None:
+    relay = VelocityRelay(0.4)
+    relay.command(AHEAD)
+    relay.due(10.0, free=True)
+    assert relay.due(10.05, free=False) == ZERO
+    relay.command(AHEAD)
+    assert relay.due(10.1, free=False) == ZERO
+    relay.command(AHEAD)
+    assert relay.due(10.15, free=True) == AHEAD
+
+
+def test_what_has_piled_up_while_the_module_was_held_up_is_not_obeyed() -> None:
+    relay = VelocityRelay(0.4)
+    relay.look(10.0)
+    relay.command(AHEAD)
+    assert relay.due(10.0, free=True) == AHEAD
+    relay.command(AHEAD)  # it comes first, before the module looks at the time
+    relay.look(13.0)
+    assert relay.due(13.0, free=True) == ZERO
+    relay.command(AHEAD)
+    assert relay.due(13.1, free=True) == ZERO
+    relay.look(13.2)
+    relay.command(AHEAD)
+    assert relay.due(13.21, free=True) == AHEAD
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_a_wish_to_stand(value: float) -> None:
+    relay = VelocityRelay(0.4)
+    relay.command(Twist(angular=Vector3(z=value)))
+    assert relay.due(10.0, free=True) == ZERO
