@@ -55,8 +55,8 @@ def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Coll
 
     ``shared`` are Python modules that it imports besides. It forgets the stock skills, the top-level packages ``own``
     and whatever is not installed and not among the modules ``known``: each worker imports that by itself, as it is on
-    disk then. Raises ``UserError`` if there is no room for its socket. Does nothing on a Python whose own servers want
-    more than an address: workers are then forks of one that begins with nothing.
+    disk then. Raises ``UserError`` if there is no room for its socket. Does nothing on a Python whose own servers
+    want more than an address: workers are then forks of one that begins with nothing.
     """
     if hasattr(_server, "_forkserver_authkey"):  # since Python 3.14
         return
