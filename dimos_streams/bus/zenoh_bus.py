@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
@@ -32,12 +33,17 @@ _ALL = ""
 _log = LimitedLog(logging.getLogger(__name__))
 
 
+@dataclass(frozen=True, slots=True)
 class _Source:
-    """A subscriber of Zenoh's, and our subscriptions that it feeds."""
+    """A subscriber of Zenoh's, and the thread that takes what it gets."""
 
-    def __init__(self, subscriber: zenoh.ext.AdvancedSubscriber, reader: SampleReader) -> None:  # type: ignore[type-arg]
-        self.subscriber = subscriber
-        self.reader = reader
+    subscriber: zenoh.ext.AdvancedSubscriber[Any]
+    reader: SampleReader
+
+    def undeclare(self) -> None:
+        """End both. It may wait for answers from the other end of a link that is cut."""
+        self.subscriber.undeclare()  # type: ignore[no-untyped-call]
+        self.reader.join()
 
 
 class ZenohBus(Bus):
@@ -73,10 +79,10 @@ class ZenohBus(Bus):
         for subscription in self.subscriptions():
             subscription.close()
         session, self._session, self._loop = self._session, None, None
-        self._publishers.clear()
+        publishers, self._publishers = self._publishers, OrderedDict()
         if self._undeclaring:
             await asyncio.wait(self._undeclaring, timeout=_UNDECLARED_WITHIN_S)
-        await close_session(session)
+        await close_session(session, publishers.clear)
 
     def publish(self, channel: str, data: bytes) -> None:
         loop = self._opened_loop()
@@ -185,8 +191,7 @@ class ZenohBus(Bus):
     def _unlisten(self, channel: str) -> None:
         source = self._sources.pop(channel)
         source.reader.end()
-        # It may wait for answers from the other end of a link that is cut.
-        undeclaring = in_thread(source.subscriber.undeclare, "zenoh-undeclare")
+        undeclaring = in_thread(source.undeclare, "zenoh-undeclare")
         self._undeclaring[undeclaring] = None
         undeclaring.add_done_callback(self._undeclared)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from dimos_streams.bus.base import MAX_MESSAGE
+from dimos_streams.bus.zenoh_session import start_thread
 
 if TYPE_CHECKING:
     import zenoh
@@ -47,10 +48,11 @@ class SampleReader:
         self._missed = self._woken = False
         self._ended = False
         self._name = name
+        self._thread: threading.Thread | None = None
 
     def start(self, samples: _Samples) -> None:
         """Begin; ends by itself when the subscriber is undeclared."""
-        threading.Thread(target=self._run, args=(samples,), name=self._name, daemon=True).start()
+        self._thread = start_thread(lambda: self._run(samples), self._name)
 
     def end(self) -> None:
         """Deliver nothing more. Twice is fine."""
@@ -58,6 +60,11 @@ class SampleReader:
         with self._lock:
             self._waiting.clear()
             self._bytes = 0
+
+    def join(self) -> None:
+        """Wait for the end of its thread, once the subscriber is undeclared."""
+        if self._thread is not None:
+            self._thread.join()
 
     def _run(self, samples: _Samples) -> None:
         import zenoh

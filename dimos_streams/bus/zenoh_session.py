@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,18 +49,28 @@ _PRIORITIES = (
 )
 _FRAGMENT_WAIT_US = 1_000
 """How long what is larger than a batch may wait for room, all of it together, before it is dropped."""
-_EXIT_BOUND_S = 3.0
+_END_BOUND_S = 3.0
 _SOURCE = re.compile(r" at \S+\.rs:\d+\.?")
 """Where in Zenoh's sources an error comes from."""
 
 _logger = logging.getLogger(__name__)
 _open: list[zenoh.Session] = []
+_threads: list[threading.Thread] = []
 _opened_in: int | None = None
 """The process in which sessions were opened: Zenoh's threads do not live on in a forked one, where opening hangs."""
 
 
+def start_thread(run: Callable[[], None], name: str) -> threading.Thread:
+    """Start a thread that ends with its session: one in Zenoh's code at the end of the process would abort it."""
+    _threads[:] = [thread for thread in _threads if thread.is_alive()]
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    _threads.append(thread)
+    thread.start()
+    return thread
+
+
 def in_thread(function: Callable[[], T], name: str) -> asyncio.Future[T]:
-    """Have a thread call it that the process's end does not wait for."""
+    """Have a thread of its own call something that may take seconds."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -68,7 +79,7 @@ def in_thread(function: Callable[[], T], name: str) -> asyncio.Future[T]:
         except BaseException as error:
             future.set_exception(error)
 
-    threading.Thread(target=run, name=name, daemon=True).start()
+    start_thread(run, name)
     return asyncio.wrap_future(future)
 
 
@@ -90,9 +101,14 @@ async def open_session(url: ZenohUrl) -> zenoh.Session:
         raise
 
 
-async def close_session(session: zenoh.Session) -> None:
-    """Close it; in a thread, as it may take seconds when links are cut."""
-    await in_thread(lambda: _close(session), "zenoh-close")
+async def close_session(session: zenoh.Session, let_go: Callable[[], None]) -> None:
+    """Close it in a thread, as that takes seconds when links are cut; ``let_go`` drops what was declared."""
+
+    def close() -> None:
+        let_go()
+        _close(session)
+
+    await in_thread(close, "zenoh-close")
 
 
 def _opened(config: zenoh.Config, url: ZenohUrl) -> zenoh.Session:
@@ -115,18 +131,17 @@ def _close(session: zenoh.Session) -> None:
 def _close_unwanted(opening: asyncio.Future[zenoh.Session]) -> None:
     if not opening.cancelled() and opening.exception() is None:
         session = opening.result()
-        threading.Thread(target=_close, args=(session,), name="zenoh-close", daemon=True).start()
+        start_thread(lambda: _close(session), "zenoh-close")
 
 
 def _close_all() -> None:
-    """A process hangs at its end if a session is still open."""
+    """A process hangs at its end if a session is still open, and may abort if a thread is still in Zenoh's code."""
     if _opened_in != os.getpid():
         return
-    closing = [threading.Thread(target=_close, args=(session,), daemon=True) for session in _open]
-    for thread in closing:
-        thread.start()
-    for thread in closing:
-        thread.join(_EXIT_BOUND_S)
+    for session in tuple(_open):
+        start_thread(partial(_close, session), "zenoh-close")
+    for thread in tuple(_threads):
+        thread.join(_END_BOUND_S)
 
 
 atexit.register(_close_all)

@@ -224,12 +224,19 @@ def test_a_session_leaves_no_thread_and_no_descriptor(zenoh_url: str) -> None:
     def count() -> tuple[int, int]:
         return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
+    def ended() -> bool:
+        return not [thread for thread in threading.enumerate() if "zenoh" in thread.name]
+
     asyncio.run(cycle())
+    asyncio.run(until(ended))
     before = count()
     for _ in range(3):
         asyncio.run(cycle())
-    assert count() <= before
-    assert not [thread.name for thread in threading.enumerate() if "zenoh" in thread.name]
+    asyncio.run(until(ended))
+    deadline = time.monotonic() + 5
+    while count() != before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert count() == before
 
 
 def test_a_process_that_forgets_to_close_ends(zenoh_url: str) -> None:
