@@ -176,6 +176,12 @@ class Module:
         """The inputs that must be wired with this config, besides those that are declared as required."""
         return ()
 
+    @classmethod
+    def longest_gaps(cls, config: Any) -> Mapping[str, float]:
+        """For how many seconds an input may bring nothing before the module takes it for lost, by input; others are
+        left out. For ``check --live``, which says what comes too seldom."""
+        return {}
+
     async def start(self) -> None:
         """Prepare: open devices, load models. The module counts as ready when it returns."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -24,6 +24,7 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive_run import Motion
 from dimos_streams.skills.moving.planar import STOP, Pose, wrapped
 from dimos_streams.skills.moving.speed_limits import check_against_gate
+from dimos_streams.skills.moving.steering import SCAN_AGE_S
 from dimos_streams.skills.own_calls import OwnCalls, listed
 from dimos_streams.streams import In, Out
 
@@ -84,6 +85,11 @@ class Drive(Module):
     scan: In[LaserScan] = In(required=False)
     hold: In[Hold] = In(required=False, external=True)
     cmd_vel: Out[Twist]
+
+    @classmethod
+    def longest_gaps(cls, config: DriveConfig) -> Mapping[str, float]:
+        """See ``Module``."""
+        return {"odom": config.odom_timeout_s, "scan": SCAN_AGE_S}
 
     async def start(self) -> None:
         """See ``Module``."""

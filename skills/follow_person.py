@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -20,6 +21,7 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.skills.follow_run import Following, FollowReport
 from dimos_streams.skills.moving.planar import STOP, PoseHistory
 from dimos_streams.skills.moving.speed_limits import check_against_gate
+from dimos_streams.skills.moving.steering import SCAN_AGE_S
 from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
 from dimos_streams.skills.seeing.labels import watch_labels
 from dimos_streams.streams import In, Out
@@ -59,6 +61,11 @@ class FollowPerson(Module):
     hold: In[Hold] = In(required=False, external=True)
     cmd_vel: Out[Twist]
     wanted_descriptions: Out[String]
+
+    @classmethod
+    def longest_gaps(cls, config: FollowPersonConfig) -> Mapping[str, float]:
+        """See ``Module``."""
+        return {"detections": config.frozen_after_s, "scan": SCAN_AGE_S}
 
     async def start(self) -> None:
         """Listen to the odometry and to who holds the robot."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -70,6 +71,11 @@ class LookOut(Module):
     shared_outputs = frozenset({"wanted_descriptions"})
     detections: In[Detection2DArray]
     wanted_descriptions: Out[String]
+
+    @classmethod
+    def longest_gaps(cls, config: LookOutConfig) -> Mapping[str, float]:
+        """See ``Module``."""
+        return {"detections": config.frozen_after_s}
 
     async def start(self) -> None:
         """See ``Module``."""

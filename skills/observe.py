@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,11 @@ class Observe(Module):
     color_image: In[Image] = In(required=False, on_demand=True)
     odom: In[Odometry] = In(required=False, also=OdometryFromPoses)
     camera_info: In[CameraInfo] = In(required=False)
+
+    @classmethod
+    def longest_gaps(cls, config: ObserveConfig) -> Mapping[str, float]:
+        """See ``Module``."""
+        return {"detections": config.wait_s}
 
     async def start(self) -> None:
         """Listen to the odometry."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -18,8 +19,8 @@ from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.operator.holding import HoldInput
 from dimos_streams.skill import Call, skill
-from dimos_streams.skills.drive import DriveConfig
-from dimos_streams.skills.follow_person import FollowPersonConfig
+from dimos_streams.skills.drive import Drive, DriveConfig
+from dimos_streams.skills.follow_person import FollowPerson, FollowPersonConfig
 from dimos_streams.skills.moving.planar import STOP, PoseHistory
 from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
@@ -66,6 +67,12 @@ class Patrol(Module):
     hold: In[Hold] = In(required=False, external=True)
     cmd_vel: Out[Twist]
     wanted_descriptions: Out[String]
+
+    @classmethod
+    def longest_gaps(cls, config: PatrolConfig) -> Mapping[str, float]:
+        """See ``Module``."""
+        drive, follow = Drive.longest_gaps(config.drive), FollowPerson.longest_gaps(config.follow)
+        return {**drive, **follow, "detections": config.frozen_after_s}
 
     async def start(self) -> None:
         """Listen to the odometry."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 from pydantic.errors import PydanticUserError
 
-from dimos_streams.blueprint.classes import missing_packages, module_class, module_config
+from dimos_streams.blueprint.classes import missing_packages, module_class, module_config, needed_inputs
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.message_check import message_problems
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
@@ -183,7 +183,7 @@ def _unwired_problems(
         if port.stream.direction == "out" or supplied.intersection(port.channels):
             continue
         spec = blueprint.modules[port.module]
-        needed = port.stream.required or port.stream.name in _needed_inputs(spec, classes[port.module])
+        needed = port.stream.required or port.stream.name in needed_inputs(spec, classes[port.module])
         if not needed and not (port.topic and port.stream.name in spec.remap):
             continue
         if not port.topic:
@@ -199,14 +199,6 @@ def _unwired_problems(
             text = f"module {port.module!r} {needs} {port.stream.name!r}, "
             text += f"but nothing publishes {port.channel!r}; {hint}"
         yield Problem(text, _where(blueprint, port))
-
-
-def _needed_inputs(spec: ModuleSpec, cls: type[Module]) -> frozenset[str]:
-    """The inputs that a module's config makes it need; none where that config is a problem of its own."""
-    try:
-        return frozenset(cls.needed_inputs(module_config(spec, cls)))
-    except UserError:
-        return frozenset()
 
 
 def _skill_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:

@@ -47,6 +47,20 @@ def module_config(spec: ModuleSpec, cls: type[Module]) -> ModuleConfig:
         raise BlueprintError(problems) from error
 
 
+def needed_inputs(spec: ModuleSpec, cls: type[Module]) -> frozenset[str]:
+    """The inputs that a module's config makes it need; none where that config is a problem of its own."""
+    try:
+        return frozenset(cls.needed_inputs(module_config(spec, cls)))
+    except UserError:
+        return frozenset()
+
+
+def longest_gaps(spec: ModuleSpec, cls: type[Module]) -> Mapping[str, float]:
+    """The seconds that a module's inputs may bring nothing, by input, as far as the module says. Raises ``UserError``
+    for a config that is none."""
+    return cls.longest_gaps(module_config(spec, cls))
+
+
 def missing_packages(cls: type[Module]) -> list[str]:
     """Those of the ``packages`` that a module's class declares that are not installed."""
     packages: Iterable[str] = getattr(cls, "packages", ())

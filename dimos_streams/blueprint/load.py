@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_name, checked_namespace, merge
+from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 from dimos_streams.common.importing import import_attribute
 from dimos_streams.documents.document import Document, display_path, read_document
@@ -32,15 +34,28 @@ def load(path: Path) -> Blueprint:
     return _Loader().load(path)
 
 
-def stock_descriptions() -> dict[str, str]:
-    """The first line of each stock blueprint's description; of one that can't be loaded, why."""
-    found = {}
-    for name in stock_blueprints():
-        try:
-            found[name] = resolve(name).description.partition("\n")[0]
-        except UserError as error:
-            found[name] = f"cannot be loaded: {error}".partition("\n")[0]
-    return found
+@dataclass(frozen=True, slots=True)
+class StockSummary:
+    """What ``list`` says of a stock blueprint."""
+
+    name: str
+    robots: Mapping[str, int]
+    """See ``robots_of``."""
+    description: str
+    """Its first line; of a blueprint that can't be loaded, why."""
+
+
+def stock_summaries() -> list[StockSummary]:
+    """All stock blueprints, by name."""
+    return [_summary(name) for name in stock_blueprints()]
+
+
+def _summary(name: str) -> StockSummary:
+    try:
+        found = resolve(name)
+    except UserError as error:
+        return StockSummary(name, {}, f"cannot be loaded: {error}".partition("\n")[0])
+    return StockSummary(name, robots_of(found), found.description.partition("\n")[0])
 
 
 class _Form(BaseModel):

@@ -50,6 +50,8 @@ _PIXELS = {
     DEPTH: _Pixel("uint16"),
     DEPTH_IN_METRES: _Pixel("float32"),
 }
+ENCODINGS = tuple(_PIXELS)
+"""All that are known."""
 _OPAQUE = 255
 
 

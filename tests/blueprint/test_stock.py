@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams.blueprint import blueprint, include
 from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.graph import render
-from dimos_streams.blueprint.load import resolve, stock_descriptions
+from dimos_streams.blueprint.load import resolve, stock_summaries
+from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.settings import explain
 from dimos_streams.blueprint.stock import GROUP, find_stock, stock_blueprints
 from dimos_streams.blueprint.wiring import wire
@@ -36,9 +38,20 @@ HEAVY = ("cyclonedds", "mujoco", "simplejpeg", "cv2", "openai", "fastapi", "uvic
 
 
 def test_they_are_listed_with_their_descriptions() -> None:
-    described = stock_descriptions()
+    described = {summary.name: summary.description for summary in stock_summaries()}
     assert [name for name in described if name in OWN] == OWN
     assert described["base-robot"] == "A simulated robot with a velocity gate and a detector of people"
+
+
+def test_they_are_listed_with_the_kinds_of_their_robots() -> None:
+    robots = {summary.name: summary.robots for summary in stock_summaries()}
+    assert robots["follow-person"] == {"simulated": 1}
+    assert robots["two-robots"] == {"simulated": 2}
+    mine = include("follow-person", types={"robot": "turtle:Turtle"}, namespace="a")
+    outside = include("follow-person", without=["robot"], namespace="b")
+    odometry = ("b/odom#nav_msgs.Odometry", "b/odom#geometry_msgs.PoseStamped", "c/scan#sensor_msgs.LaserScan")
+    fleet = blueprint("fleet", mine, outside.without("b/bridge"), external=odometry)
+    assert robots_of(fleet) == {"Turtle": 1, "outside": 1}
 
 
 def test_an_unknown_name_is_an_error_that_names_the_nearest() -> None:
@@ -104,7 +117,8 @@ def test_other_packages_may_register_blueprints(monkeypatch: pytest.MonkeyPatch)
     assert resolve("theirs").description == "written in Python"
     assert resolve("base-robot").name == "base-robot"
     assert set(stock_blueprints()) >= {"theirs", "broken", *OWN}
-    assert stock_descriptions()["broken"] == "cannot be loaded: there is no blueprint file 'somewhere.yaml'"
+    (broken,) = [summary for summary in stock_summaries() if summary.name == "broken"]
+    assert broken.description == "cannot be loaded: there is no blueprint file 'somewhere.yaml'"
 
 
 def test_the_group_can_be_asked_for() -> None:

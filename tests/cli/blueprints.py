@@ -14,7 +14,7 @@ from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
-from tests.cli.modules import Rover
+from tests.cli.modules import Lookout, Rover
 
 
 class Starter(Module):
@@ -34,6 +34,13 @@ self_starting = blueprint("self-starting", module(Rover, name="rover"), module(S
 _rover = blueprint("rover", module(Rover, name="rover"), module(Agent, name="agent"))
 two_rovers = blueprint(
     "two-rovers", module(Bridge, name="bridge"), include(_rover, namespace="one"), include(_rover, namespace="two")
+)
+
+lookout = blueprint("lookout", module(Lookout, name="lookout"), external=("position#std_msgs.String",))
+hopeless = blueprint(
+    "hopeless",
+    module(Lookout, name="lookout", remap={"position": "where"}),
+    external=("where#std_msgs.String", "weather#std_msgs.String"),
 )
 
 NASTY = "\x1b[2J\x07\x9b31m\u202e\u2028evil\r\n2026-01-01 00:00:00,000 INFO forged line\n\x00end"

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Literal
 
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
-from dimos_streams.streams import Out
+from dimos_streams.streams import In, Out
+
+
+class Lookout(Module):
+    """Looks for rovers."""
+
+    position: In[String]
+    weather: In[String] = In(required=False)
+
+    @classmethod
+    def longest_gaps(cls, config: ModuleConfig) -> Mapping[str, float]:
+        return {"position": 0.5}
 
 
 class RoverConfig(ModuleConfig):

@@ -136,6 +136,21 @@ def test_leaving_a_chat(rover: Machine) -> None:
     assert "move" not in result.out
 
 
+@pytest.mark.feature("K3")
+def test_what_a_blueprint_needs_is_looked_for_on_the_bus(rover: Machine) -> None:
+    there = rover("check", "tests.cli.blueprints:lookout", "--live", "--seconds", "1")
+    assert (there.code, there.err) == (0, "")
+    assert re.search(r"^/position +ok +\d+\.\d Hz +outside +lookout$", there.out, re.MULTILINE)
+    missing = rover("check", "tests.cli.blueprints:hopeless", "--live", "--seconds", "1", "--json")
+    assert missing.code == 1
+    assert {topic["topic"]: topic["state"] for topic in missing.json["live"]["topics"]} == {
+        "/where": "missing",
+        "/weather": "absent",
+    }
+    (problem,) = missing.json["problems"]
+    assert "/position has that type: remap lookout.position to it" in problem["text"]
+
+
 def test_topics(rover: Machine) -> None:
     topics = {row["topic"]: row for row in rover("topics", "list", "--seconds", "1", "--json").json}
     assert topics["/position"]["type"] == "std_msgs.String"

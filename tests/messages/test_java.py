@@ -15,7 +15,7 @@ from dimos_streams.messages.java import java_classes, lcm_jar
 from dimos_streams.messages.std_msgs import String
 from tests.messages.own_types import Package
 
-pytestmark = [pytest.mark.feature("K2"), pytest.mark.usefixtures("lcm_library")]
+pytestmark = [pytest.mark.feature("F7", "K2"), pytest.mark.usefixtures("lcm_library")]
 
 _SHADOWING = {
     f"own_msgs/{name}.lcm": f"package own_msgs;\n// {name}, 1 µs\nstruct {name} {{ string a; std_msgs.String b; }}"

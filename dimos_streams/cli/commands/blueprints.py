@@ -3,39 +3,65 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dimos_streams.cli.exit_codes import FAILED, MISUSED
 from dimos_streams.cli.running.configured_blueprint import configured_blueprint
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, plural, shortened, write, write_json, write_lines, write_table
+from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
     from dimos_streams.blueprint import Blueprint, Problem
+    from dimos_streams.blueprint.load import StockSummary
     from dimos_streams.blueprint.settings import SettingRow
 
 _VALUE_WIDTH = 60
+_LISTEN_S = 5.0
 
 
 def list_blueprints(as_json: options.Json = False) -> None:
-    """List the stock blueprints."""
-    from dimos_streams.blueprint.load import stock_descriptions
+    """List the stock blueprints, with what moves in each: a simulated robot, one of ROS 2, one outside of the run."""
+    from dimos_streams.blueprint.load import stock_summaries
 
-    found = stock_descriptions()
+    found = stock_summaries()
     if as_json:
-        write_json([{"name": name, "description": text} for name, text in found.items()], indent=2)
+        write_json([asdict(summary) for summary in found], indent=2)
     elif found:
-        write_table(("NAME", "DESCRIPTION"), list(found.items()))
+        write_table(("NAME", "ROBOT", "DESCRIPTION"), [(row.name, _kinds(row), row.description) for row in found])
     else:
         note("there are no stock blueprints")
 
 
-def check(reference: options.Blueprint, settings: options.Settings = None, as_json: options.Json = False) -> None:
-    """Report everything that is wrong with a blueprint, without starting it. Exits with 2 if it can't be run."""
+def _kinds(row: StockSummary) -> str:
+    return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in row.robots.items())
+
+
+def check(
+    reference: options.Blueprint,
+    settings: options.Settings = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Then listen to the bus, and tell what is there of what it needs.")
+    ] = False,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--seconds", min=1.0, help="How long to listen with --live: 5 s.", show_default=False),
+    ] = None,
+    bus: options.BusUrl = None,
+    as_json: options.Json = False,
+) -> None:
+    """Report everything that is wrong with a blueprint, without starting it. Exits with 2 if it can't be run, with 1
+    if something that it needs is not on the bus."""
     from dimos_streams.blueprint import BlueprintError
     from dimos_streams.blueprint.check import check as problems_of
+    from dimos_streams.cli.bridge_client.connection import find_bus_url
+    from dimos_streams.cli.live_check.live_check import listen_to
+    from dimos_streams.cli.live_check.report import HEADERS
+    from dimos_streams.cli.system.async_runner import run_async
 
     blueprint, problems = None, []
     try:
@@ -43,16 +69,25 @@ def check(reference: options.Blueprint, settings: options.Settings = None, as_js
         problems = problems_of(blueprint)
     except BlueprintError as error:
         problems = list(error.problems)
-    errors = sum(problem.severity == "error" for problem in problems)
+    if not live and (seconds, bus) != (None, None):
+        raise UserError("--seconds and --bus say how to listen: they go with --live")
+    errors = _errors(problems)
+    heard = None
+    if live and blueprint is not None and not errors:
+        heard = run_async(listen_to(find_bus_url(bus), blueprint, seconds or _LISTEN_S))
+        problems += heard.problems
     if as_json:
         rows = [{"severity": p.severity, "where": p.where, "text": p.text} for p in problems]
-        write_json({"blueprint": reference, "ok": not errors, "problems": rows}, indent=2)
+        more = {"live": heard.to_dict()} if heard else {}
+        write_json({"blueprint": reference, "ok": not _errors(problems), "problems": rows, **more}, indent=2)
     else:
+        if heard:
+            write_table(HEADERS, heard.table())
         for problem in problems:
             write(str(problem))
-        write(_verdict(reference, blueprint, problems, errors))
-    if errors:
-        raise typer.Exit(2)
+        write(_verdict(reference, blueprint, problems))
+    if _errors(problems):
+        raise typer.Exit(MISUSED if errors else FAILED)
 
 
 def graph(
@@ -118,8 +153,12 @@ def _as_set(rows: list[SettingRow], run: str) -> list[SettingRow]:
     ]
 
 
-def _verdict(reference: str, blueprint: Blueprint | None, problems: list[Problem], errors: int) -> str:
-    if errors:
+def _errors(problems: Sequence[Problem]) -> int:
+    return sum(problem.severity == "error" for problem in problems)
+
+
+def _verdict(reference: str, blueprint: Blueprint | None, problems: list[Problem]) -> str:
+    if errors := _errors(problems):
         return f"{reference}: {plural(errors, 'error')}"
     assert blueprint is not None
     warnings = f", {plural(len(problems), 'warning')}" if problems else ""

@@ -1,7 +1,7 @@
 """The one way to the base's motors: every velocity passes here."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -73,6 +73,11 @@ class VelocityGate(Module):
     """Periods since the last one with something to say."""
     _reported: tuple[tuple[str, ...], GateLimits, bool] | None = None
     """What the state was made of that was reported last."""
+
+    @classmethod
+    def longest_gaps(cls, config: VelocityGateConfig) -> Mapping[str, float]:
+        """See `Module`."""
+        return {"scan": config.scan_timeout_s}
 
     async def start(self) -> None:
         """Listen."""

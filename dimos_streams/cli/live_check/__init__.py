@@ -1,0 +1,1 @@
+"""What a blueprint needs, beside what is on a bus: ``check --live``."""

@@ -1,0 +1,175 @@
+"""Listens to a bus for a while, and keeps what is worth knowing of each topic."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus
+from dimos_streams.cli.system.bus_traffic import Traffic
+from dimos_streams.cli.terminal.output import shortened
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.codec import decode, split_channel
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.messages.image import ENCODINGS
+from dimos_streams.messages.sensor_msgs import Image
+from dimos_streams.messages.std_msgs import Header
+from dimos_streams.messages.tf2_msgs import TFMessage
+from dimos_streams.messages.time import utime_of
+from dimos_streams.messages.vision_msgs import Detection2DArray
+from dimos_streams.tool_stream.event import STATUS
+from dimos_streams.tool_stream.liveness.heartbeat import ENDED
+
+_LOOK_S = 0.02
+"""Of what comes more often not each message is decoded."""
+_STEP_S = 0.1
+_MAX_NAMES = 2000
+_MAX_CONTENTS = 4
+_LONGEST = 200
+
+
+@dataclass(slots=True)
+class Heard:
+    """What came on one channel."""
+
+    traffic: Traffic
+    readable: int = 0
+    unreadable: str = ""
+    """Why the newest that could not be read could not."""
+    unstamped: int = 0
+    stamps: set[int] = field(default_factory=set)
+    """The different ones, µs."""
+    delays: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_NAMES))
+    """From their stamps until they came, by the clock of this machine; seconds."""
+    contents: dict[str, None] = field(default_factory=dict)
+    """Frames, encodings and sizes."""
+    faults: dict[str, None] = field(default_factory=dict)
+    """What makes messages useless that can be read."""
+    looked_at: float = float("-inf")
+
+    def note(self, message: Message) -> None:
+        """Take a message that could be read."""
+        self.readable += 1
+        for stamp in _stamps(message):
+            if stamp <= 0:
+                self.unstamped += 1
+                continue
+            self.delays.append((clock.utime() - stamp) / 1e6)
+            if len(self.stamps) < _MAX_NAMES:
+                self.stamps.add(stamp)
+        _keep(self.contents, _contents(message))
+        _keep(self.faults, _faults(message))
+
+
+class Listener:
+    """Handles all messages of a bus. What it keeps is bounded."""
+
+    def __init__(self, wanted: Mapping[str, Mapping[str, type[Message]]]) -> None:
+        """``wanted`` are the types that are looked into, by topic and name."""
+        self._wanted = wanted
+        self.channels: dict[str, Heard] = {}
+        """By channel, also those that nobody wants."""
+        self.alive: set[str] = set()
+        """The modules whose heartbeats were heard."""
+        self.ended_at = 0.0
+
+    def on_message(self, channel: str, data: bytes) -> None:
+        """Handler for a bus."""
+        now = clock.monotonic()
+        if channel == STATUS:
+            self._take_heartbeat(data)
+            return
+        heard = self.channels.get(channel)
+        if heard is None:
+            if len(self.channels) >= _MAX_NAMES:
+                return
+            heard = self.channels[channel] = Heard(Traffic(channel))
+        heard.traffic.add(len(data), now)
+        topic, type_name = split_channel(channel)
+        cls = self._wanted.get(topic, {}).get(type_name)
+        if cls is None or now - heard.looked_at < _LOOK_S:
+            return
+        heard.looked_at = now
+        try:
+            heard.note(decode(cls, data, channel))
+        except MessageError as error:
+            heard.unreadable = error.why
+
+    def of_topic(self, topic: str) -> dict[str, Heard]:
+        """What came on a topic, by the names of the types."""
+        split = ((split_channel(channel), heard) for channel, heard in self.channels.items())
+        return {type_name: heard for (name, type_name), heard in split if name == topic}
+
+    def _take_heartbeat(self, data: bytes) -> None:
+        try:
+            status = decode(ModuleStatus, data, STATUS)
+        except MessageError:
+            return  # it tells of no module
+        if status.health != ENDED and len(self.alive) < _MAX_NAMES:
+            self.alive.add(status.module)
+
+
+async def listen(
+    bus: Bus,
+    wanted: Mapping[str, Mapping[str, type[Message]]],
+    seconds: float,
+    advance: Callable[[float], None] = lambda done: None,
+) -> Listener:
+    """Listen to an open bus for so long; ``advance`` is told how much of it is done."""
+    listener = Listener(wanted)
+    subscription = bus.subscribe_all(listener.on_message)
+    began = clock.monotonic()
+    try:
+        while (left := began + seconds - clock.monotonic()) > 0:
+            await asyncio.sleep(min(_STEP_S, left))
+            advance(clock.monotonic() - began)
+    finally:
+        subscription.close()
+    listener.ended_at = clock.monotonic()
+    return listener
+
+
+def _keep(texts: dict[str, None], more: Iterable[str]) -> None:
+    for text in more:
+        if len(texts) < _MAX_CONTENTS:
+            texts[shortened(text, _LONGEST)] = None
+
+
+def _headers(message: Message) -> Iterator[Header]:
+    if isinstance(message, TFMessage):
+        yield from (transform.header for transform in message.transforms)
+    elif isinstance(header := getattr(message, "header", None), Header):
+        yield header
+
+
+def _stamps(message: Message) -> Iterator[int]:
+    """When what a message says was so, µs; nothing if its type does not say."""
+    if isinstance(utime := getattr(message, "utime", None), int):
+        yield utime
+    yield from map(utime_of, _headers(message))
+
+
+def _contents(message: Message) -> Iterator[str]:
+    if isinstance(message, Image):
+        yield f"{message.encoding} {message.width}x{message.height}"
+    if isinstance(message, TFMessage):
+        yield from (_frames(each.header, each.child_frame_id) for each in message.transforms)
+        return
+    for header in _headers(message):
+        if frames := _frames(header, str(getattr(message, "child_frame_id", ""))):
+            yield frames
+
+
+def _frames(header: Header, child: str) -> str:
+    return f"{header.frame_id} > {child}" if child else header.frame_id
+
+
+def _faults(message: Message) -> Iterator[str]:
+    if isinstance(message, Image) and message.encoding not in ENCODINGS:
+        yield f"its encoding {message.encoding!r} can't be read (known: {', '.join(ENCODINGS)})"
+    if isinstance(message, Detection2DArray) and any(not each.results for each in message.detections):
+        yield "it has detections without labels (`results` is empty), which no description fits"

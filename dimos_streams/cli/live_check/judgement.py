@@ -1,0 +1,193 @@
+"""Judges what was heard by what a blueprint needs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dimos_streams.cli.live_check.hearing import Heard, Listener
+from dimos_streams.cli.live_check.needs import Need, Use
+from dimos_streams.documents.problem import Problem
+from dimos_streams.errors import suggest
+from dimos_streams.messages.codec import split_channel
+from dimos_streams.streams.conversion import other_type
+
+CLOCKS_AGREE_S = 1.0
+"""Stamps that are older than this are called another clock's: no message takes so long."""
+AHEAD_S = 0.02
+"""Stamps that are farther in the future are."""
+_STILL = 3
+"""So many messages with one stamp are a camera that is frozen."""
+
+
+class State(StrEnum):
+    """What there is of a topic, in words. The last four are no error."""
+
+    OK = "ok"
+    MISSING = "missing"
+    OTHER_TYPE = "other type"
+    UNREADABLE = "unreadable"
+    TOO_SLOW = "too slow"
+    FROZEN = "frozen"
+    ABSENT = "absent"
+    SILENT = "silent"
+    NOT_WIRED = "not wired"
+    NOT_RUNNING = "not running"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What there is of one topic."""
+
+    need: Need
+    state: State
+    heard: Heard | None = None
+    """What came of a type that is taken, None if nothing did."""
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def delay_s(self) -> float | None:
+        """The median delay from stamp to arrival, None without stamps."""
+        return statistics.median(self.heard.delays) if self.heard and self.heard.delays else None
+
+    @property
+    def clock_off_s(self) -> float | None:
+        """How far the stamps' clock is behind this machine's, or, below zero, ahead of it; None if they seem to
+        agree."""
+        least = min(self.heard.delays) if self.heard and self.heard.delays else 0.0
+        return least if least < -AHEAD_S or least > CLOCKS_AGREE_S else None
+
+
+def judge(needs: Sequence[Need], listener: Listener, running: bool) -> list[Row]:
+    """A row for each topic that matters. ``running`` says that modules of the blueprint are alive."""
+    judged = (_Judgement(need, listener, running).row() for need in needs)
+    return [row for row in judged if row is not None]
+
+
+class _Judgement:
+    """The judgement of one topic."""
+
+    def __init__(self, need: Need, listener: Listener, running: bool) -> None:
+        self._need, self._listener, self._running = need, listener, running
+        self._there = listener.of_topic(need.topic)
+
+    def row(self) -> Row | None:
+        """None for a topic that has nothing to do with the run."""
+        need = self._need
+        wired = [use for use in need.uses if use.connected or use.required]
+        if not wired:
+            return self._unused() if self._of(need.types) else None
+        if not self._there:
+            return self._nothing(wired)
+        deaf = [use for use in wired if not self._of(use.taken)]
+        if deaf:
+            text = other_type(need.topic, self._there, deaf[0].port.name, deaf[0].taken.values())
+            return Row(need=need, state=State.OTHER_TYPE, problems=(_problem(text, deaf),))
+        return self._something(wired)
+
+    def _of(self, types: Iterable[str]) -> Heard | None:
+        """What came of one of the types."""
+        return next((self._there[name] for name in types if name in self._there), None)
+
+    def _unused(self) -> Row:
+        channel = f"{self._need.topic}#{next(name for name in self._need.types if name in self._there)}"
+        users = _names(self._need.uses)
+        text = f"{self._need.topic} is there, but {users} would not hear it: add '{channel}' to external"
+        problem = Problem(text, severity="warning")
+        return Row(need=self._need, state=State.NOT_WIRED, heard=self._of(self._need.types), problems=(problem,))
+
+    def _nothing(self, wired: Sequence[Use]) -> Row:
+        """The row of a topic on which nothing came."""
+        need = self._need
+        if need.senders and not self._running:
+            return Row(need=need, state=State.NOT_RUNNING)
+        if need.senders and self._listener.alive.isdisjoint(need.senders):
+            text = f"{need.topic} is missing: {', '.join(need.senders)} is not running"
+            return self._without(text, wired)
+        awaited = [use for use in wired if use.longest_gap_s is not None or (use.required and not need.senders)]
+        if awaited:
+            return self._without(self._missing(awaited), awaited)
+        required = [use for use in wired if use.required]
+        text = f"nothing came on {need.topic}, which {_names(required)} needs: that may be as it should"
+        problems = (Problem(text, severity="warning"),) if required else ()
+        return Row(need=need, state=State.SILENT if need.senders else State.ABSENT, problems=problems)
+
+    def _without(self, text: str, uses: Sequence[Use]) -> Row:
+        problem = _problem(text, uses)
+        state = State.MISSING if problem.severity == "error" else State.ABSENT
+        return Row(need=self._need, state=state, problems=(problem,))
+
+    def _missing(self, awaited: Sequence[Use]) -> str:
+        need = self._need
+        types = " or ".join(need.types)
+        text = f"{need.topic} is missing: {_names(awaited)} would take {types}"
+        split = [split_channel(channel) for channel in self._listener.channels]
+        same = sorted(topic for topic, type_name in split if type_name in need.types and topic != need.topic)
+        if same and not need.senders:
+            return f"{text}; {_listed(same)} has that type: remap {awaited[0].port.name} to it"
+        return text + suggest(need.topic, {topic for topic, _ in split})
+
+    def _something(self, wired: Sequence[Use]) -> Row:
+        need = self._need
+        heard = self._of(wired[0].taken)
+        assert heard is not None
+        if not heard.readable:
+            text = f"{need.topic} can't be read: {heard.unreadable}"
+            return Row(need=need, state=State.UNREADABLE, heard=heard, problems=(_problem(text, wired),))
+        problems = [_problem(f"{need.topic}: {fault}", wired) for fault in heard.faults]
+        if problems:
+            return Row(need=need, state=State.UNREADABLE, heard=heard, problems=tuple(problems))
+        if len(heard.stamps) == 1 and heard.readable >= _STILL and len(heard.delays) == heard.readable:
+            text = f"{need.topic} repeats one stamp, as a frozen sensor does: skills take that for nothing new"
+            return Row(need=need, state=State.FROZEN, heard=heard, problems=(_problem(text, wired),))
+        slow = list(self._too_slow(wired, heard))
+        late = any(problem.severity == "error" for problem in slow)
+        return Row(need=need, state=State.TOO_SLOW if late else State.OK, heard=heard, problems=tuple(slow))
+
+    def _too_slow(self, wired: Sequence[Use], heard: Heard) -> Iterator[Problem]:
+        traffic = heard.traffic
+        for use in wired:
+            gap = use.longest_gap_s
+            silent_s = self._listener.ended_at - traffic.last
+            if gap is None:
+                continue
+            who = f"{use.port.name} takes {gap:g} s without it at most"
+            mean_s = (traffic.last - traffic.first) / (traffic.count - 1) if traffic.count > 1 else silent_s
+            if silent_s > max(gap, 3 * mean_s):
+                yield _problem(f"{self._need.topic} fell silent {silent_s:.1f} s ago: {who}", [use])
+            elif mean_s > gap:
+                text = f"{self._need.topic} is too slow, a message every {mean_s:.2f} s: {who}"
+                yield _problem(text, [use])
+            elif traffic.longest_s > gap:
+                text = f"{self._need.topic} has gaps of up to {traffic.longest_s:.2f} s: {who}"
+                yield Problem(text, severity="warning")
+
+
+def clock_problems(rows: Iterable[Row]) -> Iterator[Problem]:
+    """What is to be known of clocks that differ."""
+    off = {row.need.topic: row.clock_off_s for row in rows if row.clock_off_s is not None}
+    if not off:
+        return
+    said = ", ".join(f"{topic} by {abs(s):.2f} s {'behind' if s > 0 else 'ahead'}" for topic, s in off.items())
+    text = f"stamps are not of this machine's clock (or messages are that late): {said}; skills compare stamps with"
+    text += " each other only"
+    known = [row.clock_off_s or 0.0 for row in rows if row.delay_s is not None]
+    if max(known) - min(known) > CLOCKS_AGREE_S:
+        text += ", but these differ among themselves: what was seen is placed by when it arrived"
+    yield Problem(text, severity="warning")
+
+
+def _problem(text: str, uses: Sequence[Use]) -> Problem:
+    """An error if one of the inputs is required, else a warning."""
+    severe = any(use.required for use in uses)
+    return Problem(text, severity="error" if severe else "warning")
+
+
+def _names(uses: Sequence[Use]) -> str:
+    return ", ".join(use.port.name for use in uses)
+
+
+def _listed(topics: Sequence[str]) -> str:
+    return topics[0] if len(topics) == 1 else f"one of {', '.join(topics[:4])}"

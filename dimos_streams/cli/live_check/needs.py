@@ -1,0 +1,87 @@
+"""The topics that the modules of a blueprint receive, and what each of them has to be like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dimos_streams.blueprint import Blueprint
+from dimos_streams.blueprint.classes import longest_gaps, module_class, needed_inputs
+from dimos_streams.blueprint.wiring import Port, ports_of, wire
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.geometry_msgs import Twist, TwistStamped
+from dimos_streams.module import Module
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """One input of one module, and what it expects of its topic."""
+
+    port: Port
+    required: bool
+    connected: bool
+    """Whether a run connects it; an optional input is not, if neither a module nor ``external`` sends to it."""
+    longest_gap_s: float | None
+    """For so long it may bring nothing, None if that does not matter."""
+
+    @property
+    def taken(self) -> dict[str, type[Message]]:
+        """The types that it takes, by name."""
+        return {cls.msg_name: cls for cls in self.port.stream.messages}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A topic that modules receive."""
+
+    topic: str
+    uses: tuple[Use, ...]
+    senders: tuple[str, ...]
+    """The modules of the blueprint that send it; none if it comes from outside."""
+
+    @property
+    def types(self) -> dict[str, type[Message]]:
+        """All types that its inputs take, by name."""
+        return {name: cls for use in self.uses for name, cls in use.taken.items()}
+
+
+def needs_of(blueprint: Blueprint) -> list[Need]:
+    """What the modules receive, in the order of the blueprint. Raises ``BlueprintError`` as ``wire`` does."""
+    classes, ports = _ports(blueprint)
+    wiring = wire(blueprint)
+    senders: dict[str, list[str]] = {}
+    uses: dict[str, list[Use]] = {}
+    for port in ports:
+        if port.stream.direction == "out":
+            senders.setdefault(port.topic, []).append(port.module)
+            continue
+        spec, cls = blueprint.modules[port.module], classes[port.module]
+        use = Use(
+            port=port,
+            required=port.stream.required or port.stream.name in needed_inputs(spec, cls),
+            connected=port.stream.name in wiring[port.module].topics,
+            longest_gap_s=longest_gaps(spec, cls).get(port.stream.name),
+        )
+        uses.setdefault(port.topic, []).append(use)
+    return [
+        Need(topic=topic, uses=tuple(used), senders=tuple(senders.get(topic, ()))) for topic, used in uses.items()
+    ]
+
+
+def motors_of(blueprint: Blueprint) -> list[Port]:
+    """The velocities that no module of the blueprint takes: what drives a robot that is outside."""
+    _, ports = _ports(blueprint)
+    inside = {channel for port in ports if port.stream.direction == "in" for channel in port.channels}
+    velocities = (Twist, TwistStamped)
+    return [
+        port
+        for port in ports
+        if port.stream.direction == "out" and port.stream.message in velocities and port.channel not in inside
+    ]
+
+
+def _ports(blueprint: Blueprint) -> tuple[Mapping[str, type[Module]], list[Port]]:
+    """The classes of the modules by name, and all streams that are wired."""
+    classes = {name: module_class(spec) for name, spec in blueprint.modules.items()}
+    ports = [port for name, spec in blueprint.modules.items() for port in ports_of(spec, classes[name])]
+    return classes, [port for port in ports if port.topic]
