@@ -110,6 +110,10 @@ class Module:
     shared_outputs: ClassVar[frozenset[str]] = frozenset()
     """Outputs that may share their channel with other modules' outputs, because something else keeps them apart."""
 
+    skills_vary: ClassVar[bool] = False
+    """Whether it has skills that are known only while it runs, see ``offered_skills``: ``check`` does not warn of
+    names that may mean one of them."""
+
     def __init__(
         self,
         config: ModuleConfig | Mapping[str, Any] | None = None,

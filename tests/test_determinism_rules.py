@@ -63,6 +63,10 @@ ALLOWED: dict[tuple[str, str], str] = {
         "threading.Thread",
     ): "reads a real socket; in virtual time there is no HTTP",
     (
+        "dimos_streams/dimos_skills/server.py",
+        "concurrent.futures.ThreadPoolExecutor",
+    ): "requests to a real server; its module refuses virtual time",
+    (
         "dimos_streams/bridge/mcp/sessions.py",
         "secrets.token_urlsafe",
     ): "nobody may guess a client's session; HTTP only",

@@ -218,9 +218,12 @@ def _skill_warnings(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -
     skills = {
         name: [skill.info(specs[name].prefix) for skill in skills_of(cls).values()] for name, cls in classes.items()
     }
+    vary = any(getattr(cls, "skills_vary", False) for cls in classes.values())
     for name, cls in classes.items():
         with contextlib.suppress(UserError):  # a config that is none is a problem of its own
             for path, text in cls.skill_warnings(module_config(specs[name], cls), name, skills):
+                if vary and path[-1].isdigit():
+                    continue  # an entry of a list, which may mean a skill that is known only while it runs
                 yield Problem(f"module {name!r}: {text}", specs[name].where("config", *path), "warning")
 
 

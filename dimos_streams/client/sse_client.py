@@ -71,12 +71,17 @@ class SseClient:
         first_wait_s: float = 0.1,
         longest_wait_s: float = 5.0,
         max_event_bytes: int = 1 << 20,
+        on_connect: Callable[[], None] = lambda: None,
+        on_loss: Callable[[str], None] = lambda problem: None,
     ) -> None:
+        """``on_connect`` and ``on_loss`` are called on the client's thread: when there is a connection,
+        and when a connection or an attempt has failed. ``on_loss`` may ``request_stop``."""
         self.url = url
         self.error: Exception | None = None
         """Why the thread gave up; None while it runs and after ``stop``."""
         self.last_event_id = last_event_id
         """The newest id, of an event that was handed over or without an event; a new client resumes with it."""
+        self._on_connect, self._on_loss = on_connect, on_loss
         self._headers = dict(headers or {})
         self._timeout = (connect_timeout_s, 2.5 * ping_s)
         self._backoff = Backoff(rng, initial_s=first_wait_s, maximum_s=longest_wait_s)
@@ -187,6 +192,9 @@ class SseClient:
             return
         self._failures += 1
         self._last_failure = problem
+        self._on_loss(problem)
+        if self._stopping.is_set():
+            return
         wait_s = max(self._backoff.next(), retry_after_s)
         self._log.warning("event stream %s: %s; again in %.1f s", self.url, problem, wait_s)
         self._stopping.wait(wait_s)
@@ -209,6 +217,7 @@ class SseClient:
                 ) as response:
                     check_answer(self.url, response)
                     self._connections += 1
+                    self._on_connect()
                     taken_over = session.take_over(response) if self._handoff is not None else None
                     if self._handoff is not None and taken_over is not None:
                         self._read_on_loop(self._handoff, *taken_over)

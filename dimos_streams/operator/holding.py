@@ -145,6 +145,11 @@ class HoldInput:
         """Whether somebody holds the robot still: then a motion waits instead of being blocked."""
         return self._table.held(clock.monotonic())
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Who does, in alphabetical order."""
+        return self._table.sources(clock.monotonic())
+
 
 class GateState(BaseModel):
     """The state that a velocity gate reports of itself."""

@@ -217,8 +217,8 @@ class SkillHost:
             raise CallRejectedError(f"module {message.module!r} runs {_MAX_OPEN} calls already")
         if spec.policy.moves and hosted.loss.runaway:
             raise CallRejectedError(
-                f"module {message.module!r} can't move the robot: its call {hosted.loss.runaway} does not end, so"
-                " its velocities are cut off"
+                f"module {message.module!r} can't move the robot: its call {hosted.loss.runaway} does not end"
+                f"{hosted.loss.consequence}"
             )
         return spec, checked
 

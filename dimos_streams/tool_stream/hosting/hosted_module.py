@@ -42,7 +42,8 @@ class HostedModule:
     def health(self) -> str:
         """The health that the module reports, unless a call of it does not end."""
         if self.loss.runaway:
-            return f"call {self.loss.runaway} does not end; velocities are cut off"
+            cut_off = "; velocities are cut off" if self.loss.consequence else ""
+            return f"call {self.loss.runaway} does not end{cut_off}"
         return self.module.health
 
     @property

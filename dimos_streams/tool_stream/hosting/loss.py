@@ -41,6 +41,11 @@ class LossWatch:
         """The id of a moving call that is closed while its code goes on, empty if there is none."""
         return next(iter(self._runaways), "")
 
+    @property
+    def consequence(self) -> str:
+        """What follows when a call does not end: nothing for a module that sends no velocities."""
+        return ", so its velocities are cut off" if self._velocities() else ""
+
     def look(self, calls: Running) -> None:
         """Disown calls that nobody acknowledges, and cut off what does not end."""
         now, before = clock.monotonic(), self._looked
@@ -86,8 +91,8 @@ class LossWatch:
             return
         self._runaways[running.id] = None
         if not running.writer.closed:
-            self._module.log.error("call %s does not end: velocities of this module are cut off", running.id)
-            running.close_disowned(f"; it did not end within {ENDS_WITHIN_S:g} s, so its velocities are cut off")
+            self._module.log.error("call %s does not end%s", running.id, self.consequence)
+            running.close_disowned(f"; it did not end within {ENDS_WITHIN_S:g} s{self.consequence}")
 
     def _let_go(self, call_id: str) -> None:
         self._runaways.pop(call_id, None)

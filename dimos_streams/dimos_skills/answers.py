@@ -1,0 +1,109 @@
+"""What a tool of dimos answers, as a result of a skill."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dimos_streams.common.text import cut_to, parse_json
+from dimos_streams.errors import CallRejectedError, SkillError
+
+MAX_TEXT = 40_000
+"""Bytes of an answer's text as JSON: with it an event stays below what an untuned machine delivers."""
+MAX_PICTURES = 8
+_PICTURE_KINDS = {"image/jpeg": "jpg", "image/png": "png"}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture in an answer."""
+
+    suffix: str
+    """Of its file's name."""
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """The content of an answer."""
+
+    text: str
+    pictures: tuple[Picture, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The result of a skill that is a tool of dimos."""
+
+    message: str
+    """What it said at its end, or where that is an object of JSON with a message, this message."""
+    value: Any = None
+    """The object, None where it said plain text."""
+    pictures: tuple[str, ...] = ()
+    """Paths of files."""
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def parsed_answer(tool: str, result: Mapping[str, Any]) -> ToolAnswer:
+    """The answer in the result of ``tools/call``.
+
+    Raises ``SkillError`` for one that says that the tool failed, or did not begin, and for what is no answer.
+    """
+    content = result.get("content")
+    if not isinstance(content, list) or not all(isinstance(item, dict) for item in content):
+        raise SkillError(
+            f"dimos answers for {tool!r} with content of type {type(content).__name__}, not a list of items"
+        )
+    texts = [str(item["text"]) for item in content if item.get("type") == "text" and "text" in item]
+    pictures = [picture for item in content if (picture := _picture(item)) is not None]
+    unknown = {str(item.get("type"))[:50] for item in content} - {"text", "image", "image_url"}
+    texts += [f"[dimos sent {kind!r} too, which is not understood here]" for kind in sorted(unknown)]
+    texts += [f"[{more} pictures more are left out]"] if (more := len(pictures) - MAX_PICTURES) > 0 else []
+    text = "\n".join(texts)
+    if result.get("isError"):
+        raise SkillError(cut_to(text, MAX_TEXT) or f"dimos says that {tool!r} failed, and not why")
+    # dimos says these in answers that are like any other one.
+    if text == f"Tool not found: {tool}":
+        raise SkillError(f"dimos has no tool {tool!r} any more")
+    if text.startswith(f"Cannot start '{tool}': capability"):
+        raise CallRejectedError(cut_to(text, MAX_TEXT))
+    return ToolAnswer(text, tuple(pictures[:MAX_PICTURES]))
+
+
+def result_of(answer: ToolAnswer, pictures: tuple[str, ...]) -> ToolResult:
+    """The result that an answer stands for, with the paths of its pictures. Text that is too long is cut."""
+    text = cut_to(answer.text, MAX_TEXT)
+    value = _object(answer.text) if text == answer.text else None
+    message = value.get("message") if value is not None else None
+    shown = message if isinstance(message, str) and message else text
+    where = "".join(f"\n[a picture: {path}]" for path in pictures)
+    return ToolResult((shown + where).strip() or "done", value, pictures)
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = parse_json(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _picture(item: Mapping[str, Any]) -> Picture | None:
+    """The picture in an item of MCP, or in one of the form that dimos' own pictures have."""
+    kind, data = item.get("mimeType"), item.get("data")
+    url = item.get("image_url")
+    if isinstance(url, dict) and isinstance(url.get("url"), str) and url["url"].startswith("data:"):
+        head, _, data = url["url"].removeprefix("data:").partition(",")
+        kind = head.partition(";")[0]
+    suffix = _PICTURE_KINDS.get(str(kind))
+    if suffix is None or not isinstance(data, str):
+        return None
+    try:
+        return Picture(suffix, base64.b64decode(data, validate=True))
+    except binascii.Error:
+        return None

@@ -1,0 +1,69 @@
+"""What a dimos server sends unasked: messages of tools that go on, and their ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dimos_streams.common.text import cut_to, parse_json
+
+MAX_TEXT = 20_000
+"""Bytes of one message's text; what is beyond is left out, and said to be."""
+_PROGRESS, _MESSAGE, _STOPPED = "notifications/progress", "notifications/message", "dimos/tool_stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One of them."""
+
+    kind: Literal["said", "stopped"]
+    tool: str
+    """The stream's name, by which dimos' own tools mean themselves."""
+    token: str
+    """The token of the call that it belongs to; empty where dimos does not say."""
+    text: str = ""
+    progress: float | None = None
+    total: float | None = None
+
+
+def parsed_notice(data: str) -> Notice | None:
+    """The notice in an event's data, None if it is about something else. Raises ``ValueError`` for what is none."""
+    frame = parse_json(data)
+    if not isinstance(frame, dict):
+        raise ValueError(f"JSON of type {type(frame).__name__}, not an object")
+    params = frame.get("params") or {}
+    if not isinstance(params, dict):
+        raise ValueError(f"its params are {params!r:.100}, not an object")
+    method = frame.get("method")
+    if method == _PROGRESS:
+        meta = params.get("_meta")
+        tool = meta.get("tool_name") if isinstance(meta, dict) else ""
+        token = params.get("progressToken")
+        if isinstance(token, bool) or not isinstance(token, str | int):
+            raise ValueError(f"its progressToken is {token!r:.100}")
+        return Notice(
+            "said",
+            str(tool or ""),
+            str(token),
+            _text(params.get("message", "")),
+            _number(params.get("progress")),
+            _number(params.get("total")),
+        )
+    if method == _MESSAGE:
+        return Notice("said", _text(params.get("logger", "")), "", _text(params.get("data", "")))
+    if method == _STOPPED:
+        name = params.get("tool_name")
+        if not isinstance(name, str):
+            raise ValueError(f"its tool_name is {name!r:.100}")
+        return Notice("stopped", name, "")
+    return None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"its text is {value!r:.100}")
+    return cut_to(value, MAX_TEXT)
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,122 @@
+"""The messages of tools, sorted by the calls that they belong to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+
+from dimos_streams import clock
+from dimos_streams.dimos_skills.notices import Notice
+
+MAX_WAITING = 500
+"""Messages of one call that wait to be passed on; of more the oldest are left out, and counted."""
+SETTLE_S = 0.5
+"""A stop that came before any message of a call may be that of an earlier use of its tool: if messages follow within
+this time, it was."""
+_REMEMBERED = 200
+
+
+class ToolStream:
+    """The messages of one call, until its tool says that it has ended."""
+
+    def __init__(self, token: str, tool: str) -> None:
+        self.token = token
+        self.changed = asyncio.Event()
+        """Set by whatever happens; for the call, which waits for it."""
+        self.missed = 0
+        """Messages that were left out since this was looked at."""
+        self.heard = False
+        """Whether anything has come that bears this call's token."""
+        self.lost_at: float | None = None
+        """When the connection was lost by which it is heard, on the loop's clock; None once it is heard again."""
+        self._names = {tool}
+        self._waiting: deque[Notice] = deque()
+        self._stopped_at: float | None = None
+
+    def has_ended(self) -> bool:
+        """Whether the tool has said so, and nothing followed."""
+        if self._stopped_at is None:
+            return False
+        return self.heard or clock.monotonic() - self._stopped_at >= SETTLE_S
+
+    def next(self) -> Notice | None:
+        """The next message, None if there is none."""
+        return self._waiting.popleft() if self._waiting else None
+
+    def is_of(self, tool: str) -> bool:
+        """Whether it is the stream of a tool: dimos names it in messages, and may call it otherwise than the tool."""
+        return tool in self._names
+
+    def say(self, notice: Notice) -> None:
+        if notice.token == self.token:
+            self.heard = True
+            self._names.add(notice.tool)
+        self.lost_at = self._stopped_at = None
+        if len(self._waiting) == MAX_WAITING:
+            self._waiting.popleft()
+            self.missed += 1
+        self._waiting.append(notice)
+        self.changed.set()
+
+    def stop(self) -> None:
+        self.lost_at, self._stopped_at = None, clock.monotonic()
+        self.changed.set()
+
+    def lose(self) -> None:
+        if self.lost_at is None:
+            self.lost_at = clock.monotonic()
+        self.changed.set()
+
+
+class ToolStreams:
+    """Those of all calls that run, by the tokens that dimos was given for them."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, ToolStream] = {}
+        self._ended: OrderedDict[str, str] = OrderedDict()
+        """The tools of the newest calls that are over, by token."""
+
+    @contextlib.contextmanager
+    def open(self, token: str, tool: str) -> Iterator[ToolStream]:
+        """The stream of a call while it runs."""
+        stream = self._streams[token] = ToolStream(token, tool)
+        try:
+            yield stream
+        finally:
+            del self._streams[token]
+            self._ended[token] = tool
+            if len(self._ended) > _REMEMBERED:
+                self._ended.popitem(last=False)
+
+    def take(self, notice: Notice) -> str:
+        """Give a notice to the calls that it is for; the name of the tool if its call was over, else empty.
+
+        dimos has one stream for a tool that goes on, whoever calls it: who joins it hears it under the token of who
+        came first, or under none. What belongs to nobody here is other clients'.
+        """
+        own = self._streams.get(notice.token)
+        if own is not None:
+            own.say(notice)
+            return ""
+        joined = self._named(notice.tool)
+        for stream in joined:
+            if notice.kind == "stopped":
+                stream.stop()
+            elif not stream.heard:
+                stream.say(notice)
+        return "" if joined else self._ended.get(notice.token, "")
+
+    def lose(self) -> None:
+        """The connection is lost by which all of it comes."""
+        for stream in self._streams.values():
+            stream.lose()
+
+    def wake(self) -> None:
+        """Have every call look at what has changed besides."""
+        for stream in self._streams.values():
+            stream.changed.set()
+
+    def _named(self, tool: str) -> list[ToolStream]:
+        return [stream for stream in self._streams.values() if stream.is_of(tool)]
