@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pydantic.errors import PydanticUserError
 
 from dimos_streams.blueprint.classes import missing_packages, module_class, module_config, needed_inputs
+from dimos_streams.blueprint.delivery_check import delivery_problems
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.message_check import message_problems
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
@@ -45,6 +46,7 @@ def check(blueprint: Blueprint) -> list[Problem]:
         ports = [port for name, cls in classes.items() for port in ports_of(blueprint.modules[name], cls)]
         placed = [port for port in ports if port.topic]
         problems += _channel_problems(blueprint, placed)
+        problems += delivery_problems(blueprint, placed)
         problems += _type_problems(blueprint, placed)
         problems += _publisher_problems(blueprint, placed, classes)
         problems += _unwired_problems(blueprint, ports, classes)

@@ -21,17 +21,28 @@ from pydantic_core import to_jsonable_python
 
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_name, merge
+from dimos_streams.bus.delivery import Delivery
 from dimos_streams.documents.document import display_path
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import Module
 
 
 def blueprint(
-    name: str, *parts: ModuleSpec | Blueprint, description: str = "", external: tuple[str, ...] = ()
+    name: str,
+    *parts: ModuleSpec | Blueprint,
+    description: str = "",
+    external: tuple[str, ...] = (),
+    delivery: Mapping[str, Delivery] | None = None,
 ) -> Blueprint:
-    """Put modules and whole blueprints together. Raises ``UserError`` if two modules have the same name."""
-    sources = dict.fromkeys(external, _caller())
-    outside = Blueprint(name="", external=external, sources=sources)
+    """Put modules and whole blueprints together. Raises ``UserError`` if two modules have the same name, and for a
+    ``delivery`` other than ``"reliable"`` and ``"latest"``."""
+    chosen = dict(delivery or {})
+    for topic, choice in chosen.items():
+        if choice not in get_args(Delivery):
+            valid = ", ".join(get_args(Delivery))
+            raise UserError(f"delivery of {topic!r} can't be {choice!r}: use one of {valid}")
+    sources = dict.fromkeys((*external, *chosen), _caller())
+    outside = Blueprint(name="", external=external, delivery=chosen, sources=sources)
     return merge(name, (*parts, outside), description=description)
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_name, checked_namespace, merge
 from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
+from dimos_streams.bus.delivery import Delivery
 from dimos_streams.common.importing import import_attribute
 from dimos_streams.documents.document import Document, display_path, read_document
 from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
@@ -103,6 +104,7 @@ class _FileForm(_Form):
     include: list[_IncludeForm] = []
     modules: dict[str, _ModuleForm] = {}
     external: list[str] = []
+    delivery: dict[str, Delivery] = {}
 
 
 class _Loader:
@@ -167,7 +169,9 @@ class _Reading:
                 parts.append(spec.namespaced(module.namespace) if module.namespace else spec)
         self._raise()
         sources = {channel: self._document.where(("external", i)) for i, channel in enumerate(form.external)}
-        parts.append(Blueprint(name="", external=tuple(form.external), sources=sources))
+        sources |= {topic: self._document.where(("delivery", topic)) for topic in form.delivery}
+        own = Blueprint(name="", external=tuple(form.external), delivery=form.delivery, sources=sources)
+        parts.append(own)
         return merge(form.name or self._path.stem, parts, description=form.description.strip())
 
     def _include(self, index: int, form: _IncludeForm) -> Blueprint:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from dimos_streams.bus.delivery import Delivery
 from dimos_streams.common.namespaces import namespace_of, prefix_of
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError, suggest
@@ -99,7 +100,7 @@ class ModuleSpec(_Described):
 
 class Blueprint(_Described):
     """Modules and what connects them. Streams of equal topic and type are connected; a stream's topic is ``/`` + its
-    name unless it is remapped. ``sources`` has the channels of ``external`` as keys."""
+    name unless it is remapped. ``sources`` has channels of ``external`` and topics of ``delivery`` as keys."""
 
     name: str
     description: str = ""
@@ -107,6 +108,8 @@ class Blueprint(_Described):
     """Modules by name, in the order in which they start."""
     external: tuple[str, ...] = ()
     """Channels that something outside publishes, such as ``"/color_image#sensor_msgs.Image"``."""
+    delivery: Mapping[str, Delivery] = {}
+    """Topics whose messages are to be delivered otherwise than those of their type are, on buses that can."""
 
     @model_validator(mode="after")
     def _names_agree(self) -> Blueprint:
@@ -120,8 +123,10 @@ class Blueprint(_Described):
         checked_namespace(namespace)
         moved = {f"{namespace}/{name}": spec.namespaced(namespace) for name, spec in self.modules.items()}
         channels = {channel: _inside(channel, namespace) for channel in self.external}
-        sources = {channels[channel]: source for channel, source in self.sources.items()}
-        update = {"modules": moved, "external": tuple(channels.values()), "sources": sources}
+        topics = {topic: _inside(topic, namespace) for topic in self.delivery}
+        sources = {{**channels, **topics}[key]: source for key, source in self.sources.items()}
+        delivery = {topics[topic]: choice for topic, choice in self.delivery.items()}
+        update = {"modules": moved, "external": tuple(channels.values()), "delivery": delivery, "sources": sources}
         return self.model_copy(update=update)
 
     def remap(self, topics: Mapping[str, str | None], *, source: str = "") -> Blueprint:
@@ -204,11 +209,15 @@ def merge(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: st
     Raises ``BlueprintError`` if two modules have the same name, ``UserError`` for too many modules.
     """
     modules: dict[str, ModuleSpec] = {}
-    external: dict[str, str] = {}
+    external: dict[str, None] = {}
+    delivery: dict[str, Delivery] = {}
+    sources: dict[str, str] = {}
     problems = []
     for part in parts:
         if isinstance(part, Blueprint):
-            external |= {channel: part.sources.get(channel, "") for channel in part.external}
+            external |= dict.fromkeys(part.external)
+            delivery |= part.delivery
+            sources |= part.sources
         for spec in part.modules.values() if isinstance(part, Blueprint) else [part]:
             if spec.name in modules:
                 problems.append(_twice(modules[spec.name], spec))
@@ -217,7 +226,14 @@ def merge(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: st
             raise UserError(f"blueprint {name!r} has more than {MAX_MODULES} modules")
     if problems:
         raise BlueprintError(problems)
-    return Blueprint(name=name, description=description, modules=modules, external=tuple(external), sources=external)
+    return Blueprint(
+        name=name,
+        description=description,
+        modules=modules,
+        external=tuple(external),
+        delivery=delivery,
+        sources=sources,
+    )
 
 
 def absolute(name: str, prefix: str = "") -> str:

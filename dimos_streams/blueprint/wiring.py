@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
+from dimos_streams.bus import Delivery
 from dimos_streams.messages.base import Message
 from dimos_streams.module import Module
 from dimos_streams.skill import skills_of
@@ -95,6 +96,11 @@ def message_types(blueprint: Blueprint) -> list[type[Message]]:
 def external_channels(blueprint: Blueprint) -> set[str]:
     """The channels that come from outside, with their slash."""
     return {absolute(channel) for channel in blueprint.external}
+
+
+def deliveries(blueprint: Blueprint) -> dict[str, Delivery]:
+    """The choices of delivery by topic, with their slash; of two for one topic the last counts."""
+    return {absolute(topic): choice for topic, choice in blueprint.delivery.items()}
 
 
 def public_skills(spec: ModuleSpec, cls: type[Module]) -> tuple[str, ...]:

@@ -1,12 +1,16 @@
 """Bytes on channels: LCM multicast between processes, or memory within one."""
 
+from collections.abc import Mapping
+
 from dimos_streams.bus.base import Bus, BusStatistics, Handler, Subscription, SubscriptionStatistics
+from dimos_streams.bus.delivery import Delivery
 from dimos_streams.bus.url import DEFAULT_URL, bus_url, transport_of
 
 __all__ = [
     "DEFAULT_URL",
     "Bus",
     "BusStatistics",
+    "Delivery",
     "Handler",
     "Subscription",
     "SubscriptionStatistics",
@@ -16,9 +20,12 @@ __all__ = [
 ]
 
 
-def create_bus(url: str) -> Bus:
+def create_bus(url: str, delivery: Mapping[str, Delivery] | None = None) -> Bus:
     """A bus for ``url``, not yet open: ``memq://`` in memory, ``udpm://…`` LCM, ``zenoh://…``. Raises
-    ``BusUrlError`` for others."""
+    ``BusUrlError`` for others.
+
+    ``delivery`` says by topic how messages are delivered, for transports that leave the choice: Zenoh does.
+    """
     transport = transport_of(url)
     if transport == "memq":
         from dimos_streams.bus.memory import MemoryBus
@@ -27,7 +34,7 @@ def create_bus(url: str) -> Bus:
     if transport == "zenoh":
         from dimos_streams.bus.zenoh_bus import ZenohBus
 
-        return ZenohBus(url)
+        return ZenohBus(url, delivery)
     from dimos_streams.bus.lcm_bus import LcmBus
 
     return LcmBus(url)

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 
 from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.wiring import deliveries
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.url import leaves_process
 from dimos_streams.errors import UserError, suggest
@@ -46,7 +47,7 @@ class InProcessRun:
         self._options = options
         self._on_event = on_event or (lambda event: None)
         self._services = Services()
-        self._real_bus = create_bus(options.bus_url)
+        self._real_bus = create_bus(options.bus_url, deliveries(blueprint))
         self.bus: Bus = options.wrap_bus(self._real_bus, _PROCESS) if options.wrap_bus else self._real_bus
         self._host = ModuleHost(self.bus)
         self._attach = attach

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
-from dimos_streams.blueprint.wiring import wire
+from dimos_streams.blueprint.wiring import deliveries, wire
+from dimos_streams.bus import Delivery
 from dimos_streams.common.namespaces import robot_of
 from dimos_streams.module import Module, RunContext, Services
 from dimos_streams.runtime.options import RunOptions
@@ -23,6 +24,8 @@ class ModulePlan:
 
     spec: ModuleSpec
     topics: Mapping[str, str]
+    delivery: Mapping[str, Delivery] = field(default_factory=dict)
+    """How messages are delivered, by topic, of all topics for which the blueprint says so."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,11 @@ class ProcessPlan:
         return tuple(plan.spec.name for plan in self.modules)
 
     @property
+    def delivery(self) -> Mapping[str, Delivery]:
+        """See ``ModulePlan``."""
+        return self.modules[0].delivery if self.modules else {}
+
+    @property
     def robot(self) -> str:
         """The outermost namespace, if all of its modules are in one; else empty."""
         robots = set(map(robot_of, self.names))
@@ -57,8 +65,8 @@ class ProcessPlan:
 
 def plan_modules(blueprint: Blueprint) -> list[ModulePlan]:
     """All modules with their topics, in the order of the blueprint."""
-    wiring = wire(blueprint)
-    return [ModulePlan(spec, dict(wiring[name].topics)) for name, spec in blueprint.modules.items()]
+    wiring, delivery = wire(blueprint), deliveries(blueprint)
+    return [ModulePlan(spec, dict(wiring[name].topics), delivery) for name, spec in blueprint.modules.items()]
 
 
 def plan_processes(modules: Iterable[ModulePlan]) -> list[ProcessPlan]:

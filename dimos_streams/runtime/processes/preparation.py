@@ -42,7 +42,9 @@ def prepare(plan: ProcessPlan, supplied: frozenset[str], live: LiveSettings) -> 
     problems = [problem for spec, cls in classes for problem in _problems(spec, cls, live.get(spec.name, {}))]
     if problems:
         raise BlueprintError(problems)
-    modules = tuple(ModulePlan(spec, topics_of(spec, cls, supplied | outputs)) for spec, cls in classes)
+    modules = tuple(
+        ModulePlan(spec, topics_of(spec, cls, supplied | outputs), plan.delivery) for spec, cls in classes
+    )
     return Prepared(ProcessPlan(plan.label, modules), outputs)
 
 

@@ -135,7 +135,7 @@ class _Worker:
         from dimos_streams.runtime.module_host import ModuleHost
 
         options = self._task.options
-        real = bus = create_bus(options.bus_url)
+        real = bus = create_bus(options.bus_url, self._task.process.delivery)
         await real.open()
         if options.wrap_bus is not None:
             bus = options.wrap_bus(real, self._task.process.label)
