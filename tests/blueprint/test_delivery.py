@@ -14,7 +14,10 @@ from tests.blueprint import toy_modules
 from tests.blueprint.conftest import Write
 
 CAMERA = "modules: {camera: {type: 'tests.blueprint.toy_modules:Camera'}}\n"
-WALK = "modules: {walk: {type: 'tests.blueprint.toy_modules:Walk', config: {label: you}}}\n"
+WALK = (
+    "modules: {walk: {type: 'tests.blueprint.toy_modules:Walk', config: {label: you}}}\n"
+    "external: [color_image#sensor_msgs.Image]\n"
+)
 
 
 def problems_of(write: Write, text: str) -> list[str]:
@@ -45,7 +48,7 @@ def test_a_choice_that_changes_nothing_is_warned_of(write: Write) -> None:
 def test_a_velocity_is_never_reliable(write: Write) -> None:
     assert problems_of(write, WALK + "delivery: {cmd_vel: latest}\n") == []
     (line,) = problems_of(write, WALK + "delivery: {cmd_vel: reliable}\n")
-    assert "x.yaml:2: delivery of '/cmd_vel' can't be 'reliable': a geometry_msgs.Twist that a link has lost" in line
+    assert "x.yaml:3: delivery of '/cmd_vel' can't be 'reliable': a geometry_msgs.Twist that a link has lost" in line
 
 
 def test_another_word_is_an_error_that_says_which_there_are(write: Write) -> None:

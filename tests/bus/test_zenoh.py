@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.delivery import delivery_of, urgency_of
 from dimos_streams.bus.url import leaves_process
+from dimos_streams.bus.zenoh_bus import ZenohBus
 from dimos_streams.bus.zenoh_keys import KeySpace
 from dimos_streams.bus.zenoh_url import ZenohUrl
 from dimos_streams.cli.system.zenoh_checks import check_zenoh
@@ -196,6 +197,26 @@ def test_peers_of_a_domain_find_each_other_and_no_others(zenoh_url: str) -> None
         assert strange == []
 
     with_buses(zenoh_url, zenoh_url, f"{zenoh_url}x", scenario=scenario)
+
+
+@pytest.mark.feature("G1")
+def test_what_a_blueprint_makes_reliable_is_kept_for_those_who_missed_it(zenoh_url: str) -> None:
+    from zenoh import Publisher
+    from zenoh.ext import AdvancedPublisher
+
+    async def main() -> None:
+        bus = ZenohBus(zenoh_url, {"/goal": "reliable", "/tool_streams": "latest"})
+        await bus.open()
+        for channel, kind in (
+            ("/goal#geometry_msgs.PoseStamped", AdvancedPublisher),
+            (TWIST, Publisher),
+            (EVENTS, Publisher),
+            ("/skill_cancels#dimos_streams.SkillCancel", AdvancedPublisher),
+        ):
+            assert type(bus._publisher(channel)) is kind, channel
+        await bus.close()
+
+    asyncio.run(main())
 
 
 def test_a_burst_between_peers_is_whole_and_in_order(zenoh_url: str) -> None:
