@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
@@ -74,8 +73,6 @@ class SkillHost:
         """Calls by id, with how they ended, None before."""
         self._subscriptions: list[Subscription] = []
         self._rejections = Allowance(*_REJECTIONS)
-        self._drain_s = _DRAIN_BOUND_S
-        """What is left of it."""
 
     def start(self) -> None:
         """Begin to take calls. The bus must be open."""
@@ -99,8 +96,11 @@ class SkillHost:
         self._heart.introduce(name)
 
     async def remove(self, module: Module, reason: str) -> None:
-        """Cancel a module's calls, wait for them within a bound, let receivers take their ends, and offer its skills
-        no more."""
+        """Cancel a module's calls, wait for them within a bound, and offer its skills no more.
+
+        As long as receivers have not got the ends of its calls, its heart beats on until ``stop``: they learn from it
+        what they have missed.
+        """
         hosted = self._modules.get(module.name)
         if hosted is None:
             return
@@ -113,15 +113,18 @@ class SkillHost:
             for task in hanging:
                 hosted.loss.give_up(calls[task], reason)
                 _logger.error("%s did not end within %g s of its cancellation", task.get_name(), _CANCEL_BOUND_S)
-        await self._drain(module.name)
         module.on_state = module.on_skills = lambda: None
-        self._heart.say_goodbye(module.name)
-        self._modules.pop(module.name, None)
+        if not self.publisher.live(module.name):
+            self._leave(module.name)
 
     async def stop(self) -> None:
         """Cancel all calls, let receivers take their ends, and leave the bus. Twice is fine."""
         for hosted in list(self._modules.values()):
             await self.remove(hosted.module, "the module is stopping")
+        if self._heart.beats:
+            await self.publisher.drain(_DRAIN_BOUND_S)
+        for name in list(self._modules):
+            self._leave(name)
         await self._heart.stop()
         for subscription in self._subscriptions:
             subscription.close()
@@ -130,13 +133,9 @@ class SkillHost:
         self.publisher.stop()
         self.directory.stop()
 
-    async def _drain(self, module: str) -> None:
-        """The module's heart beats meanwhile: receivers learn from it what they have missed."""
-        if not self._heart.beats:
-            return
-        began = clock.monotonic()
-        await self.publisher.drain(self._drain_s, module)
-        self._drain_s = max(0.0, self._drain_s - (clock.monotonic() - began))
+    def _leave(self, name: str) -> None:
+        self._heart.say_goodbye(name)
+        del self._modules[name]
 
     def _on_call(self, channel: str, data: bytes) -> None:
         try:

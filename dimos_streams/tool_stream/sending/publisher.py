@@ -50,7 +50,7 @@ class ToolStreamPublisher:
         self._open: dict[str, CallWriter] = {}
         self._ended: OrderedDict[str, CallWriter] = OrderedDict()
         self._subscription: Subscription | None = None
-        self._let_go_of_one = asyncio.Event()
+        self._drained: asyncio.Event | None = None
 
     def start(self) -> None:
         """Listen for requests. The bus must be open."""
@@ -94,15 +94,13 @@ class ToolStreamPublisher:
         writers = self._of(module)
         return not writers or any(writer.acknowledged_at >= since for writer in writers)
 
-    async def drain(self, timeout_s: float, module: str | None = None) -> None:
-        """Wait until a receiver that is alive has every ended call, or those of one module, within a bound."""
-        if not self.receiver_alive():
-            return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                while any(module in (None, writer.module) for writer in self._ended.values()):
-                    self._let_go_of_one.clear()
-                    await self._let_go_of_one.wait()
+    async def drain(self, timeout_s: float) -> None:
+        """Wait until a receiver that is alive has everything, within a bound."""
+        if self._ended and self.receiver_alive():
+            self._drained = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self._drained.wait()
 
     def receiver_alive(self) -> bool:
         """Whether somebody acknowledged lately."""
@@ -156,7 +154,8 @@ class ToolStreamPublisher:
             writer.forget()
             if not writer.unacknowledged:
                 del self._ended[call_id]
-                self._let_go_of_one.set()
+        if self._drained is not None and not self._ended:
+            self._drained.set()
 
     def _of(self, module: str) -> list[CallWriter]:
         return [writer for writer in (*self._open.values(), *self._ended.values()) if writer.module == module]
