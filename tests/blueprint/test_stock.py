@@ -47,6 +47,8 @@ def test_they_are_listed_with_the_kinds_of_their_robots() -> None:
     robots = {summary.name: summary.robots for summary in stock_summaries()}
     assert robots["follow-person"] == {"simulated": 1}
     assert robots["two-robots"] == {"simulated": 2}
+    assert robots["dimos-robot"] == {"outside": 1}
+    assert robots["ros2-robot"] == {"ROS 2": 1}
     mine = include("follow-person", types={"robot": "turtle:Turtle"}, namespace="a")
     outside = include("follow-person", without=["robot"], namespace="b")
     odometry = ("b/odom#nav_msgs.Odometry", "b/odom#geometry_msgs.PoseStamped", "c/scan#sensor_msgs.LaserScan")

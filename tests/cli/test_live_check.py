@@ -206,7 +206,7 @@ def test_what_can_not_be_read_is_an_error() -> None:
     )
     report = checked([raw, unlabelled], seeing)
     assert states(report) == {"/detections": "unreadable", "/color_image": "unreadable"}
-    assert "detections without labels" in texts(report)[0]
+    assert "its detections have no labels" in texts(report)[0]
     assert "/color_image: its encoding 'yuv422' can't be read (known: jpeg, rgb8" in texts(report)[1]
     assert report.rows[1].heard is not None
     assert list(report.rows[1].heard.contents) == ["yuv422 2x1", "cam"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
@@ -49,6 +49,9 @@ class Heard:
     """Frames, encodings and sizes."""
     faults: dict[str, None] = field(default_factory=dict)
     """What makes messages useless that can be read."""
+    detections: int = 0
+    labelled: int = 0
+    """Of these."""
     looked_at: float = float("-inf")
 
     def note(self, message: Message) -> None:
@@ -63,18 +66,21 @@ class Heard:
                 self.stamps.add(stamp)
         _keep(self.contents, _contents(message))
         _keep(self.faults, _faults(message))
+        if isinstance(message, Detection2DArray):
+            self.detections += len(message.detections)
+            self.labelled += sum(bool(each.results) for each in message.detections)
 
 
 class Listener:
     """Handles all messages of a bus. What it keeps is bounded."""
 
-    def __init__(self, wanted: Mapping[str, Mapping[str, type[Message]]]) -> None:
-        """``wanted`` are the types that are looked into, by topic and name."""
-        self._wanted = wanted
+    def __init__(self, wanted: Mapping[str, Mapping[str, type[Message]]], modules: Collection[str]) -> None:
+        """``wanted`` are the types that are looked into, by topic and name, ``modules`` those whose life matters."""
+        self._wanted, self._modules = wanted, modules
         self.channels: dict[str, Heard] = {}
         """By channel, also those that nobody wants."""
         self.alive: set[str] = set()
-        """The modules whose heartbeats were heard."""
+        """Those of the modules whose heartbeats were heard."""
         self.ended_at = 0.0
 
     def on_message(self, channel: str, data: bytes) -> None:
@@ -83,13 +89,13 @@ class Listener:
         if channel == STATUS:
             self._take_heartbeat(data)
             return
+        topic, type_name = split_channel(channel)
         heard = self.channels.get(channel)
         if heard is None:
-            if len(self.channels) >= _MAX_NAMES:
+            if len(self.channels) >= _MAX_NAMES and type_name not in self._wanted.get(topic, {}):
                 return
             heard = self.channels[channel] = Heard(Traffic(channel))
         heard.traffic.add(len(data), now)
-        topic, type_name = split_channel(channel)
         cls = self._wanted.get(topic, {}).get(type_name)
         if cls is None or now - heard.looked_at < _LOOK_S:
             return
@@ -109,18 +115,17 @@ class Listener:
             status = decode(ModuleStatus, data, STATUS)
         except MessageError:
             return  # it tells of no module
-        if status.health != ENDED and len(self.alive) < _MAX_NAMES:
+        if status.health != ENDED and status.module in self._modules:
             self.alive.add(status.module)
 
 
 async def listen(
     bus: Bus,
-    wanted: Mapping[str, Mapping[str, type[Message]]],
+    listener: Listener,
     seconds: float,
     advance: Callable[[float], None] = lambda done: None,
-) -> Listener:
+) -> None:
     """Listen to an open bus for so long; ``advance`` is told how much of it is done."""
-    listener = Listener(wanted)
     subscription = bus.subscribe_all(listener.on_message)
     began = clock.monotonic()
     try:
@@ -130,7 +135,6 @@ async def listen(
     finally:
         subscription.close()
     listener.ended_at = clock.monotonic()
-    return listener
 
 
 def _keep(texts: dict[str, None], more: Iterable[str]) -> None:
@@ -171,5 +175,3 @@ def _frames(header: Header, child: str) -> str:
 def _faults(message: Message) -> Iterator[str]:
     if isinstance(message, Image) and message.encoding not in ENCODINGS:
         yield f"its encoding {message.encoding!r} can't be read (known: {', '.join(ENCODINGS)})"
-    if isinstance(message, Detection2DArray) and any(not each.results for each in message.detections):
-        yield "it has detections without labels (`results` is empty), which no description fits"

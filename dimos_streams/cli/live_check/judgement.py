@@ -60,17 +60,17 @@ class Row:
         return least if least < -AHEAD_S or least > CLOCKS_AGREE_S else None
 
 
-def judge(needs: Sequence[Need], listener: Listener, running: bool) -> list[Row]:
-    """A row for each topic that matters. ``running`` says that modules of the blueprint are alive."""
-    judged = (_Judgement(need, listener, running).row() for need in needs)
+def judge(needs: Sequence[Need], listener: Listener) -> list[Row]:
+    """A row for each topic that matters."""
+    judged = (_Judgement(need, listener).row() for need in needs)
     return [row for row in judged if row is not None]
 
 
 class _Judgement:
     """The judgement of one topic."""
 
-    def __init__(self, need: Need, listener: Listener, running: bool) -> None:
-        self._need, self._listener, self._running = need, listener, running
+    def __init__(self, need: Need, listener: Listener) -> None:
+        self._need, self._listener = need, listener
         self._there = listener.of_topic(need.topic)
 
     def row(self) -> Row | None:
@@ -101,7 +101,7 @@ class _Judgement:
     def _nothing(self, wired: Sequence[Use]) -> Row:
         """The row of a topic on which nothing came."""
         need = self._need
-        if need.senders and not self._running:
+        if need.senders and not self._listener.alive:
             return Row(need=need, state=State.NOT_RUNNING)
         if need.senders and self._listener.alive.isdisjoint(need.senders):
             text = f"{need.topic} is missing: {', '.join(need.senders)} is not running"
@@ -136,7 +136,10 @@ class _Judgement:
         if not heard.readable:
             text = f"{need.topic} can't be read: {heard.unreadable}"
             return Row(need=need, state=State.UNREADABLE, heard=heard, problems=(_problem(text, wired),))
-        problems = [_problem(f"{need.topic}: {fault}", wired) for fault in heard.faults]
+        faults = [*heard.faults]
+        if heard.detections and not heard.labelled:
+            faults.append("its detections have no labels (`results` is empty), and no description fits them")
+        problems = [_problem(f"{need.topic}: {fault}", wired) for fault in faults]
         if problems:
             return Row(need=need, state=State.UNREADABLE, heard=heard, problems=tuple(problems))
         if len(heard.stamps) == 1 and heard.readable >= _STILL and len(heard.delays) == heard.readable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dimos_streams.blueprint import Blueprint
 from dimos_streams.bus import Bus, create_bus, transport_of
-from dimos_streams.cli.live_check.hearing import listen
+from dimos_streams.cli.live_check.hearing import Listener, listen
 from dimos_streams.cli.live_check.judgement import State, clock_problems, judge
 from dimos_streams.cli.live_check.needs import motors_of, needs_of
 from dimos_streams.cli.live_check.report import LiveReport
@@ -36,8 +36,9 @@ async def check_live(
     """
     needs, motors = needs_of(blueprint), motors_of(blueprint)
     driven = {port.channel: bus.has_subscribers(port.channel) for port in motors}
-    listener = await listen(bus, {need.topic: need.types for need in needs}, seconds, advance)
-    rows = judge(needs, listener, running=not listener.alive.isdisjoint(blueprint.modules))
+    listener = Listener({need.topic: need.types for need in needs}, blueprint.modules)
+    await listen(bus, listener, seconds, advance)
+    rows = judge(needs, listener)
     problems = [problem for row in rows for problem in row.problems]
     for port in motors:
         if not (driven[port.channel] or bus.has_subscribers(port.channel)):
