@@ -206,10 +206,17 @@ class Motion:
                 while pose is None:
                     pose = pose_of(await self._reader.next())
         except TimeoutError:
-            raise SkillError(f"odometry has been silent for {timeout:g} s; last {self.whereabouts()}") from None
+            raise SkillError(self._silence(timeout)) from None
         self._pose = pose
         self.began = self.began or pose
         return pose
+
+    def _silence(self, timeout: float) -> str:
+        odom = self._module.odom
+        if odom.latest is None:
+            return f"no odometry has ever come on {odom.channel}: it is not known where the robot is"
+        self._pose = pose_of(odom.latest) or self._pose  # none may have come since the call began
+        return f"odometry has been silent for {timeout:g} s; last {self.whereabouts()}"
 
     def _is_stuck(self) -> bool:
         """Whether the robot has not stirred for too long, and nobody has held it."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import math
+import re
 import sys
 import zlib
 from collections.abc import AsyncIterator
@@ -25,7 +26,11 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(90)]
 
 ROBOT = blueprint(
     "dimos-robot-without-a-model",
-    include("dimos-robot", without=["agent", "detector", "follow", "lookout"]),
+    include(
+        "dimos-robot",
+        without=["agent", "detector", "follow", "lookout"],
+        set={"drive.odom_timeout_s": 2.0},  # on a busy machine processes wait for their turn
+    ),
     external=("detections#vision_msgs.Detection2DArray",),
 )
 
@@ -74,11 +79,11 @@ def scouting_group(zenoh_url: str) -> str:
 
 async def moved_and_turned(mission: Mission, robot: StandIn) -> None:
     call = await mission.call("move", distance_m=0.4)
-    assert call.outcome is Outcome.COMPLETED, call
+    assert call.outcome is Outcome.COMPLETED, (call.text, robot.state)
     await until(lambda: robot.stands)
     assert robot.state["x"] == pytest.approx(0.4, abs=0.1)
     call = await mission.call("turn", angle_deg=45)
-    assert call.outcome is Outcome.COMPLETED, call
+    assert call.outcome is Outcome.COMPLETED, (call.text, robot.state)
     await until(lambda: robot.stands)
     assert math.degrees(robot.state["yaw"]) == pytest.approx(45, abs=8)
 
@@ -117,7 +122,8 @@ async def misunderstood(mission: Mission, robot: StandIn, log: Path) -> None:
     await said("labels", "detections on /detections#vision_msgs.Detection2DArray have no labels")
     await said("pickle", "skipped: bad geometry_msgs.PoseStamped", "a Python pickle, which is never read")
     call = await mission.call("move", distance_m=0.4)
-    assert (call.outcome, call.text.startswith("odometry has been silent for 0.5 s")) == (Outcome.FAILED, True), call
+    assert call.outcome is Outcome.FAILED, call
+    assert re.match(r"odometry has been silent for 2 s; last standing at x 0\.[345]", call.text), call.text
     assert robot.stands
     robot.misbehave("")
 
@@ -131,7 +137,7 @@ async def missed(mission: Mission, robot: StandIn) -> None:
     await until(lambda: any(e.call_id == call_id and e.type == "close" for e in mission.events))
     (close,) = (e for e in mission.events if e.call_id == call_id and e.type == "close")
     assert close.outcome is Outcome.FAILED
-    assert close.text.startswith("odometry has been silent for 0.5 s; last ")
+    assert close.text.startswith("odometry has been silent for 2 s; last ")
     assert "\n" not in close.text
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
-from dimos_streams.messages.geometry_msgs import Twist, Vector3
+from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, Quaternion, Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.skills.drive import Drive
 from dimos_streams.skills.moving.planar import wrapped
@@ -188,6 +188,20 @@ async def test_go_to_has_a_bound() -> None:
         call = await room.harness.call("go_to", x=2.0, y=-1.0, timeout_s=2.0)
         await call.closed()
         _fails(call, "not there within 2 s")
+
+
+@pytest.mark.virtual_time
+async def test_a_motion_without_odometry_says_what_is_known() -> None:
+    async with ModuleHarness(Drive, unwired=("scan",)) as harness:
+        call = await harness.call("move", distance_m=1.0)
+        text = (await call.closed()).text
+        assert text == "no odometry has ever come on /odom#nav_msgs.Odometry: it is not known where the robot is"
+        harness.feed("odom", PoseStamped(pose=Pose(position=Point(x=0.5), orientation=Quaternion(w=1.0))))
+        await asyncio.sleep(1.0)
+        call = await harness.call("move", distance_m=1.0)
+        text = (await call.closed()).text
+        assert text == "odometry has been silent for 0.5 s; last standing at x 0.50, y 0.00, heading 0 deg"
+        assert all(twist == Twist() for twist in harness.sent("cmd_vel"))
 
 
 @pytest.mark.virtual_time
