@@ -15,6 +15,8 @@ from dimos_streams.errors import BusError
 
 Handler = Callable[[str, bytes], None]
 """Takes a channel and a payload. Runs on the loop, must not block, is never called from inside ``publish``."""
+TokenHandler = Callable[[str, bool], None]
+"""Takes the name of a token and whether it is there."""
 Wants = Callable[[str], bool]
 """Whether messages of a channel are wanted."""
 
@@ -227,6 +229,20 @@ class Bus(abc.ABC):
     def subscriptions(self) -> list[Subscription]:
         """All that are open."""
 
+    def declare_token(self, name: str) -> Callable[[], None]:
+        """Show others a token that vanishes with this process, where the transport has such.
+
+        What is returned takes it back, and may be called twice.
+        """
+        return _nothing
+
+    def watch_tokens(self, handler: TokenHandler) -> Callable[[], None]:
+        """Hear of other processes' tokens, where one that vanishes says that its process has ended.
+
+        What is returned ends that, and may be called twice.
+        """
+        return _nothing
+
     @property
     def notice(self) -> str:
         """A line for people about the state it is in, empty if there is nothing to know."""
@@ -259,3 +275,7 @@ class Bus(abc.ABC):
         if self._loop is None:
             raise BusError(f"the bus {self.url!r} is not open")
         return self._loop
+
+
+def _nothing() -> None:
+    """There is nothing to take back."""

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
+from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Bus, Handler, Subscription, TokenHandler, Wants
 from dimos_streams.bus.delivery import Delivery, delivery_of, urgency_of
 from dimos_streams.bus.subscribers import Subscribers
 from dimos_streams.bus.zenoh_reader import CHANNEL_CAPACITY, Batch, SampleReader
 from dimos_streams.bus.zenoh_session import close_session, in_thread, open_session
+from dimos_streams.bus.zenoh_tokens import declare_token, watch_tokens
 from dimos_streams.bus.zenoh_url import ZenohUrl
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.secrets import know_url, redacted
@@ -159,6 +160,14 @@ class ZenohBus(Bus):
 
     def subscriptions(self) -> list[Subscription]:
         return self._subscribers.all()
+
+    def declare_token(self, name: str) -> Callable[[], None]:
+        return declare_token(self._opened_session(), self._keys.prefix, name)
+
+    def watch_tokens(self, handler: TokenHandler) -> Callable[[], None]:
+        if self._url.mode == "client":  # its router's end is not that of the others
+            return super().watch_tokens(handler)
+        return watch_tokens(self._opened_session(), self._keys.prefix, handler)
 
     def _deliver_to_all(self, batch: Batch, missed: bool) -> None:
         named = [(self._keys.channel_of(key), data) for key, data in batch]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dimos_streams.bus import Bus, Handler, Subscription
-from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Wants
+from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, TokenHandler, Wants
 
 
 def _every(channel: str) -> bool:
@@ -108,6 +108,12 @@ class FaultBus(Bus):
 
     def has_subscribers(self, channel: str) -> bool:
         return self._inner.has_subscribers(channel)
+
+    def declare_token(self, name: str) -> Callable[[], None]:
+        return self._inner.declare_token(name)
+
+    def watch_tokens(self, handler: TokenHandler) -> Callable[[], None]:
+        return self._inner.watch_tokens(handler)
 
     def subscriptions(self) -> list[Subscription]:
         return list(self._subscriptions)

@@ -282,6 +282,39 @@ def test_a_process_that_forgets_to_close_ends(zenoh_url: str) -> None:
     assert "was forked from one that has used Zenoh" in ran.stdout
 
 
+@pytest.mark.feature("G1")
+def test_the_token_of_a_process_that_is_killed_vanishes_at_once(zenoh_url: str) -> None:
+    code = (
+        "import asyncio\n"
+        "from dimos_streams.bus import create_bus\n"
+        "async def main():\n"
+        f"    bus = create_bus({zenoh_url!r})\n"
+        "    await bus.open()\n"
+        "    bus.declare_token('gone')()\n"
+        "    bus.declare_token('one/two')\n"
+        "    await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+
+    async def scenario(bus: Bus) -> None:
+        seen: list[tuple[str, bool]] = []
+        everything: list[str] = []
+        bus.subscribe_all(lambda channel, _: everything.append(channel))
+        end = bus.watch_tokens(lambda name, is_there: seen.append((name, is_there)))
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
+        await until(lambda: ("one/two", True) in seen)
+        process.kill()
+        await process.wait()
+        killed = time.monotonic()
+        await until(lambda: ("one/two", False) in seen)
+        assert time.monotonic() - killed < 1.0
+        assert everything == []
+        end()
+        end()
+
+    with_buses(zenoh_url, scenario=scenario)
+
+
 def test_a_client_whose_router_is_not_there_says_so(zenoh_url: str, free_port: int) -> None:
     began = time.monotonic()
     with pytest.raises(BusError, match=rf"nothing answers at 127\.0\.0\.1:{free_port}"):

@@ -268,7 +268,7 @@ class Broker:
         return self.ledger.calls.get(call_id) or self.ledger.recall(call_id)
 
     def _available(self, module: ModuleView) -> bool:
-        return module.age_s <= self.timeouts.silence_s
+        return module.age_s <= self.timeouts.silence_s and not module.departed
 
     def _new_id(self) -> str:
         return f"{self._random.getrandbits(64):016x}"

@@ -230,6 +230,8 @@ class Watchdog:
             return f"module {call.module!r} did not begin the call within {begin_s:g} s"
         if now < self._trust_from:
             return ""
+        if call.on_loss != "continue" and self._directory.departed(call.module, call.instance):
+            return f"module {call.module!r} is gone: its links have ended"
         # Whatever others say in its module's name, a call is lost only by the silence of the instance that runs it.
         heard = max(self._trust_from - self._timeouts.silence_s, call.listed, self._receiver.heard(call.call_id))
         silent = now - heard

@@ -50,6 +50,7 @@ class Heart:
         self._note = note
         self._own = Instance(0, "", 0, "")
         self._rival = ""
+        self._take_token_back: Callable[[], None] = lambda: None
         self._task: asyncio.Task[None] | None = None
         self._described: asyncio.TimerHandle | None = None
         self._asked_again = 0
@@ -68,10 +69,12 @@ class Heart:
         secret = "" if clock.is_virtual() else f"-{secrets.token_hex(6)}"
         self._own = Instance(started_utime, f"{started_utime:x}-{pid:x}{secret}", pid, host)
         self._publisher.instance = self._own.id
+        self._take_token_back = self._bus.declare_token(self._own.id)
         self._task = asyncio.get_running_loop().create_task(self._beat(), name="heartbeat")
 
     async def stop(self) -> None:
         """Beat no more. Twice is fine."""
+        self._take_token_back()
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

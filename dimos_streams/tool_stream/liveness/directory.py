@@ -53,6 +53,7 @@ class ModuleDirectory:
         self._table = ModuleTable()
         self._entries = self._table.entries
         self._subscription: Subscription | None = None
+        self._unwatch: Callable[[], None] = lambda: None
         self._described = float("-inf")
         self._may_ask = Allowance(*_DESCRIBE)
         self._strangers = Allowance(*_STRANGERS)
@@ -63,10 +64,12 @@ class ModuleDirectory:
     def start(self) -> None:
         """Begin to listen, and ask everybody to introduce themselves. The bus must be open."""
         self._listen()
+        self._unwatch = self._bus.watch_tokens(self._on_token)
         self._ask_for_skills()
 
     def stop(self) -> None:
         """Stop listening. Twice is fine."""
+        self._unwatch()
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
@@ -159,6 +162,10 @@ class ModuleDirectory:
         offers = entry is not None and any(info.name == skill for info in entry.skills)
         return offers and self.speaks_for(name, instance)
 
+    def departed(self, name: str, instance: str) -> bool:
+        """Whether an instance that speaks for a module has ended, as is known before its silence alone says so."""
+        return self.is_bound(name, instance) and self._entries[name].departed(clock.monotonic())
+
     def superseded(self, name: str, instance: str) -> bool:
         """Whether an instance of a module has fallen silent and another one has taken its place."""
         entry = self._entries.get(name)
@@ -199,6 +206,12 @@ class ModuleDirectory:
 
         name, info = min(found, key=rank)
         return self._entries[name].view(name, now), info
+
+    def _on_token(self, instance: str, is_there: bool) -> None:
+        """A token only ever hastens what heartbeats say: who is heard lives."""
+        for entry in self._entries.values():
+            if entry.instances.is_bound(instance):
+                entry.token_lost_at = float("-inf") if is_there else clock.monotonic()
 
     def _on_message(self, channel: str, data: bytes) -> None:
         try:

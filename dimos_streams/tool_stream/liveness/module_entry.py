@@ -15,6 +15,10 @@ from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills
 _REPORT_S = 1.5
 """How long somebody else's word about a module holds."""
 _MAX_CONTRADICTION = 500
+DEPARTED_S = 0.5
+"""Whose token has vanished, and who is not heard for so long after it, has gone: two heartbeats."""
+_UNDER_WAY_S = 0.1
+"""A heartbeat that was sent before the token vanished may be taken so much later."""
 
 
 @dataclass(slots=True)
@@ -41,6 +45,8 @@ class ModuleEntry:
     reported_health: str = ""
     """The health that somebody else reported of it."""
     reported_at: float = float("-inf")
+    token_lost_at: float = float("-inf")
+    """When the token of the bound instance vanished."""
     _read: tuple[str, Mapping[str, Any]] | None = None
     """The text of a state that was asked for, and what it says."""
 
@@ -66,7 +72,12 @@ class ModuleEntry:
             started_utime=bound.started_utime,
             introduced=bool(self.skills_version),
             rivals=rivals,
+            departed=self.departed(now),
         )
+
+    def departed(self, now: float) -> bool:
+        """Whether the bound instance has ended: its links have, and no heartbeat contradicts."""
+        return self.heard <= self.token_lost_at + _UNDER_WAY_S and now - self.token_lost_at >= DEPARTED_S
 
     def state(self) -> Mapping[str, Any]:
         """The state that the module reports."""
@@ -83,6 +94,8 @@ class ModuleEntry:
             return f"{len(rivals)} instances run under this name: {listed(rivals)}"[:_MAX_CONTRADICTION]
         if self.reported_at > self.heard and now - self.reported_at <= _REPORT_S:
             return self.reported_health
+        if self.departed(now):
+            return f"gone: its links ended {now - self.token_lost_at:.1f} s ago"
         age = now - self.heard
         return self.health if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
 

@@ -35,6 +35,9 @@ class ModuleView:
     rivals: tuple[Instance, ...] = ()
     """Instances that run beside each other under its name, eldest first; empty as long as there is one."""
 
+    departed: bool = False
+    """Whether its process is known to have ended before its silence alone says so."""
+
     @property
     def current(self) -> Instance:
         """The start of it that the rest is about."""
@@ -43,4 +46,4 @@ class ModuleView:
     @property
     def alive(self) -> bool:
         """Whether it was heard of lately."""
-        return self.age_s <= ALIVE_S
+        return self.age_s <= ALIVE_S and not self.departed

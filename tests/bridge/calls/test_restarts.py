@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,39 @@ async def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
         await until(lambda: not worker.running)
         assert await free_base(broker)
         assert await collect(broker, call_id=call_id) == events, "nothing follows a close"
+
+
+@pytest.mark.feature("G1")
+@pytest.mark.virtual_time
+async def test_a_token_that_vanishes_hastens_what_silence_says_and_nothing_else() -> None:
+    async with scene() as world:
+        broker, process = world.broker, world.processes[1]
+        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
+        lasting = await broker.call("search", {}, caller="agent", on_loss="continue")
+        await answered(broker, call_id)
+        view = broker.directory.module("worker")
+        assert view is not None
+        lose_token = partial(broker.directory._on_token, view.instance, False)
+
+        lose_token()
+        await asyncio.sleep(3)
+        assert [call_id, lasting] == [call.call_id for call in broker.ledger.calls.open], "who is heard lives"
+        assert broker.directory.unwell() == {}
+
+        process.bus.partitioned = True
+        before = clock.monotonic()
+        lose_token()
+        broker.directory._on_token("somebody else's", False)
+        lost = await closed(broker, call_id)
+        assert (lost.outcome, lost.text) == (Outcome.LOST, "module 'worker' is gone: its links have ended")
+        assert 0.5 <= clock.monotonic() - before <= 0.8
+        assert broker.directory.unwell()["worker"].startswith("gone: its links ended")
+        with pytest.raises(SkillUnavailableError, match="'worker' is gone: its links ended"):
+            await broker.call("at_once", {"value": 1}, caller="agent")
+        assert [lasting] == [call.call_id for call in broker.ledger.calls.open], "it may be a link that is cut"
+
+        process.bus.partitioned = False
+        await until(lambda: broker.directory.unwell() == {})
 
 
 @pytest.mark.feature("A5", "F6")
