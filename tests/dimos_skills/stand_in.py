@@ -19,6 +19,10 @@ CAPTURED: list[dict[str, Any]] = [
 """Requests, and what a real server has answered them; it had the module of ``docs/dimos.md``."""
 CAPTURED_STREAM = (HERE / "captured_stream.txt").read_text()
 """What it has sent unasked meanwhile, to a client of its event stream."""
+CAPTURED_CLIENT: list[tuple[dict[str, str], str]] = [
+    json.loads(line) for line in (HERE / "captured_client.jsonl").read_text().splitlines()
+]
+"""Headers and bodies of requests that the ``McpClient`` of dimos 0.0.15 has sent to a bridge."""
 TOOLS: list[dict[str, Any]] = json.loads(CAPTURED[1]["body"])["result"]["tools"]
 
 Answer = Callable[[dict[str, Any], str], Any]

@@ -37,7 +37,10 @@ def _header(name: str, text: str) -> dict[str, Any]:
 
 
 _HEADERS = [
-    _header(SESSION, "The session, which the answer to `initialize` names; all else needs it."),
+    _header(
+        SESSION,
+        "The session, which the answer to `initialize` names. All else needs it but `tools/list` and `tools/call`.",
+    ),
     _header(VERSION, "The version of the protocol that both sides agreed on."),
 ]
 

@@ -41,6 +41,13 @@ class Incoming(BaseModel):
         return value
 
     @property
+    def wants_no_session(self) -> bool:
+        """Whether it can be a request of a client that keeps no session. dimos' ``McpClient`` is one: it greets without
+        a word about itself, lists tools and calls them."""
+        bare_greeting = self.method == "initialize" and "params" not in self.model_fields_set
+        return self.id is not None and (bare_greeting or self.method in ("tools/list", "tools/call"))
+
+    @property
     def progress_token(self) -> str | int | None:
         """The token by which the client wants progress to be reported, None if it wants none."""
         meta = self.params.get("_meta")

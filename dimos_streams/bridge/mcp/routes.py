@@ -33,21 +33,23 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
             return _refusal(400, INVALID_REQUEST, f"not a JSON-RPC message: {first_problem(problem, 'the message')}")
         except ValueError as problem:
             return _refusal(400, PARSE_ERROR, f"not JSON: {problem}")
-        if message.method == "initialize" and message.id is not None:
-            try:
+        try:
+            if message.wants_no_session and not _names_session(request):
+                return _json(await server.answer_alone(message))
+            if message.method == "initialize" and message.id is not None:
                 session, response = await server.initialize(message)
-            except SessionsBusyError as problem:
-                return _refusal(503, INTERNAL_ERROR, str(problem), message.id, {"Retry-After": "5"})
-            except RpcError as problem:
-                return _json(error(message.id, problem.code, str(problem)))
-            return _json(response, headers={SESSION: session.id})
+                return _json(response, headers={SESSION: session.id})
+        except SessionsBusyError as problem:
+            return _refusal(503, INTERNAL_ERROR, str(problem), message.id, {"Retry-After": "5"})
+        except RpcError as problem:
+            return _json(error(message.id, problem.code, str(problem)))
         found = _session(server, request, message.id)
         if isinstance(found, Response):
             return found
         if message.id is None or message.method is None:
             await server.notice(found, message)
             return Response(status_code=202)
-        if server.wants_progress(message):
+        if server.wants_progress(message) and _takes_streams(request):
             return _Stream(server.follow(found, message))
         answer = await server.answer(found, message)
         return _json(answer) if answer is not None else Response(status_code=202)
@@ -69,6 +71,17 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
             return found
         server.sessions.end(found.id)
         return Response(status_code=204)
+
+
+def _names_session(request: Request) -> bool:
+    """Whether a request says anything of a session, or of the version that was agreed on for it."""
+    return SESSION in request.headers or VERSION in request.headers
+
+
+def _takes_streams(request: Request) -> bool:
+    """Whether a client can read server-sent events: it says so, as the protocol wants, or nothing against it."""
+    accepted = [each.partition(";")[0].strip().lower() for each in request.headers.get("Accept", "*/*").split(",")]
+    return any(each in ("text/event-stream", "text/*", "*/*") for each in accepted)
 
 
 def _session(server: McpServer, request: Request, id: str | int | None) -> Session | Response:

@@ -66,14 +66,16 @@ class McpServer:
             raise RpcError(INVALID_PARAMS, text) from problem
         session = self.sessions.open(greeting.client_info.name)
         session.skills = self._tools.skills()
-        asked = greeting.protocol_version
-        value = {
-            "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
-            "capabilities": {"tools": {"listChanged": True}},
-            "serverInfo": {"name": "dimos-streams", "version": __version__},
-            "instructions": _INSTRUCTIONS,
-        }
-        return session, result(request.id, value)
+        return session, result(request.id, _greeting(greeting.protocol_version))
+
+    async def answer_alone(self, request: Incoming) -> dict[str, Any]:
+        """The response to a request without a session. Raises ``SessionsBusyError``."""
+        if request.method == "initialize":
+            return result(request.id, _greeting(VERSIONS[0]))
+        with self.sessions.passing() as session:
+            response = await self.answer(session, request)
+        assert response is not None, "nobody can cancel a request that belongs to no session"
+        return response
 
     async def answer(self, session: Session, request: Incoming) -> dict[str, Any] | None:
         """The response to a request, without progress. None only if the client has cancelled the request."""
@@ -205,6 +207,15 @@ class McpServer:
             name, arguments = _call_parameters(request)
             return await self._tools.use_own(session, name, arguments)
         raise RpcError(METHOD_NOT_FOUND, f"there is no method {request.method!r} here")
+
+
+def _greeting(asked: str) -> dict[str, Any]:
+    return {
+        "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
+        "capabilities": {"tools": {"listChanged": True}},
+        "serverInfo": {"name": "dimos-streams", "version": __version__},
+        "instructions": _INSTRUCTIONS,
+    }
 
 
 def _calls_a_skill(request: Incoming) -> bool:

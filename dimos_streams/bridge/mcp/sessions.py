@@ -17,7 +17,10 @@ from dimos_streams.tool_stream.event import MAX_NAME
 
 MAX_SESSIONS = 256
 MAX_REQUESTS = 256
-"""The requests of one session that wait for calls; and as many whose clients have left without an answer."""
+"""The requests of one session that wait for calls; and as many whose clients have left without an answer. So many
+without a session are worked on at a time."""
+SESSIONLESS = f"{MCP}without-session"
+"""The caller of the calls of all clients that keep no session."""
 EARLY_S = 30.0
 """So long a request is waited for whose cancellation has overtaken it, on another connection."""
 MAX_STREAMS = 2
@@ -27,10 +30,10 @@ MAX_ALL_STREAMS = 64
 
 
 class SessionsBusyError(DimosStreamsError):
-    """There are as many sessions as there may be, and each is at work."""
+    """There are as many sessions, or requests without one, as there may be, and each is at work."""
 
-    def __init__(self) -> None:
-        super().__init__(f"all {MAX_SESSIONS} sessions are at work; end one (DELETE /mcp), or try again later")
+    def __init__(self, busy: str = f"all {MAX_SESSIONS} sessions are at work; end one (DELETE /mcp)") -> None:
+        super().__init__(f"{busy}, or try again later")
 
 
 @dataclass(slots=True)
@@ -126,6 +129,21 @@ class Sessions:
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._passing = 0
+        """Requests without a session that are being answered."""
+
+    @contextlib.contextmanager
+    def passing(self) -> Iterator[Session]:
+        """A session for one request of a client that keeps none. Raises ``SessionsBusyError``."""
+        if self._passing >= MAX_REQUESTS:
+            raise SessionsBusyError(
+                f"{MAX_REQUESTS} requests without a session wait already; begin one (`initialize`)"
+            )
+        self._passing += 1
+        try:
+            yield Session("", SESSIONLESS)
+        finally:
+            self._passing -= 1
 
     def open(self, client: str) -> Session:
         """A session for a client that calls itself so. Raises ``SessionsBusyError``."""
