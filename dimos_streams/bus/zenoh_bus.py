@@ -28,7 +28,7 @@ _KEPT_SAMPLES = 4096
 _HEARTBEAT_S = 0.25
 """How often the sender of a reliable channel says which message was its last."""
 _MAX_PUBLISHERS = 1024
-_UNDECLARED_WITHIN_S = 5.0
+_UNDECLARED_WITHIN_S = 2.0
 _ALL = ""
 
 _log = LimitedLog(logging.getLogger(__name__))

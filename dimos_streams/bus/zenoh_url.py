@@ -110,6 +110,8 @@ def _fields(text: str) -> dict[str, Any]:
     user, _, password = user_info.partition(":")
     if bool(user) != bool(password):
         raise ValueError("a user needs a password, and a password a user")
+    if not (unquote(user + password).isprintable() and ":" not in unquote(user)):
+        raise ValueError("a user has no ':', and neither it nor its password a line end")
     domain = parts.path.strip("/")
     if domain and not _DOMAIN.fullmatch(domain):
         raise ValueError(f"{domain!r} is no domain (letters, digits, '_', '-' and '.', at most 64)")

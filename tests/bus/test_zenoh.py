@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -129,6 +131,8 @@ def test_a_url_says_all_that_it_was_made_of(text: str) -> None:
         ("zenoh://?scout=", "option 'scout' is empty"),
         ("zenoh://?listen=7447", "'7447' is no HOST:PORT"),
         ("zenoh://me@host:1", "a user needs a password"),
+        ("zenoh://a%3Ab:secret@host:1", "a user has no ':'"),
+        ("zenoh://me:pass%0Aword@host:1", "neither it nor its password a line end"),
         ("zenoh://a:1#b", "#b says nothing"),
     ],
 )
@@ -349,3 +353,102 @@ def test_doctor_says_where_peers_did_not_find_each_other(zenoh_url: str, monkeyp
     assert found.severity == "error"
     assert "peers do not find each other at 224.0.0.224:" in found.text
     assert "ip link set lo multicast on" in found.commands
+
+
+async def hears(one: Bus, other: Bus, *, within_s: float = 5.0) -> bool:
+    """Whether what one bus publishes arrives at another."""
+    got = asyncio.Event()
+    subscription = other.subscribe("/heard", lambda *_: got.set())
+    try:
+        async with asyncio.timeout(within_s):
+            while not got.is_set():
+                one.publish("/heard", b"")
+                await asyncio.sleep(0.05)
+            return True
+    except TimeoutError:
+        return False
+    finally:
+        subscription.close()
+
+
+@pytest.mark.feature("G1")
+def test_who_does_not_know_the_password_hears_nothing(zenoh_url: str) -> None:
+    domain = zenoh_url.rpartition("/")[2]
+
+    async def scenario(one: Bus, other: Bus, wrong: Bus, without: Bus) -> None:
+        assert await hears(one, other)
+        assert not await hears(one, wrong, within_s=0.5)
+        assert not await hears(one, without, within_s=0.5)
+        assert "pass-word" not in one.url
+
+    url = f"zenoh://robot:pass-word@/{domain}"
+    with_buses(url, url, f"zenoh://robot:another1@/{domain}", zenoh_url, scenario=scenario)
+
+
+@pytest.mark.feature("G1")
+def test_certificates_of_another_authority_are_refused(zenoh_url: str, free_port: int, tmp_path: Path) -> None:
+    domain = zenoh_url.rpartition("/")[2]
+    options = {name: certificates(tmp_path / name) for name in ("ours", "foreign")}
+
+    async def scenario(listener: Bus, known: Bus, foreign: Bus) -> None:
+        assert await hears(listener, known)
+        assert not await hears(listener, foreign, within_s=0.5)
+
+    with_buses(
+        f"zenoh:///{domain}?listen=127.0.0.1:{free_port}&scout=off&{options['ours']}",
+        f"zenoh://127.0.0.1:{free_port}/{domain}?scout=off&{options['ours']}",
+        f"zenoh://127.0.0.1:{free_port}/{domain}?scout=off&{options['foreign']}",
+        scenario=scenario,
+    )
+
+
+def certificates(folder: Path) -> str:
+    """The options of a URL with an authority of its own, and a certificate for this machine."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl here")
+    folder.mkdir()
+    (folder / "san").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+    for command in (
+        f"req -x509 {key} -keyout ca.key -out ca.pem -subj /CN=authority -days 2",
+        f"req {key} -keyout key.pem -out request -subj /CN=robot",
+        "x509 -req -in request -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 -extfile san",
+    ):
+        subprocess.run([openssl, *command.split()], cwd=folder, check=True, capture_output=True)
+    return "&".join(f"{name}={folder / name}.pem" for name in ("ca", "cert", "key"))
+
+
+@pytest.mark.feature("G1")
+def test_a_peer_that_hangs_delays_no_message_and_no_end(zenoh_url: str) -> None:
+    code = (
+        "import asyncio\n"
+        "from dimos_streams.bus import create_bus\n"
+        "async def main():\n"
+        f"    bus = create_bus({zenoh_url!r})\n"
+        "    await bus.open()\n"
+        "    bus.subscribe_all(lambda *_: None)\n"
+        "    await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+
+    async def main() -> None:
+        bus = create_bus(zenoh_url)
+        await bus.open()
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
+        try:
+            await until(lambda: bus.has_subscribers(TWIST))
+            process.send_signal(signal.SIGSTOP)
+            began = time.monotonic()
+            for _ in range(1000):
+                bus.publish("/image#sensor_msgs.Image", bytes(100_000))
+                bus.publish(EVENTS, bytes(1000))
+            assert time.monotonic() - began < 2, "each would wait for 5 s, or for 50 ms"
+            began = time.monotonic()
+            await bus.close()
+            assert time.monotonic() - began < 8
+        finally:
+            process.kill()
+            await process.wait()
+
+    asyncio.run(main())
