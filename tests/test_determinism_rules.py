@@ -71,6 +71,10 @@ ALLOWED: dict[tuple[str, str], str] = {
         "secrets.token_urlsafe",
     ): "nobody may guess a client's session; HTTP only",
     ("dimos_streams/bridge/http/problems.py", "secrets.token_hex"): "the id of an internal error, over HTTP only",
+    (
+        "dimos_streams/ros2/action_client.py",
+        "uuid.uuid4",
+    ): "servers remember the ids of goals from run to run; DDS only",
     ("dimos_streams/ros2/participant.py", "threading.Thread"): "waits for DDS; virtual time has a wire without any",
     ("dimos_streams/runtime/in_process.py", "os.getpid"): "shows an operator which process runs; not on the bus",
     (

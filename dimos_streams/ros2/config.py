@@ -8,9 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from dimos_streams.module import ModuleConfig
+from dimos_streams.ros2.definitions import MAX_DEFINITION, NAVIGATE_TO_POSE
 from dimos_streams.ros2.names import checked_namespace, checked_topic, checked_type
 from dimos_streams.ros2.participant import LOOPBACK
 from dimos_streams.ros2.wire import DEFAULT, LATCHED, SENSOR, Quality
+from dimos_streams.skill.policy import Approval
+from dimos_streams.skill.tags import Tags
 
 QualityName = Literal["sensor", "default", "latched"]
 QUALITIES: Mapping[QualityName, Quality] = {"sensor": SENSOR, "default": DEFAULT, "latched": LATCHED}
@@ -45,6 +48,43 @@ STANDARD_TOPICS = {
 }
 
 
+class ActionSetting(BaseModel):
+    """One row of the table of actions, which a skill is made of."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    action: RosName = Field(description="as ROS calls it; without a slash at its beginning it is in the namespace")
+    type: RosType = NAVIGATE_TO_POSE
+    definition: str = Field(
+        default="", max_length=MAX_DEFINITION, description="the text of the .action file, if the type is not known"
+    )
+    types: dict[RosType, Annotated[str, Field(max_length=MAX_DEFINITION)]] = Field(
+        default={}, max_length=64, description="the texts of .msg files that it uses, of types that are not known"
+    )
+    description: str = Field(default="", max_length=2000, description="for callers; empty is a general one")
+    moves: bool = Field(
+        default=True, description="it moves the base: it needs the lease of it, and ends when the robot is held still"
+    )
+    limits: dict[str, tuple[float, float]] = Field(
+        default={}, max_length=64, description="least and greatest value of a goal's numbers, by their paths"
+    )
+    time_limit_s: float | None = Field(default=600.0, gt=0.0)
+    answer_timeout_s: float = Field(
+        default=5.0, gt=0.0, description="a server that is silent for so long is not there"
+    )
+    frame: str = Field(default="map", min_length=1, description="of navigation's goals")
+    tags: Tags = ("motion",)
+    approval: Approval = "never"
+
+
+def _spelled_out_action(value: Any) -> Any:
+    return {"action": value} if isinstance(value, str) else value
+
+
+ActionRow = Annotated[ActionSetting, BeforeValidator(_spelled_out_action)]
+SkillName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
+
+
 class Ros2RobotConfig(ModuleConfig):
     """Where the robot is on DDS, and which of its topics are streams of this module."""
 
@@ -58,6 +98,9 @@ class Ros2RobotConfig(ModuleConfig):
     )
     topics: dict[str, TopicRow] = Field(
         STANDARD_TOPICS, max_length=64, description="by the name of the stream: a topic, or topic, type and qos"
+    )
+    actions: dict[SkillName, ActionRow] = Field(
+        {}, max_length=32, description="by the name of the skill: an action, or action, type and more"
     )
     needed: tuple[str, ...] = Field(("odom",), description="without these from ROS the robot is made to stand")
     needed_timeout_s: float = Field(1.0, gt=0.0, description="one that is silent for longer is not there")

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.errors import MessageError
+from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages.base import Message
+from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image, LaserScan
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header
 from dimos_streams.module import ConfigFault, Module
-from dimos_streams.ros2.config import Ros2RobotConfig
-from dimos_streams.ros2.participant import DdsError, Participant
+from dimos_streams.operator.holding import HoldInput
+from dimos_streams.ros2.action_client import ActionClient
+from dimos_streams.ros2.action_skills import skill_of, type_of
+from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
+from dimos_streams.ros2.names import absolute
+from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.topics import Route, routes_of, topic_faults
 from dimos_streams.ros2.velocity import VelocityRelay
 from dimos_streams.ros2.watch import Trouble, troubles_of
-from dimos_streams.ros2.wire import Wire, Writer
+from dimos_streams.ros2.wire import DdsError, Wire, Writer
+from dimos_streams.skill import SkillSpec
 from dimos_streams.streams import In, Out
 
 PERIOD_S = 0.05
@@ -37,7 +43,7 @@ class Ros2Robot(Module):
 
     A subclass with more streams (``battery: Out[BatteryState]``) may have more rows. Velocities come from the
     velocity gate; when it is silent, or what the robot needs to see is, the robot gets zeros. Health says in a line
-    each what does not come through, and why.
+    each what does not come through, and why. The rows of ``actions`` are skills.
     """
 
     config: Ros2RobotConfig
@@ -45,6 +51,7 @@ class Ros2Robot(Module):
     shared_outputs = frozenset({"nav_vel"})
 
     cmd_vel: In[Twist] = In(required=False)
+    hold: In[Hold] = In(required=False, external=True)
 
     odom: Out[Odometry]
     scan: Out[LaserScan]
@@ -57,8 +64,13 @@ class Ros2Robot(Module):
 
     @classmethod
     def problems(cls, config: Any) -> Iterator[ConfigFault]:
-        """See ``Module``: rows of the table that name no stream, or a type that can't be its."""
+        """See ``Module``: rows of the tables that name no stream, or a type that can't be."""
         yield from topic_faults(config, cls.streams())
+        for name, setting in config.actions.items():
+            try:
+                skill_of(name, setting)
+            except UserError as error:
+                yield ConfigFault(("actions", name), str(error))
 
     def wire(self) -> Wire:
         """The participant that is used; for tests to replace."""
@@ -72,10 +84,14 @@ class Ros2Robot(Module):
         self._heard: dict[str, float] = {}
         self._writers: dict[str, Writer] = {}
         self._troubles: dict[str, Trouble] = {}
+        self._holds = HoldInput(self.hold, self.name)
         self._wire = self.wire()
+        self._clients = {name: self._client(row) for name, row in self.config.actions.items()}
         await self._wire.open()
         for route in self._routes:
             self._connect(route)
+        for client in self._clients.values():
+            client.connect()
 
     async def run(self) -> None:
         """Send velocities, and look what comes through, until the module ends."""
@@ -84,9 +100,12 @@ class Ros2Robot(Module):
             now = clock.monotonic()
             self._relay.look(now)
             self._send_velocity()
-            if now - watched >= WATCH_S and now - began >= GRACE_S:
+            if now - watched >= WATCH_S:
                 watched = now
-                self._report(now)
+                for client in self._clients.values():
+                    client.tick()
+                if now - began >= GRACE_S:
+                    self._report(now)
             await asyncio.sleep(PERIOD_S)
 
     async def stop(self) -> None:
@@ -97,6 +116,31 @@ class Ros2Robot(Module):
             self._relay.command(Twist())
             self._send_velocity()
         await self._wire.close()
+
+    def offered_skills(self) -> Mapping[str, SkillSpec]:
+        """See ``Module``: those of the class, and one for each row of the table of actions."""
+        actions = {name: skill_of(name, setting) for name, setting in self.config.actions.items()}
+        return {**super().offered_skills(), **actions}
+
+    def client(self, skill: str) -> ActionClient:
+        """The client of a skill's action."""
+        return self._clients[skill]
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody holds the robot still."""
+        return self._holds.held
+
+    @property
+    def blind(self) -> str:
+        """Why it can't be seen where the robot is, empty if it can."""
+        silent = self._silent(clock.monotonic())
+        topics = [route.topic for route in self._routes if route.stream.name in silent]
+        return f"{', '.join(topics)} can't be heard" if topics else ""
+
+    def _client(self, setting: ActionSetting) -> ActionClient:
+        action = absolute(setting.action, self.config.namespace)
+        return ActionClient(self._wire, action, type_of(setting), setting.answer_timeout_s)
 
     def _connect(self, route: Route) -> None:
         if route.from_ros:
@@ -143,6 +187,7 @@ class Ros2Robot(Module):
         """Say what is wrong in the health, and what has changed of it in the log."""
         where = f"domain {self.config.domain_id} on the interface {self.config.interface!r}"
         found = troubles_of(self._routes, self._wire.endpoints(), self._silent(now), where)
+        found += [Trouble(client.action, client.trouble) for client in self._clients.values() if client.trouble]
         before, self._troubles = self._troubles, {trouble.key: trouble for trouble in found}
         for trouble in found:
             if trouble.key not in before:

@@ -17,8 +17,8 @@ from xml.sax.saxutils import quoteattr
 
 from dimos_streams.common.importing import how_to_get
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.errors import DimosStreamsError, MessageError, UserError
-from dimos_streams.ros2.wire import Direction, Endpoint, Quality, Reader, Writer
+from dimos_streams.errors import MessageError, UserError
+from dimos_streams.ros2.wire import DdsError, Direction, Endpoint, Quality, Reader, Writer
 
 if TYPE_CHECKING:
     from cyclonedds.pub import DataWriter
@@ -35,10 +35,6 @@ _PARTICIPANTS = 30
 """Processes of one machine that find each other where there is no multicast."""
 
 _log = LimitedLog(logging.getLogger(__name__))
-
-
-class DdsError(DimosStreamsError):
-    """Cyclone DDS could not do something."""
 
 
 class Participant:

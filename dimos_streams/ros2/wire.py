@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from dimos_streams.errors import DimosStreamsError
+
 Direction = Literal["in", "out"]
 
 
@@ -45,6 +47,10 @@ class Endpoint:
     direction: Direction
     """``out`` for a writer."""
     quality: Quality
+
+
+class DdsError(DimosStreamsError):
+    """DDS could not send something."""
 
 
 class Writer(Protocol):

@@ -1,0 +1,259 @@
+"""A client of one action server of ROS 2: goals, their feedback, their ends.
+
+Replies on DDS do not say whose request they answer in a way that every DDS shows its users. The server's status topic
+does: it names goals by their ids, and what it says of a goal counts. So one goal is sent at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.errors import MessageError, SkillError
+from dimos_streams.ros2.action_types import NO_STAMP, ActionChannels, Channel, GoalStatus
+from dimos_streams.ros2.cdr import decode, encode
+from dimos_streams.ros2.definitions import ActionType
+from dimos_streams.ros2.names import shown_type
+from dimos_streams.ros2.wire import DEFAULT, LATCHED, DdsError, Reader, Wire, Writer
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+AGAIN_S = 0.5
+"""What is not answered is asked again so often."""
+CANCEL_S = 1.8
+"""An end that was asked for is waited for so long; the host of a skill gives it 2 s."""
+_CONTRADICTION_S = 0.3
+"""A rejection may be somebody else's: the status topic is given so long to say that."""
+_RESULT_S = 3.0
+"""The result of a goal that has ended is waited for so long."""
+_REMEMBERED = 16
+_STATUSES = frozenset(map(int, GoalStatus))
+_FORGOTTEN_S = 60.0
+
+
+class Goal:
+    """One goal, as far as is known of it."""
+
+    def __init__(self) -> None:
+        self.id = uuid.uuid4().bytes
+        self.status = GoalStatus.UNKNOWN
+        self.rejected = self.accepted = False
+        self.feedback: dict[str, Any] | None = None
+        """The newest that has not been taken."""
+        self.replies: deque[dict[str, Any]] = deque(maxlen=4)
+        self.changed = asyncio.Event()
+        self.left_at: float | None = None
+        """When its end was asked for and not seen."""
+
+    async def change(self, timeout_s: float) -> bool:
+        """Wait until something of it has changed; False if nothing has in time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self.changed.wait()
+        changed = self.changed.is_set()
+        self.changed.clear()
+        return changed
+
+    def take_feedback(self) -> dict[str, Any] | None:
+        """The newest feedback, once."""
+        feedback, self.feedback = self.feedback, None
+        return feedback
+
+
+class ActionClient:
+    """Sends goals to one action server."""
+
+    def __init__(self, wire: Wire, action: str, kind: ActionType, answer_timeout_s: float) -> None:
+        """``action`` is the absolute name. A server that says nothing for ``answer_timeout_s`` is not there."""
+        self.action, self.kind = action, kind
+        self._wire, self._answer_timeout_s = wire, answer_timeout_s
+        self._channels = ActionChannels(action, kind)
+        self._goal: Goal | None = None
+        self._left: deque[Goal] = deque(maxlen=_REMEMBERED)
+
+    def connect(self) -> None:
+        """Announce to use the action. The wire must be open."""
+        channels = self._channels
+        self._goals = self._writer(channels.goal)
+        self._wanted = self._writer(channels.wanted)
+        self._cancels = self._writer(channels.cancel)
+        self._accepted = self._reader(channels.accepted, self._on_accepted)
+        self._results = self._reader(channels.result, self._on_result, decode_with=channels.read_result)
+        self._reader(channels.feedback, self._on_feedback)
+        self._statuses = self._wire.reader(
+            channels.status.topic,
+            channels.status.type_name,
+            LATCHED,
+            partial(decode, channels.status.struct),
+            self._on_status,
+        )
+
+    @property
+    def there(self) -> bool:
+        """Whether a server is there whom everything reaches, and who is heard."""
+        ends = (self._goals, self._wanted, self._cancels, self._accepted, self._results, self._statuses)
+        return all(end.matched for end in ends)
+
+    async def send(self, values: dict[str, Any]) -> Goal:
+        """Send a goal; it has been accepted when this returns.
+
+        Raises ``SkillError`` if it is rejected, if nobody answers, and for values that the type can't hold.
+        """
+        if self._goal is not None:
+            raise SkillError(f"{self.action} has a goal of this module already")
+        deadline = clock.monotonic() + self._answer_timeout_s
+        while not self.there:
+            if clock.monotonic() >= deadline:
+                raise SkillError(self._absence())
+            await asyncio.sleep(0.05)
+        goal = self._goal = Goal()
+        try:
+            _write(self._goals, self._channels.goal, {"goal_id": goal.id, "goal": values})
+            await self._await_acceptance(goal, deadline)
+        except BaseException:
+            self.leave(goal)
+            raise
+        self._ask_for_result(goal)
+        return goal
+
+    async def result(self, goal: Goal) -> dict[str, Any] | None:
+        """The result of a goal that has ended; None if it can't be had, or not be read."""
+        deadline = clock.monotonic() + _RESULT_S
+        while clock.monotonic() < deadline:
+            for reply in reversed(goal.replies):
+                if reply["status"] == goal.status:
+                    found: dict[str, Any] | None = reply["result"]
+                    return found
+            if not await goal.change(AGAIN_S):
+                self._ask_for_result(goal)
+        return None
+
+    async def cancel(self, goal: Goal) -> bool:
+        """Ask for a goal's end, again and again; whether it has been seen in time."""
+        deadline = clock.monotonic() + CANCEL_S
+        asked_at = None
+        while not goal.status.ended and (now := clock.monotonic()) < deadline:
+            if asked_at is None or now - asked_at >= AGAIN_S:
+                asked_at = now
+                self._ask_to_cancel(goal)
+            await goal.change(min(AGAIN_S, deadline - now))
+        return goal.status.ended
+
+    def done(self, goal: Goal) -> None:
+        """The goal is no longer this client's; if its end was not seen, it goes on being asked for."""
+        if goal.status.ended:
+            self._goal = None
+        else:
+            self.leave(goal)
+
+    def leave(self, goal: Goal) -> None:
+        """Let go of a goal that may still run: its end is asked for until it is seen, or for a minute."""
+        self._goal = None
+        if goal.rejected:
+            return
+        goal.left_at = clock.monotonic()
+        self._left.append(goal)
+        self._ask_to_cancel(goal)
+
+    def tick(self) -> None:
+        """Ask again for the ends of goals that were left; to be called about twice a second."""
+        now = clock.monotonic()
+        for goal in list(self._left):
+            if goal.status.ended or now - (goal.left_at or now) > _FORGOTTEN_S or not self._cancels.matched:
+                self._left.remove(goal)
+            else:
+                self._ask_to_cancel(goal)
+
+    @property
+    def trouble(self) -> str:
+        """That a goal has not ended though it was asked to, empty if there is none."""
+        if not any(goal.accepted or goal.status for goal in self._left):
+            return ""
+        return f"{self.action} does not end a goal that was cancelled: the robot may go on"
+
+    async def _await_acceptance(self, goal: Goal, deadline: float) -> None:
+        rejected_at: float | None = None
+        while not (goal.accepted or goal.status):
+            now = clock.monotonic()
+            if goal.rejected:
+                rejected_at = rejected_at or now
+                if now - rejected_at >= _CONTRADICTION_S:
+                    raise SkillError(f"{self.action} has rejected the goal")
+            elif now >= deadline:
+                bound = f"{self._answer_timeout_s:g} s"
+                raise SkillError(f"{self.action} has not answered within {bound}; the goal is taken back")
+            await goal.change(0.1)
+        goal.rejected = False
+
+    def _absence(self) -> str:
+        channel = self._channels.goal
+        others = [other for other in self._wire.endpoints() if other.topic == channel.topic]
+        types = {other.type_name for other in others if other.direction == "in"}
+        if types and channel.type_name not in types:
+            shown = ", ".join(shown_type(name).removesuffix("_SendGoal_Request") for name in sorted(types))
+            return f"{self.action} is there, as {shown}, not as {self.kind.name}"
+        return f"nobody offers the action {self.action} ({self.kind.name})"
+
+    def _writer(self, channel: Channel) -> Writer:
+        return self._wire.writer(channel.topic, channel.type_name, DEFAULT)
+
+    def _reader(
+        self,
+        channel: Channel,
+        deliver: Callable[[dict[str, Any]], None],
+        decode_with: Callable[[bytes], Any] | None = None,
+    ) -> Reader:
+        read = decode_with or partial(decode, channel.struct)
+        return self._wire.reader(channel.topic, channel.type_name, DEFAULT, read, deliver)
+
+    def _ask_for_result(self, goal: Goal) -> None:
+        _write(self._wanted, self._channels.wanted, {"goal_id": goal.id})
+
+    def _ask_to_cancel(self, goal: Goal) -> None:
+        _write(self._cancels, self._channels.cancel, {"goal_info": {"goal_id": goal.id, "stamp": NO_STAMP}})
+
+    def _on_accepted(self, reply: dict[str, Any]) -> None:
+        goal = self._goal
+        if goal is not None and not (goal.accepted or goal.rejected):
+            goal.accepted, goal.rejected = reply["accepted"], not reply["accepted"]
+            goal.changed.set()
+
+    def _on_result(self, reply: dict[str, Any]) -> None:
+        if self._goal is not None:
+            self._goal.replies.append(reply)
+            self._goal.changed.set()
+
+    def _on_feedback(self, message: dict[str, Any]) -> None:
+        goal = self._goal
+        if goal is not None and message["goal_id"] == goal.id:
+            goal.feedback = message["feedback"]
+            goal.changed.set()
+
+    def _on_status(self, message: dict[str, Any]) -> None:
+        known = {status["goal_info"]["goal_id"]: status["status"] for status in message["status_list"]}
+        for goal in (*([self._goal] if self._goal else []), *self._left):
+            number = known.get(goal.id, goal.status)
+            if number != goal.status and number in _STATUSES:
+                goal.status = GoalStatus(number)
+                goal.changed.set()
+
+
+def _write(writer: Writer, channel: Channel, value: dict[str, Any]) -> None:
+    """Send a request. What can't be sent now is as one that got lost: it is sent again, or not answered.
+
+    Raises ``SkillError`` for a value that the type can't hold.
+    """
+    try:
+        writer.write(encode(channel.struct, value))
+    except MessageError as error:
+        raise SkillError(str(error)) from error
+    except DdsError as error:
+        _log.warning("%s", error)

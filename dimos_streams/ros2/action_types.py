@@ -1,0 +1,96 @@
+"""What an action of ROS is on DDS: three services and two topics, with their types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.std_msgs import Time
+from dimos_streams.ros2.cdr import decode
+from dimos_streams.ros2.definitions import ActionType
+from dimos_streams.ros2.layout import UNBOUNDED, Field, Struct, plain, struct_of
+from dimos_streams.ros2.names import dds_reply, dds_request, dds_topic, dds_type
+
+GOAL_ID_BYTES = 16
+
+
+class GoalStatus(IntEnum):
+    """``action_msgs/msg/GoalStatus``."""
+
+    UNKNOWN = 0
+    ACCEPTED = 1
+    EXECUTING = 2
+    CANCELING = 3
+    SUCCEEDED = 4
+    CANCELED = 5
+    ABORTED = 6
+
+    @property
+    def ended(self) -> bool:
+        """Whether the goal has come to its end."""
+        return self >= GoalStatus.SUCCEEDED
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One topic of DDS with its type."""
+
+    topic: str
+    type_name: str
+    struct: Struct
+
+
+_ID = Field("goal_id", "uint8", GOAL_ID_BYTES)
+_STAMP = Field("stamp", plain(struct_of(Time)))
+_INFO = Struct("action_msgs/msg/GoalInfo", (_ID, _STAMP))
+_STATUS = Struct("action_msgs/msg/GoalStatus", (Field("goal_info", _INFO), Field("status", "int8")))
+_STATUSES = Struct("action_msgs/msg/GoalStatusArray", (Field("status_list", _STATUS, UNBOUNDED),))
+_CANCEL_REQUEST = Struct("action_msgs/srv/CancelGoal_Request", (Field("goal_info", _INFO),))
+
+NO_STAMP = {"sec": 0, "nanosec": 0}
+
+
+class ActionChannels:
+    """The topics of one action."""
+
+    def __init__(self, action: str, kind: ActionType) -> None:
+        """``action`` is its absolute name."""
+        self.action, self.kind = action, kind
+        services = f"{action}/_action"
+        goal = Struct(f"{kind.name}_SendGoal_Request", (_ID, Field("goal", kind.goal)))
+        accepted = Struct(f"{kind.name}_SendGoal_Response", (Field("accepted", "bool"), _STAMP))
+        wanted = Struct(f"{kind.name}_GetResult_Request", (_ID,))
+        feedback = Struct(f"{kind.name}_FeedbackMessage", (_ID, Field("feedback", kind.feedback)))
+        self._results = tuple(
+            Struct(f"{kind.name}_GetResult_Response", (Field("status", "int8"), Field("result", result)))
+            for result in kind.results
+        )
+        self.goal = _channel(dds_request(f"{services}/send_goal"), goal)
+        self.accepted = _channel(dds_reply(f"{services}/send_goal"), accepted)
+        self.wanted = _channel(dds_request(f"{services}/get_result"), wanted)
+        self.result = _channel(dds_reply(f"{services}/get_result"), self._results[0])
+        self.cancel = _channel(dds_request(f"{services}/cancel_goal"), _CANCEL_REQUEST)
+        self.feedback = _channel(dds_topic(f"{services}/feedback"), feedback)
+        self.status = _channel(dds_topic(f"{services}/status"), _STATUSES)
+
+    def read_result(self, data: bytes) -> dict[str, Any]:
+        """Status and result, the latter in the first form that fits; None if none does, since the status counts more.
+
+        Raises ``MessageError`` if there is no status.
+        """
+        for struct in self._results:
+            try:
+                found: dict[str, Any] = decode(struct, data)
+            except MessageError:
+                continue
+            return found
+        (status,) = data[4:5] or (None,)
+        if status is None:
+            raise MessageError("", self.result.struct.name, "it is empty")
+        return {"status": status, "result": None}
+
+
+def _channel(topic: str, struct: Struct) -> Channel:
+    return Channel(topic, dds_type(struct.name), struct)

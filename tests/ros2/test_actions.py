@@ -1,0 +1,310 @@
+"""Actions of ROS as skills, in virtual time, against a server that does what each test says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.errors import SkillError
+from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.ros2.action_skills import type_of
+from dimos_streams.ros2.action_types import GoalStatus
+from dimos_streams.ros2.cdr import encode
+from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
+from dimos_streams.ros2.layout import struct_of
+from dimos_streams.ros2.module import Ros2Robot
+from dimos_streams.testing import ModuleHarness
+from dimos_streams.tool_stream.event import Outcome
+from tests.helpers import until
+from tests.ros2.fake_wire import FakeServer, FakeWire
+
+pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("G4")]
+
+GRIP = {
+    "action": "arm/grip",
+    "type": "arm_msgs/action/Grip",
+    "definition": """
+        # How far to close, 0 to 1.
+        float32 width 0.5
+        Force[] forces      # of each finger
+        uint8 SOFT=1
+        ---
+        bool held
+        string[] notes
+        ---
+        float32 width
+        float64[3] place
+    """,
+    "types": {"arm_msgs/msg/Force": "float64 newton\nstd_msgs/Header header"},
+    "moves": False,
+    "limits": {"width": [0, 1], "forces.newton": [0, 20]},
+    "description": "Close the gripper.",
+}
+NAVIGATE = {"navigate_to": {"action": "navigate_to_pose", "limits": {"x": [-5, 5], "y": [-5, 5]}}}
+
+
+class World:
+    """A robot of ROS, its harness, and what the robot's wire carries."""
+
+    def __init__(self, harness: ModuleHarness, wire: FakeWire, server: FakeServer) -> None:
+        self.harness, self.wire, self.server = harness, wire, server
+        self.sees = True
+
+    async def see(self) -> None:
+        """Odometry, for ever."""
+        while True:
+            if self.sees:
+                self.wire.deliver("rt/odom", encode(struct_of(Odometry), Odometry()))
+            await asyncio.sleep(0.1)
+
+    def hold(self, *, on: bool) -> None:
+        message = Hold(source="agent", hold=on, valid_s=60.0, utime=clock.utime())
+        self.harness.feed("hold", message)
+
+    async def health(self, part: str) -> None:
+        await until(lambda: part in self.harness.module.health, 30.0)
+
+
+@asynccontextmanager
+async def world(actions: dict[str, Any] = NAVIGATE) -> AsyncIterator[World]:
+    import asyncio
+
+    wire = FakeWire({"rt/odom": "nav_msgs::msg::dds_::Odometry_"})
+    ((_, row),) = actions.items()
+    setting = ActionSetting.model_validate(row)
+    server = FakeServer(wire, f"/{setting.action}", type_of(setting))
+
+    class Robot(Ros2Robot):
+        def wire(self) -> FakeWire:
+            return wire
+
+    async with ModuleHarness(Robot, {"topics": {"odom": "odom"}, "actions": actions}) as harness:
+        made = World(harness, wire, server)
+        seeing = asyncio.create_task(made.see())
+        await until(lambda: harness.sent("odom"))
+        yield made
+        seeing.cancel()
+
+
+def nav_feedback(left: float) -> dict[str, Any]:
+    zero = {"sec": 0, "nanosec": 0}
+    point = {"x": 0.0, "y": 0.0, "z": 0.0}
+    pose = {"position": point, "orientation": {**point, "w": 1.0}}
+    return {
+        "current_pose": {"header": {"stamp": zero, "frame_id": "map"}, "pose": pose},
+        "navigation_time": zero,
+        "estimated_time_remaining": {"sec": 4, "nanosec": 0},
+        "number_of_recoveries": 0,
+        "distance_remaining": left,
+    }
+
+
+async def test_a_goal_is_a_call_that_answers_reports_and_ends() -> None:
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.5, y=-2.0, heading_deg=90.0)
+        assert await call.answer() == "On the way to x 1.50 m, y -2.00 m in 'map'"
+        pose = at.server.goals[at.server.newest]["pose"]
+        assert pose["header"]["frame_id"] == "map"
+        assert (pose["pose"]["position"]["x"], pose["pose"]["position"]["y"]) == (1.5, -2.0)
+        assert pose["pose"]["orientation"]["z"] == pytest.approx(0.5**0.5)
+        at.server.feedback(nav_feedback(3.0), goal=bytes(16))  # somebody else's
+        at.server.feedback(nav_feedback(2.25))
+        event = await call.wait_for(lambda event: event.type == "progress")
+        assert event.text == "2.2 m to go, about 4 s"
+        assert event.data["feedback"]["distance_remaining"] == 2.25
+        at.server.end(GoalStatus.SUCCEEDED, {"error_code": 0, "error_msg": ""})
+        assert await call.result() == {"x": 1.5, "y": -2.0, "heading_deg": 90.0, "frame": "map"}
+        assert at.server.cancelled == []
+
+
+async def test_cancelling_the_call_cancels_the_goal() -> None:
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        call.cancel("enough")
+        closed = await call.closed()
+        assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "enough")
+        assert at.server.cancelled == [at.server.newest]
+        again = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await again.answer()
+        assert len(at.server.goals) == 2
+
+
+async def test_what_a_server_does_not_take_is_one_clear_line() -> None:
+    async with world() as at:
+        at.server.accepts = False
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        with pytest.raises(SkillError, match=r"^/navigate_to_pose has rejected the goal$"):
+            await call.result()
+        assert at.server.cancelled == []
+        at.server.answers = False
+        call = await at.harness.call("navigate_to", x=2.0, y=0.0)
+        with pytest.raises(
+            SkillError, match=r"^/navigate_to_pose has not answered within 5 s; the goal is taken back"
+        ):
+            await call.result()
+        await until(lambda: at.server.cancelled.count(at.server.newest) >= 3)  # should it come to it after all
+        at.server.go()
+        call = await at.harness.call("navigate_to", x=3.0, y=0.0)
+        nobody = r"^nobody offers the action /navigate_to_pose \(nav2_msgs/action/NavigateToPose\)$"
+        with pytest.raises(SkillError, match=nobody):
+            await call.result()
+        at.wire.others[at.server.channels.goal.topic] = "dock_msgs::action::dds_::Dock_SendGoal_Request_"
+        call = await at.harness.call("navigate_to", x=3.0, y=0.0)
+        other = "/navigate_to_pose is there, as dock_msgs/action/Dock, not as nav2_msgs/action/NavigateToPose"
+        with pytest.raises(SkillError, match=f"^{other}$"):
+            await call.result()
+        assert len(at.server.goals) == 2
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ({"error_code": 203, "error_msg": "no path"}, "has aborted the goal: error_code 203, error_msg no path"),
+        (None, "has aborted the goal"),
+    ],
+)
+async def test_a_goal_that_is_aborted_says_why(result: dict[str, Any] | None, text: str) -> None:
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        if result is None:  # nobody gives a result
+            at.server.statuses[at.server.newest] = GoalStatus.ABORTED
+            at.server.say_status()
+        else:
+            at.server.end(GoalStatus.ABORTED, result)
+        with pytest.raises(SkillError, match=f"^/navigate_to_pose {text}$"):
+            await call.result()
+
+
+async def test_replies_to_others_are_not_taken_for_ones_own() -> None:
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        at.server.reply_accepted(accepted=False)
+        at.server.reply_result(GoalStatus.ABORTED, {"error_code": 9, "error_msg": "of somebody else"})
+        await asyncio.sleep(1.0)
+        assert call.texts("close") == []
+        at.server.end(GoalStatus.SUCCEEDED, {"error_code": 0, "error_msg": ""})
+        assert (await call.closed()).outcome is Outcome.COMPLETED
+
+
+async def test_a_robot_that_is_held_still_loses_its_goal_and_gets_it_again_when_it_is_let_go() -> None:
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        at.hold(on=True)
+        await until(lambda: at.server.statuses[at.server.newest] is GoalStatus.CANCELED)
+        await call.wait_for(lambda event: event.text == "the robot is held still: waiting")
+        assert len(at.server.goals) == 1
+        at.hold(on=False)
+        await until(lambda: len(at.server.goals) == 2)
+        at.server.end(GoalStatus.SUCCEEDED, {"error_code": 0, "error_msg": ""})
+        assert (await call.closed()).outcome is Outcome.COMPLETED
+
+
+async def test_a_goal_ends_when_odometry_or_the_server_is_gone() -> None:
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        at.sees = False
+        with pytest.raises(SkillError, match=r"^/odom can't be heard: the goal was cancelled$"):
+            await call.result()
+        assert at.server.statuses[at.server.newest] is GoalStatus.CANCELED
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        with pytest.raises(SkillError, match=r"^/odom can't be heard: nothing was begun$"):
+            await call.result()
+        at.sees = True
+        await until(lambda: not at.harness.module.blind)  # type: ignore[attr-defined]
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        at.server.go()
+        with pytest.raises(SkillError, match=r"^the action server of /navigate_to_pose is gone$"):
+            await call.result()
+
+
+async def test_a_server_that_ends_no_goal_is_named_and_asked_again_until_it_does() -> None:
+    async with world() as at:
+        at.server.obeys = False
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        began = clock.monotonic()
+        call.cancel()
+        assert (await call.closed()).outcome is Outcome.CANCELLED
+        assert clock.monotonic() - began < 2.0
+        await at.health("/navigate_to_pose does not end a goal that was cancelled: the robot may go on")
+        at.server.obeys = True
+        await until(lambda: at.server.statuses[at.server.newest] is GoalStatus.CANCELED)
+        await until(lambda: at.harness.module.health == "ok", 5.0)
+
+
+async def test_an_action_that_the_blueprint_defines_is_a_skill_with_its_schema() -> None:
+    async with world({"grip": GRIP}) as at:
+        spec = at.harness.module.offered_skills()["grip"]
+        info = spec.info()
+        assert (info.description, info.resources, info.motion) == ("Close the gripper.", (), False)
+        properties = info.parameters["properties"]
+        assert properties["width"] == {"type": "number", "minimum": 0, "maximum": 1}
+        assert properties["forces"]["items"]["properties"]["newton"]["maximum"] == 20
+        assert info.parameters["required"] == ["width", "forces"]
+        call = await at.harness.call("grip", width=0.25, forces=[{"newton": 2.5}])
+        assert await call.answer() == "/arm/grip has accepted the goal"
+        goal = at.server.goals[at.server.newest]
+        assert goal["width"] == 0.25
+        assert [force["newton"] for force in goal["forces"]] == [2.5]
+        at.server.feedback({"width": float("nan"), "place": [1.0, 2.0, 3.0]})
+        event = await call.wait_for(lambda event: event.type == "progress")
+        assert event.data["feedback"] == {"width": None, "place": [1.0, 2.0, 3.0]}
+        at.server.end(GoalStatus.SUCCEEDED, {"held": True, "notes": ["firm"]})
+        assert await call.result() == {"action": "/arm/grip", "result": {"held": True, "notes": ["firm"]}}
+
+
+@pytest.mark.parametrize(
+    ("skill", "actions", "arguments", "text"),
+    [
+        ("navigate_to", NAVIGATE, {"x": 6.0, "y": 0.0}, "x: "),
+        ("navigate_to", NAVIGATE, {"x": 1.0}, "y: is missing"),
+        ("navigate_to", NAVIGATE, {"x": 1.0, "y": 0.0, "z": 0.0}, "z"),
+        ("grip", {"grip": GRIP}, {"width": 0.5, "forces": [{"newton": 21}]}, "forces"),
+        ("grip", {"grip": GRIP}, {"width": "wide", "forces": []}, "width: "),
+    ],
+)
+async def test_arguments_out_of_the_limits_are_refused_before_anything_is_sent(
+    skill: str, actions: dict[str, Any], arguments: dict[str, Any], text: str
+) -> None:
+    async with world(actions) as at:
+        call = await at.harness.call(skill, **arguments)
+        closed = await call.closed()
+        assert closed.outcome is Outcome.REJECTED
+        assert text in closed.text
+        assert at.server.goals == {}
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ({"type": "a_msgs/action/B"}, "a_msgs/action/B needs a definition, the text of its .action file"),
+        ({"type": "a_msgs/action/B", "definition": "int32 x"}, "the definition of a_msgs/action/B has 1 parts"),
+        (
+            {"type": "a_msgs/action/B", "definition": "int32 x\nfloat y\n---\n---\n"},
+            "a_msgs/action/B_Goal, line 2: a_msgs/msg/float is no known type; did you mean 'float64'?",
+        ),
+        ({"type": "a_msgs/action/B", "definition": "int32\n---\n---\n"}, "line 1: 'int32' is not of the form"),
+        ({"limits": {"z": [0, 1]}}, "limits: 'z' is no number of the goal (they are x, y, heading_deg)"),
+        (
+            {"type": "a_msgs/action/B", "definition": "C c\n---\n---\n", "types": {"a_msgs/msg/C": "C c"}},
+            "types are nested more than 20 deep, or in themselves",
+        ),
+    ],
+)
+async def test_a_row_that_can_not_be_is_named_by_check(row: dict[str, Any], text: str) -> None:
+    config = Ros2RobotConfig.model_validate({"actions": {"go": {"action": "b", **row}}})
+    (fault,) = Ros2Robot.problems(config)
+    assert fault.path == ("actions", "go")
+    assert text in fault.text
