@@ -191,7 +191,7 @@ def test_peers_of_a_domain_find_each_other_and_no_others(zenoh_url: str) -> None
         strange: list[str] = []
         other.subscribe(TWIST, lambda *message: got.append(message))
         other.subscribe_all(lambda *message: got.append(message))
-        await until(lambda: one.has_subscribers(TWIST))
+        await until(lambda: one.has_subscribers(TWIST) and one.has_subscribers("CAMERA"))
         assert not stranger.has_subscribers(TWIST)
         stranger.subscribe_all(lambda channel, _: strange.append(channel))
         for channel in (TWIST, "CAMERA", EVENTS):
