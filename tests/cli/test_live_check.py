@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -14,7 +14,7 @@ from dimos_streams.blueprint.load import resolve
 from dimos_streams.bus.memory import MemoryBus
 from dimos_streams.cli.live_check.live_check import check_live
 from dimos_streams.cli.live_check.report import LiveReport
-from dimos_streams.clock import run_virtual
+from dimos_streams.clock import VIRTUAL_EPOCH_US, run_virtual
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
@@ -29,6 +29,7 @@ from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skills.drive import Drive
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.observe import Observe
+from dimos_streams.tool_stream.liveness.heartbeat import ENDED
 
 pytestmark = pytest.mark.feature("K3")
 
@@ -53,8 +54,14 @@ class Source:
     clock_s: float = 0.0
     """How far its clock is ahead."""
     until_s: float = float("inf")
+    after_s: float = 0.0
+
+    def after(self, seconds: float) -> Source:
+        """The same, beginning later."""
+        return replace(self, after_s=seconds)
 
     async def run(self, bus: MemoryBus) -> None:
+        await asyncio.sleep(self.after_s)
         began = clock.monotonic()
         while clock.monotonic() < began + self.until_s:
             message = self.make(clock.utime() + round(self.clock_s * 1e6))
@@ -75,10 +82,13 @@ def detections(stamp: int) -> Message:
     return Detection2DArray(header=header("base_link", stamp))
 
 
-def beat(name: str) -> Source:
-    return Source(
-        "/module_status", lambda stamp: ModuleStatus(utime=stamp, module=name, instance="1", health="ok"), 4
-    )
+def beat(name: str, ends_s: float = 10.0) -> Source:
+    ends = VIRTUAL_EPOCH_US + round(ends_s * 1e6)
+
+    def status(stamp: int) -> Message:
+        return ModuleStatus(utime=stamp, module=name, instance="1", health="ok" if stamp < ends else ENDED)
+
+    return Source("/module_status", status, 4)
 
 
 ODOM, SCAN, DETECTIONS = Source("/odom", odometry, 20), Source("/scan", scan), Source("/detections", detections)
@@ -175,6 +185,18 @@ def test_what_falls_silent_is_an_error() -> None:
     assert texts(report) == ["/odom fell silent 2.0 s ago: drive.odom takes 0.5 s without it at most"]
 
 
+def test_pauses_are_a_warning_where_the_mean_is_well() -> None:
+    report = checked([Source("/odom", odometry, 20, until_s=2), ODOM.after(2.8), SCAN, DETECTIONS])
+    (problem,) = report.problems
+    assert (problem.severity, states(report)["/odom"]) == ("warning", "ok")
+    assert problem.text == "/odom has gaps of up to 0.85 s: drive.odom takes 0.5 s without it at most"
+
+
+def test_a_bus_full_of_other_topics_hides_nothing() -> None:
+    others = [Source(f"/other{number}", odometry, 0.1) for number in range(2100)]
+    assert texts(checked([*others, *(each.after(1.0) for each in ALL)])) == []
+
+
 def test_a_frozen_sensor_is_an_error() -> None:
     report = checked([Source("/detections", lambda stamp: detections(1_600_000_000_000_000)), ODOM, SCAN])
     assert states(report)["/detections"] == "frozen"
@@ -247,6 +269,8 @@ def test_modules_that_do_not_run_are_no_fault_before_the_run_and_one_while_it_la
     assert not any("/detections" in text for text in texts(before))
     during = checked([beat("follow")], seen)
     assert "/detections is missing: detector is not running" in texts(during)
+    ended = checked([beat("follow"), beat("detector", ends_s=4)], seen)
+    assert "/detections is missing: detector is not running" in texts(ended)
     silent = checked([beat("follow"), beat("detector")], seen)
     assert "/detections is missing: follow.detections would take vision_msgs.Detection2DArray" in texts(silent)
     assert {"/instances", "/camera_info"} <= {row.need.topic for row in before.rows if row.state.value == "missing"}

@@ -80,7 +80,7 @@ class Listener:
         self.channels: dict[str, Heard] = {}
         """By channel, also those that nobody wants."""
         self.alive: set[str] = set()
-        """Those of the modules whose heartbeats were heard."""
+        """Those of the modules whose heartbeats were heard, without those that have ended since."""
         self.ended_at = 0.0
 
     def on_message(self, channel: str, data: bytes) -> None:
@@ -115,7 +115,9 @@ class Listener:
             status = decode(ModuleStatus, data, STATUS)
         except MessageError:
             return  # it tells of no module
-        if status.health != ENDED and status.module in self._modules:
+        if status.health == ENDED:
+            self.alive.discard(status.module)
+        elif status.module in self._modules:
             self.alive.add(status.module)
 
 
