@@ -42,8 +42,8 @@ class Incoming(BaseModel):
 
     @property
     def wants_no_session(self) -> bool:
-        """Whether it can be a request of a client that keeps no session. dimos' ``McpClient`` is one: it greets without
-        a word about itself, lists tools and calls them."""
+        """Whether it can be a request of a client that keeps no session. dimos' ``McpClient`` is one: it greets
+        without a word about itself, lists tools and calls them."""
         bare_greeting = self.method == "initialize" and "params" not in self.model_fields_set
         return self.id is not None and (bare_greeting or self.method in ("tools/list", "tools/call"))
 
