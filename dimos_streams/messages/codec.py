@@ -68,16 +68,20 @@ def decode(cls: type[M], data: bytes, channel: str = "") -> M:
     Raises ``MessageError`` for bytes of another type, too few or too many of them, negative sizes, and text
     that is not UTF-8; never another exception, whatever the bytes. ``channel`` is for the error's text only.
     """
-    expected = cls._get_packed_fingerprint()
-    found = bytes(data[:_FINGERPRINT_BYTES])
-    if found != expected:
-        what = "a Python pickle, which is never read" if _PICKLE.match(found) else "another type or definition"
-        why = f"its fingerprint is {found.hex() or 'missing'}, not {expected.hex()}: {what}"
-        raise MessageError(channel, cls.msg_name, why)
+    if data[:_FINGERPRINT_BYTES] != cls._get_packed_fingerprint():
+        raise other_type(cls, data, channel)
     try:
         return _decoded(cls, data)
     except _GENERATED_CODE_RAISES as error:
         raise MessageError(channel, cls.msg_name, str(error)) from error
+
+
+def other_type(cls: type[Message], data: bytes, channel: str) -> MessageError:
+    """The error for bytes whose fingerprint is not that of a class."""
+    expected, found = cls._get_packed_fingerprint(), bytes(data[:_FINGERPRINT_BYTES])
+    what = "a Python pickle, which is never read" if _PICKLE.match(found) else "another type or definition"
+    why = f"its fingerprint is {found.hex() or 'missing'}, not {expected.hex()}: {what}"
+    return MessageError(channel, cls.msg_name, why)
 
 
 def type_named(name: str, channel: str = "") -> type[Message]:

@@ -6,6 +6,7 @@ import struct
 from typing import NamedTuple
 
 from dimos_streams.errors import MessageError
+from dimos_streams.messages.codec import other_type
 from dimos_streams.messages.dimos_streams import ModuleStatus
 
 ENDED = "ended"
@@ -39,7 +40,7 @@ class Head(NamedTuple):
 def head_of(data: bytes, channel: str) -> Head:
     """Raises ``MessageError`` for bytes that are no heartbeat, and for one that is larger than any module's."""
     if not data.startswith(_FINGERPRINT):
-        raise MessageError(channel, ModuleStatus.msg_name, "its fingerprint is another one")
+        raise other_type(ModuleStatus, data, channel)
     try:
         module, at = _string(data, len(_FINGERPRINT) + _LONG)
         instance, at = _string(data, at)
