@@ -105,4 +105,7 @@ class Ros2RobotConfig(ModuleConfig):
     needed: tuple[str, ...] = Field(("odom",), description="without these from ROS the robot is made to stand")
     needed_timeout_s: float = Field(1.0, gt=0.0, description="one that is silent for longer is not there")
     cmd_timeout_s: float = Field(0.4, gt=0.0, le=0.4, description="a velocity older than this counts as zero")
+    scan_yaw_deg: float | None = Field(
+        None, ge=-360.0, le=360.0, description="where the lidar's zero points, to the left of ahead; None is ahead"
+    )
     cmd_frame: str = Field("base_link", description="frame_id of stamped velocities")

@@ -9,7 +9,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.geometry_msgs import Twist, TwistStamped
 from dimos_streams.messages.image import JPEG, image_from_array, rgb_from_image
-from dimos_streams.messages.sensor_msgs import CompressedImage, Image
+from dimos_streams.messages.sensor_msgs import CompressedImage, Image, LaserScan
 from dimos_streams.messages.std_msgs import Header
 
 Conversion = Callable[[Any], Message]
@@ -30,6 +30,13 @@ def outgoing(ours: type[Message], theirs: type[Message]) -> Callable[[Any, Heade
     if ours is theirs:
         return lambda message, _: message
     return _OUTGOING.get((ours, theirs))
+
+
+def turned(scan: LaserScan, yaw: float) -> LaserScan:
+    """A scan of a lidar whose zero points ``yaw`` radians to the left, as one whose zero points ahead."""
+    scan.angle_min += yaw
+    scan.angle_max += yaw
+    return scan
 
 
 def _unchanged(message: Message) -> Message:

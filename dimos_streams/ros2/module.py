@@ -23,6 +23,7 @@ from dimos_streams.operator.holding import HoldInput
 from dimos_streams.ros2.action_client import ActionClient
 from dimos_streams.ros2.action_skills import skill_of, type_of
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
+from dimos_streams.ros2.conversions import turned
 from dimos_streams.ros2.names import absolute
 from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.topics import Route, routes_of, topic_faults
@@ -81,6 +82,7 @@ class Ros2Robot(Module):
         self._limited_log = LimitedLog(self.log)
         self._routes = routes_of(self.config, self.streams())
         self._relay = VelocityRelay(self.config.cmd_timeout_s)
+        self._scan_frame = self.config.cmd_frame
         self._heard: dict[str, float] = {}
         self._writers: dict[str, Writer] = {}
         self._troubles: dict[str, Trouble] = {}
@@ -157,8 +159,19 @@ class Ros2Robot(Module):
 
     def _give_on(self, route: Route, message: Message) -> None:
         self._heard[route.stream.name] = clock.monotonic()
+        if isinstance(message, LaserScan):
+            message = self._ahead(message)
         output: Out[Any] = getattr(self, route.stream.name)
-        output.publish(message)
+        if output.wanted:
+            output.publish(message)
+
+    def _ahead(self, scan: LaserScan) -> LaserScan:
+        """The scan as the gate and skills take it, whose zero is ahead."""
+        yaw_deg, frame = self.config.scan_yaw_deg, scan.header.frame_id
+        if yaw_deg is None and frame != self._scan_frame:
+            self._scan_frame = frame
+            self.log.warning("the zero of scans of the frame %r is taken for ahead: set scan_yaw_deg", frame[:100])
+        return turned(scan, math.radians(yaw_deg)) if yaw_deg else scan
 
     def _take_velocity(self, velocity: Twist) -> None:
         """Have the newest of all that has come sent, once the loop has taken all in."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
+from dimos_streams import clock
 from dimos_streams.common.importing import how_to_get
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError, UserError
@@ -58,6 +60,8 @@ class Participant:
 
     async def open(self) -> None:
         """See ``Wire``."""
+        if clock.is_virtual():
+            raise UserError("a robot that runs ROS 2 keeps its own time: leave out --virtual-time")
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._open)
         self._thread = threading.Thread(target=self._read_all, name="dds", daemon=True)
@@ -72,8 +76,11 @@ class Participant:
         for reader in self._readers:
             reader.close()
         self._readers.clear()
-        self._discovery = ()
-        self._participant = self._waitset = None
+        participant, self._participant = self._participant, None
+        self._discovery, self._waitset = (), None
+        if participant is not None:
+            # It would live on for as long as anybody holds one of its writers. All that it has goes with it.
+            await asyncio.to_thread(participant.__del__)
 
     def writer(self, topic: str, type_name: str, quality: Quality) -> Writer:
         """See ``Wire``."""
@@ -119,7 +126,8 @@ class Participant:
             _enter_domain(self._domain_id, self._config)
             self._participant = DomainParticipant(self._domain_id)
         except DDSException as error:
-            where = f"domain {self._domain_id} on the interface {self._interface!r}"
+            there = ", ".join(name for _, name in socket.if_nameindex())
+            where = f"domain {self._domain_id} on the interface {self._interface!r} (there are: {there})"
             raise UserError(f"DDS can't take part in {where}: {_text(error)}") from error
         self._waitset = WaitSet(self._participant)
         self._discovery = (

@@ -114,6 +114,8 @@ async def test_a_goal_is_a_call_that_answers_reports_and_ends() -> None:
         assert (pose["pose"]["position"]["x"], pose["pose"]["position"]["y"]) == (1.5, -2.0)
         assert pose["pose"]["orientation"]["z"] == pytest.approx(0.5**0.5)
         at.server.feedback(nav_feedback(3.0), goal=bytes(16))  # somebody else's
+        await asyncio.sleep(0.5)
+        assert call.texts("progress") == []
         at.server.feedback(nav_feedback(2.25))
         event = await call.wait_for(lambda event: event.type == "progress")
         assert event.text == "2.2 m to go, about 4 s"
@@ -184,15 +186,42 @@ async def test_a_goal_that_is_aborted_says_why(result: dict[str, Any] | None, te
 
 
 async def test_replies_to_others_are_not_taken_for_ones_own() -> None:
-    async with world() as at:
-        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+    async with world({"grip": GRIP}) as at:
+        call = await at.harness.call("grip", width=0.5, forces=[])
         await call.answer()
+        theirs = {"held": False, "notes": ["of somebody else"]}
         at.server.reply_accepted(accepted=False)
-        at.server.reply_result(GoalStatus.ABORTED, {"error_code": 9, "error_msg": "of somebody else"})
+        at.server.reply_result(GoalStatus.ABORTED, theirs)
         await asyncio.sleep(1.0)
         assert call.texts("close") == []
-        at.server.end(GoalStatus.SUCCEEDED, {"error_code": 0, "error_msg": ""})
-        assert (await call.closed()).outcome is Outcome.COMPLETED
+        at.server.end(GoalStatus.SUCCEEDED, {"held": True, "notes": []})
+        at.server.reply_result(GoalStatus.ABORTED, theirs)
+        assert (await call.result())["result"] == {"held": True, "notes": []}
+
+
+async def test_a_rejection_of_somebody_elses_goal_is_not_taken_for_one_of_ones_own() -> None:
+    async with world() as at:
+        at.server.answers = False
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await until(lambda: at.server.goals)
+        at.server.reply_accepted(accepted=False)
+        await asyncio.sleep(0.1)
+        at.server.statuses[at.server.newest] = GoalStatus.EXECUTING
+        at.server.say_status()
+        assert await call.answer() == "On the way to x 1.00 m, y 0.00 m in 'map'"
+
+
+async def test_a_call_that_is_cancelled_closes_when_its_goal_has_ended() -> None:
+    async with world() as at:
+        at.server.obeys = False
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        call.cancel()
+        await asyncio.sleep(0.7)
+        assert call.texts("close") == []
+        at.server.obeys = True
+        await call.closed()
+        assert at.server.statuses[at.server.newest] is GoalStatus.CANCELED
 
 
 async def test_a_robot_that_is_held_still_loses_its_goal_and_gets_it_again_when_it_is_let_go() -> None:

@@ -52,7 +52,12 @@ class Run:
     def call(self, skill: str, wait: str | None = "close", **arguments: Any) -> dict[str, Any]:
         """Call a skill; the event that was waited for, or only the call's id."""
         body, params = {"skill": skill, "arguments": arguments}, {"wait": wait} if wait else {}
-        response = requests.post(f"{self._url}/calls", params=params, json=body, timeout=40)
+        deadline = time.monotonic() + 20.0
+        while True:
+            response = requests.post(f"{self._url}/calls", params=params, json=body, timeout=40)
+            if response.status_code != requests.codes.unavailable or time.monotonic() > deadline:
+                break
+            time.sleep(0.2)  # the machine is too busy for its heartbeats
         assert response.ok, response.text
         found: dict[str, Any] = response.json()
         return found

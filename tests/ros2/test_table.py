@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from dimos_streams.errors import MessageError
+from dimos_streams.blueprint.classes import missing_packages
+from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages.geometry_msgs import Twist, TwistStamped, Vector3
 from dimos_streams.messages.image import array_from_image, image_from_array
-from dimos_streams.messages.sensor_msgs import BatteryState, CompressedImage, Image
+from dimos_streams.messages.sensor_msgs import BatteryState, CompressedImage, Image, LaserScan
 from dimos_streams.messages.std_msgs import Header, String
 from dimos_streams.ros2.cdr import decode, encode
 from dimos_streams.ros2.config import Ros2RobotConfig
-from dimos_streams.ros2.conversions import MAX_PICTURE, incoming
+from dimos_streams.ros2.conversions import MAX_PICTURE, incoming, turned
 from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.module import Ros2Robot
+from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.topics import routes_of
 from dimos_streams.streams import In, Out
 
@@ -100,6 +103,29 @@ def test_a_velocity_gets_a_stamp_where_ros_wants_one() -> None:
 
 def picture(size: int) -> Any:
     return np.random.default_rng(1).integers(0, 255, (size, size, 3), np.uint8)
+
+
+def test_a_scan_is_turned_to_what_is_ahead() -> None:
+    scan = turned(LaserScan(angle_min=-1.0, angle_max=1.0, angle_increment=0.5), 1.5)
+    assert (scan.angle_min, scan.angle_max, scan.angle_increment) == (0.5, 2.5, 0.5)
+
+
+def test_where_cyclone_is_missing_check_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    install = "pip install 'dimos-streams[ros2]' (it comes ready-made for x86-64 and Python 3.11 to 3.13 only)"
+    assert missing_packages(Ros2Robot) == [f"'cyclonedds' is not installed: {install}"]
+
+
+@pytest.mark.virtual_time
+async def test_there_is_no_such_robot_in_virtual_time() -> None:
+    with pytest.raises(UserError, match="keeps its own time: leave out --virtual-time"):
+        await Participant(0).open()
+
+
+def test_an_interface_that_is_not_there_is_named() -> None:
+    pytest.importorskip("cyclonedds", reason="the extra `ros2` is not installed")
+    with pytest.raises(UserError, match=r"on the interface 'no0' \(there are: .*lo.*\)"):
+        asyncio.run(Participant(101, "no0").open())
 
 
 def test_a_small_jpeg_is_given_on_as_it_is_and_a_large_one_until_it_fits() -> None:
