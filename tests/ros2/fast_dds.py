@@ -77,7 +77,7 @@ class FastDdsRobot:
         return self.tell("state")
 
     def tell(self, command: str) -> RobotState:
-        """Have it do something: mute, unmute, break, mend, stubborn, obey."""
+        """Have it do something: mute, unmute, break, mend, stubborn, obey, yield."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{command}\n")

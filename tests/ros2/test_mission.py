@@ -125,15 +125,22 @@ def test_a_robot_of_ros_is_driven_navigated_followed_with_held_and_cut_off(robot
     run.cancel(begun)
     wait_for(lambda: robot.state().still and robot.state().status == 5, CUT_S)
 
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        turning = run.call("turn", wait=None, angle_deg=720)
-        wait_for(lambda: abs(robot.state().wz) > 0.2)
-        cut_at = run.signal(number)
-        wait_for(lambda: robot.state().still)
-        assert time.monotonic() - cut_at < CUT_S
-        if number is signal.SIGSTOP:
-            run.signal(signal.SIGCONT)
-            run.cancel(turning)
+    turning = run.call("turn", wait=None, angle_deg=720)
+    wait_for(lambda: abs(robot.state().wz) > 0.2)
+    stands_after(robot, run.signal(signal.SIGSTOP))
+    run.signal(signal.SIGCONT)
+    run.cancel(turning)
+
+    robot.tell("yield")  # its own navigation asks our gate from now on
+    run.call("navigate_to", wait="answer", x=-6.0, y=0.0)
+    wait_for(lambda: not robot.state().still)
+    stands_after(robot, run.signal(signal.SIGKILL))
+    assert robot.state().status == 2  # the goal goes on, as those of dead clients do: it moves nothing
+
+
+def stands_after(robot: FastDdsRobot, cut_at: float) -> None:
+    wait_for(lambda: robot.state().still)
+    assert time.monotonic() - cut_at < CUT_S
 
 
 def distance(robot: FastDdsRobot) -> float:

@@ -237,6 +237,7 @@ public:
           cancels_(node.reader(request("cancel_goal"), "action_msgs::srv::dds_::CancelGoal_Request_")),
           cancelled_(node.writer(reply("cancel_goal"), "action_msgs::srv::dds_::CancelGoal_Response_")),
           feedback_(node.writer("rt/navigate_to_pose/_action/feedback", type("FeedbackMessage"))),
+          velocity_(node.writer("rt/cmd_vel_nav", "geometry_msgs::msg::dds_::Twist_")),
           status_(node.writer("rt/navigate_to_pose/_action/status", "action_msgs::msg::dds_::GoalStatusArray_", STATUS)) {}
 
     void tick(double now) {
@@ -253,6 +254,7 @@ public:
         if (status_now_ == 2) drive(now);
     }
     bool stubborn = false;  // does not obey cancels
+    bool yields = false;    // its velocities go to whoever gates them
     int status_now_ = 0;    // of action_msgs/msg/GoalStatus
     long goals = 0, cancels = 0;
 
@@ -299,7 +301,7 @@ private:
         if (std::hypot(x_, y_) > 50) return finish(6, now);
         if (left < 0.05) return finish(4, now);
         double speed = std::min(0.8, 2 * left), c = std::cos(base_.yaw), s = std::sin(base_.yaw);
-        base_.command(speed * (ahead * c + aside * s) / left, speed * (aside * c - ahead * s) / left, 0, now);
+        command(speed * (ahead * c + aside * s) / left, speed * (aside * c - ahead * s) / left, now);
         if (now - told_ < 0.1) return;
         told_ = now;
         Out out;
@@ -308,8 +310,14 @@ private:
         out.put<int16_t>(0).put<float>(left);
         feedback_->write(&out.data);
     }
+    void command(double ahead, double aside, double now) {
+        if (!yields) return base_.command(ahead, aside, 0, now);
+        Out out;
+        out.doubles({ahead, aside, 0, 0, 0, 0});
+        velocity_->write(&out.data);
+    }
     void finish(int status, double now) {
-        base_.command(0, 0, 0, now);
+        command(0, 0, now);
         status_now_ = status;
         for (const auto& request : waiting_) send_result(request);
         waiting_.clear();
@@ -335,6 +343,7 @@ private:
     DataReader* cancels_;
     DataWriter* cancelled_;
     DataWriter* feedback_;
+    DataWriter* velocity_;
     DataWriter* status_;
     Bytes id_ = Bytes(16);
     double x_ = 0, y_ = 0, began_ = 0, told_ = 0;
@@ -379,6 +388,7 @@ int main(int count, char** arguments) {
                 if (command == "mend") broken = false;
                 if (command == "stubborn") navigator.stubborn = true;
                 if (command == "obey") navigator.stubborn = false;
+                if (command == "yield") navigator.yields = true;
                 std::printf("{\"x\": %.4f, \"y\": %.4f, \"yaw\": %.4f, \"vx\": %.4f, \"vy\": %.4f, \"wz\": %.4f, "
                             "\"commands\": %ld, \"goals\": %ld, \"cancels\": %ld, \"status\": %d}\n",
                             base.x, base.y, base.yaw, base.vx, base.vy, base.wz, base.commands, navigator.goals,
