@@ -67,6 +67,7 @@ class DimosSkills(Module):
         """Cut what is under way."""
         if self._server is not None:
             self._server.close()
+            self._streams.abandon()
 
     def offered_skills(self) -> Mapping[str, SkillSpec]:
         """See ``Module``: the tools of the server as they were listed last, while it is away, too."""
@@ -129,7 +130,7 @@ class DimosSkills(Module):
         self._lost = False
         self._connected.set()
         self.health = "ok"
-        self.log.info("%d tools of dimos at %s are skills", len(self._found.skills), self.config.url)
+        self.log.info("dimos at %s is heard", self.config.url)
 
     def _lose(self, problem: str) -> None:
         self._connected.clear()
@@ -161,6 +162,7 @@ class DimosSkills(Module):
             except TypeError as error:
                 self._found = before
                 raise SkillError(f"the tools of dimos at {self.config.url} can't be offered: {error}") from error
+            self.log.info("%d tools of dimos at %s are skills", len(found.skills), self.config.url)
         self.report_state({WARNINGS: _fitting(found.warnings)} if found.warnings else {})
 
     def _taken_names(self, found: ToolList) -> list[str]:

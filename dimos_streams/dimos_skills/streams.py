@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 
@@ -112,6 +113,12 @@ class ToolStreams:
         """The connection is lost by which all of it comes."""
         for stream in self._streams.values():
             stream.lose()
+
+    def abandon(self) -> None:
+        """Nothing more will come: who still waits for a tool to end waits no longer."""
+        for stream in self._streams.values():
+            stream.lost_at = -math.inf
+            stream.changed.set()
 
     def wake(self) -> None:
         """Have every call look at what has changed besides."""

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from dimos_streams.blueprint import blueprint, module
 from dimos_streams.blueprint.check import check
+from dimos_streams.dimos_skills import module as dimos_module
 from dimos_streams.dimos_skills.config import DimosSkillsConfig
 from dimos_streams.dimos_skills.module import DimosSkills
 from dimos_streams.errors import UserError
@@ -27,6 +28,7 @@ from dimos_streams.skill import SkillInfo
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.testing.harness import HarnessCall
 from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.hosting import host
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from tests.dimos_skills.stand_in import CAPTURED, CAPTURED_STREAM, StandIn, stand_in
 from tests.helpers import run_virtual, until
@@ -212,6 +214,21 @@ def test_a_cancel_calls_the_tool_that_ends_it_and_what_nothing_ends_is_seen_to_g
         asyncio.run(scenario(server))
 
 
+@pytest.mark.feature("G3", "E10")
+def test_a_module_that_stops_waits_no_longer_for_what_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_CANCEL_BOUND_S", 0.1)
+
+    async def scenario(server: StandIn) -> None:
+        del server.answers["stop_patrol"]
+        async with taken_in(server) as harness:
+            call, _ = await patrolling(harness, server)
+        assert (call.events[-1].outcome, call.events[-1].text) == (Outcome.CANCELLED, "the module is stopping")
+        await until(lambda: len(asyncio.all_tasks()) == 1)
+
+    with stand_in() as server:
+        asyncio.run(scenario(server))
+
+
 @pytest.mark.feature("G3", "B3")
 def test_a_hold_ends_what_may_move_and_lets_nothing_begin_but_what_stops() -> None:
     async def scenario(server: StandIn) -> None:
@@ -237,7 +254,11 @@ def test_a_hold_ends_what_may_move_and_lets_nothing_begin_but_what_stops() -> No
 
 
 @pytest.mark.feature("G3")
-def test_a_server_that_is_absent_vanishes_and_comes_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_is_absent_vanishes_and_comes_back(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dimos_module, "_OPEN_S", 0.2)
+
     async def scenario(server: StandIn) -> None:
         server.start()
         server.stop()
