@@ -8,6 +8,7 @@ import contextlib
 import functools
 import json
 import logging
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -449,3 +450,19 @@ def test_check_does_not_warn_of_names_that_only_the_server_knows(beside: bool, w
     problems = check(blueprint("beside", *modules))
     assert any("'dimos_*' in skills means no skill" in problem.text for problem in problems) is warned
     assert not [problem for problem in problems if problem.severity == "error" and "dimos" in problem.text]
+
+
+def test_the_page_has_each_setting_with_its_default() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "dimos-skills.md").read_text()
+    table = page.partition("| setting |")[2].partition("\n\n")[0]
+    rows = dict(re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", table, re.MULTILINE))
+    described = {name: value for names, values in rows.items() for name, value in _paired(names, values)}
+    assert list(described) == list(DimosSkillsConfig.model_fields)
+    for name in ("answer_s", "longest_s", "stop_s", "silence_s", "poll_s", "max_calls"):
+        assert described[name] == f"{DimosSkillsConfig.model_fields[name].default:g}"
+    assert json.loads(described["tools"]) == list(DimosSkillsConfig.model_validate({}).tools)
+
+
+def _paired(names: str, values: str) -> list[tuple[str, str]]:
+    listed = re.findall(r"`(\w+)`", names)
+    return list(zip(listed, values.split(", ") if len(listed) > 1 else [values.strip(" `")], strict=True))
