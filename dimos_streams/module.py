@@ -203,11 +203,18 @@ class Module:
         An exception refuses the change: its text is the operator's answer, and ``config`` is what it was.
         """
 
+    @classmethod
+    def configured_skills(cls, config: Any) -> Mapping[str, SkillSpec]:
+        """The skills that a module with this config has from its start on, by name: those of its class, unless its
+        config makes more. ``check`` and whoever draws a blueprint know them. Raises ``UserError`` for what the config
+        can't make, which ``problems`` names too."""
+        return skills_of(cls)
+
     def offered_skills(self) -> Mapping[str, SkillSpec]:
-        """The skills that the module offers now, by name. Those of its class are known to ``check`` before it runs; a
-        module that learns while it runs what it can do adds them here, and calls ``offer_anew``.
+        """The skills that the module offers now, by name: those that its class and its config make. A module that
+        learns while it runs what it can do adds them here, and calls ``offer_anew``.
         """
-        return skills_of(type(self))
+        return self.configured_skills(self.config)
 
     def offer_anew(self) -> None:
         """What ``offered_skills`` gives has changed: callers learn it at once, calls that run go on as they are.

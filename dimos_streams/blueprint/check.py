@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 from pydantic.errors import PydanticUserError
 
-from dimos_streams.blueprint.classes import missing_packages, module_class, module_config, needed_inputs
+from dimos_streams.blueprint.classes import (
+    missing_packages,
+    module_class,
+    module_config,
+    module_skills,
+    needed_inputs,
+)
 from dimos_streams.blueprint.delivery_check import delivery_problems
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.message_check import message_problems
@@ -18,7 +24,6 @@ from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import channel_name, split_channel, type_named
 from dimos_streams.module import Module
-from dimos_streams.skill import skills_of
 from dimos_streams.streams.conversion import other_type
 from dimos_streams.tool_stream.liveness.skill_parts import described
 
@@ -74,7 +79,7 @@ def _usable_class(spec: ModuleSpec) -> type[Module]:
     try:
         cls.streams()
         cls.config_type()
-        described(spec.name, [skill.info(spec.prefix) for skill in skills_of(cls).values()])
+        described(spec.name, [skill.info(spec.prefix) for skill in module_skills(spec, cls).values()])
     except (TypeError, NameError, PydanticUserError) as error:
         text = f"module {spec.name!r}: {spec.type} is not declared as it should be: {error}"
         raise BlueprintError([Problem(text, spec.where("type"))]) from error
@@ -218,7 +223,8 @@ def _skill_warnings(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -
     """What modules say of configs that are about the skills of others."""
     specs = blueprint.modules
     skills = {
-        name: [skill.info(specs[name].prefix) for skill in skills_of(cls).values()] for name, cls in classes.items()
+        name: [skill.info(specs[name].prefix) for skill in module_skills(specs[name], cls).values()]
+        for name, cls in classes.items()
     }
     vary = any(getattr(cls, "skills_vary", False) for cls in classes.values())
     for name, cls in classes.items():

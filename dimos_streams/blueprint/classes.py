@@ -16,6 +16,7 @@ from dimos_streams.documents.fields import fields_at
 from dimos_streams.documents.problem import BlueprintError, Problem, fault, placed
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.skill import SkillSpec, skills_of
 
 
 def instantiate(spec: ModuleSpec, context: RunContext) -> Module:
@@ -59,6 +60,15 @@ def longest_gaps(spec: ModuleSpec, cls: type[Module]) -> Mapping[str, float]:
     """The seconds that a module's inputs may bring nothing, by input, as far as the module says. Raises ``UserError``
     for a config that is none."""
     return cls.longest_gaps(module_config(spec, cls))
+
+
+def module_skills(spec: ModuleSpec, cls: type[Module]) -> Mapping[str, SkillSpec]:
+    """The skills of a module as its blueprint configures it, by name; those of its class alone where the config is a
+    problem of its own. Raises ``TypeError`` for a skill without a schema."""
+    try:
+        return cls.configured_skills(module_config(spec, cls))
+    except UserError:
+        return skills_of(cls)
 
 
 def missing_packages(cls: type[Module]) -> list[str]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.classes import module_class, module_skills
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
 from dimos_streams.bus import Delivery
 from dimos_streams.messages.base import Message
 from dimos_streams.module import Module
-from dimos_streams.skill import skills_of
 from dimos_streams.streams import StreamSpec
 
 
@@ -105,7 +104,7 @@ def deliveries(blueprint: Blueprint) -> dict[str, Delivery]:
 
 def public_skills(spec: ModuleSpec, cls: type[Module]) -> tuple[str, ...]:
     """The names under which the module's skills are called. Raises ``TypeError`` for a skill without a schema."""
-    return tuple(skill.info(spec.prefix).name for skill in skills_of(cls).values())
+    return tuple(skill.info(spec.prefix).name for skill in module_skills(spec, cls).values())
 
 
 def _wiring(spec: ModuleSpec, ports: list[Port], supplied: Collection[str], skills: tuple[str, ...]) -> ModuleWiring:

@@ -73,6 +73,12 @@ class Ros2Robot(Module):
             except UserError as error:
                 yield ConfigFault(("actions", name), str(error))
 
+    @classmethod
+    def configured_skills(cls, config: Any) -> Mapping[str, SkillSpec]:
+        """See ``Module``: those of the class, and one for each row of the table of actions."""
+        actions = {name: skill_of(name, setting) for name, setting in config.actions.items()}
+        return {**super().configured_skills(config), **actions}
+
     def wire(self) -> Wire:
         """The participant that is used; for tests to replace."""
         return Participant(self.config.domain_id, self.config.interface, self.config.peers)
@@ -118,11 +124,6 @@ class Ros2Robot(Module):
             self._relay.command(Twist())
             self._send_velocity()
         await self._wire.close()
-
-    def offered_skills(self) -> Mapping[str, SkillSpec]:
-        """See ``Module``: those of the class, and one for each row of the table of actions."""
-        actions = {name: skill_of(name, setting) for name, setting in self.config.actions.items()}
-        return {**super().offered_skills(), **actions}
 
     def client(self, skill: str) -> ActionClient:
         """The client of a skill's action."""

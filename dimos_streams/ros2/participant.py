@@ -146,7 +146,10 @@ class Participant:
             self._discover(own)
             self._waitset.wait(int(_WAIT_S * _NS_PER_S))
             for reader in list(self._readers):
-                reader.take()
+                try:
+                    reader.take()
+                except Exception:  # a fault in one topic leaves the others as they are
+                    _log.exception("what came on %s can't be read", reader.topic)
 
     def _discover(self, own: Any) -> None:
         from cyclonedds.core import InstanceState
@@ -198,7 +201,7 @@ class _Reader:
         deliver: Callable[[Any], None],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        self._source, self._topic, self._depth = source, topic, depth
+        self._source, self.topic, self._depth = source, topic, depth
         self._decode, self._deliver, self._loop = decode, deliver, loop
         self._arrived: deque[Any] = deque(maxlen=depth)
         self._announced = self._closed = False
@@ -221,7 +224,7 @@ class _Reader:
             try:
                 self._arrived.append(self._decode(data))
             except MessageError as error:
-                _log.warning("skipped on %s: %s", self._topic, error)
+                _log.warning("skipped on %s: %s", self.topic, error)
         if self._arrived and not self._announced:
             self._announced = True
             try:

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.classes import missing_packages
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.wiring import wire
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages.geometry_msgs import Twist, TwistStamped, Vector3
 from dimos_streams.messages.image import array_from_image, image_from_array
@@ -108,6 +111,18 @@ def picture(size: int) -> Any:
 def test_a_scan_is_turned_to_what_is_ahead() -> None:
     scan = turned(LaserScan(angle_min=-1.0, angle_max=1.0, angle_increment=0.5), 1.5)
     assert (scan.angle_min, scan.angle_max, scan.angle_increment) == (0.5, 2.5, 0.5)
+
+
+def test_check_knows_the_skills_that_actions_make_and_names_two_of_one_name() -> None:
+    robot = {"type": "dimos_streams.ros2.module:Ros2Robot", "config": {"actions": {"move": "navigate_to_pose"}}}
+    drive = {"type": "dimos_streams.skills.drive:Drive", "remap": {"cmd_vel": "skill_vel"}}
+    modules = {
+        name: ModuleSpec.model_validate({"name": name, **spec}) for name, spec in (("robot", robot), ("drive", drive))
+    }
+    found = Blueprint(name="two", modules=modules)
+    assert wire(found)["robot"].skills == ("move",)
+    texts = [problem.text for problem in check(found)]
+    assert "skill 'move' is offered by both 'robot' and 'drive'; use another namespace" in texts
 
 
 def test_where_cyclone_is_missing_check_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
