@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 
 _M_MMAP_THRESHOLD = -3
-_LARGE = 1024 * 1024
+_LARGE = 128 * 1024
+"""Where glibc begins. Larger ones would leave holes: LCM keeps up to 16 MB of messages of which a part is missing."""
 
 
 def give_back_large_blocks() -> None:
