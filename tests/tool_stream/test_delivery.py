@@ -56,7 +56,12 @@ class Ends:
     async def beat(self) -> None:
         while True:
             live = self.publisher.live("m")
-            status = ModuleStatus(module="m", call_ids=[c for c, _ in live], last_seqs=[s for _, s in live])
+            status = ModuleStatus(
+                module="m",
+                instance=self.publisher.instance,
+                call_ids=[c for c, _ in live],
+                last_seqs=[s for _, s in live],
+            )
             self.sender_bus.publish(STATUS, encode(status))
             await asyncio.sleep(0.25)
 

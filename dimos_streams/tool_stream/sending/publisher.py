@@ -18,7 +18,7 @@ from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.tool_stream.event import EVENTS, NACK, PARENT, REQUEST_BYTES, REQUESTS
 from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
-from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S, Receivers
+from dimos_streams.tool_stream.sending.receivers import RECEIVER_FORGOTTEN_S, Receivers
 from dimos_streams.tool_stream.signature import parse_signature
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -140,13 +140,13 @@ class ToolStreamPublisher:
             self._nack(writer, request)
 
     def _is_meant(self, instance: str) -> bool:
-        """Whether a request is of somebody who has read this instance's events. Of one who names none, only while
-        nobody else is there."""
+        """Whether a request is of somebody who has read this instance's events. Of one who names none, only when
+        nobody else is waited for: in a flood, or behind a cut, the bridge may be silent for a while."""
         now = clock.monotonic()
         if instance == self.instance:
             self._bound = now
             return True
-        return not instance and now - self._bound > RECEIVER_GONE_S
+        return not instance and now - self._bound > RECEIVER_FORGOTTEN_S
 
     def _let_go(self) -> None:
         """Forget ended calls that every receiver has to the end; the host remembers their ids."""

@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.event import REQUESTS, Outcome
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.call_writer import PublisherLimits
 from dimos_streams.tool_stream.sending.history import EventHistory
@@ -48,6 +50,24 @@ async def test_what_one_receiver_has_is_kept_for_the_other() -> None:
         await asyncio.sleep(1)
         assert ends.publisher.live("m") == []
         second.stop()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("name", ["receiver", "forged"])
+async def test_who_has_read_nothing_acknowledges_nothing_for_a_receiver_behind_a_cut(name: str) -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        ends.publisher.instance = "mine"
+        writer = ends.begin("call")
+        await asyncio.sleep(0.5)
+        ends.receiver_bus.partitioned = True
+        writer.close(Outcome.COMPLETED, "", {})
+        await asyncio.sleep(5 * RECEIVER_GONE_S)
+        forged = ToolStreamRequest(receiver=name, kind="ack", call_id="call", from_seq=1, to_seq=2)
+        ends.sender_bus.publish(REQUESTS, encode(forged))
+        await asyncio.sleep(0.1)
+        assert ends.publisher.live("m") == [("call", 2)]
+        ends.receiver_bus.partitioned = False
+        assert [event.type for event in await ends.until_closed("call")] == ["open", "close"]
 
 
 @pytest.mark.virtual_time
