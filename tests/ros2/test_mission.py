@@ -96,7 +96,8 @@ def wait_for(
 
 
 def test_a_robot_of_ros_is_driven_navigated_followed_with_held_and_cut_off(robot: FastDdsRobot, run: Run) -> None:
-    assert run.call("move", distance_m=0.5)["outcome"] == "completed"
+    moved = run.call("move", distance_m=0.5)
+    assert moved["outcome"] == "completed", moved
     assert robot.state().x == pytest.approx(0.5, abs=0.1)
     run.call("turn", angle_deg=30)
     assert robot.state().yaw == pytest.approx(math.radians(30), abs=0.1)
