@@ -103,12 +103,18 @@ class BoundedProtocol(H11Protocol):
         self.conn = _MeteredConnection(h11.SERVER, MAX_HEAD)
         self._unread = bytearray()
         self.idle_from = clock.monotonic()
-        """When it was made, or its last response was complete."""
+        """When it was made, its last response was complete, or the request after that began to come."""
 
     @property
     def is_idle(self) -> bool:
         """Whether no request of it is being answered."""
         return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def is_kept_alive(self) -> bool:
+        """Whether it was answered, and nothing of another request has come since."""
+        begun = self.conn.their_state is not h11.IDLE or self._unread or self.conn.trailing_data[0]
+        return self.cycle is not None and self.cycle.response_complete and not begun
 
     def idle_s(self) -> float:
         """For how long it has been idle, whatever was sent on it in the meantime."""
@@ -128,6 +134,8 @@ class BoundedProtocol(H11Protocol):
             leave(self.scope)  # type: ignore[arg-type]
 
     def data_received(self, data: bytes) -> None:
+        if self.is_kept_alive:
+            self.idle_from = clock.monotonic()
         self._unset_keepalive_if_required()
         self._unread += data
         if self.flow.held:

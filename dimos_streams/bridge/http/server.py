@@ -15,7 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dimos_streams.bridge.http.http_protocol import BoundedProtocol, Connections
-from dimos_streams.bridge.http.idle_connections import cut_idle
+from dimos_streams.bridge.http.idle_connections import KEEP_ALIVE_S, cut_idle
 from dimos_streams.bridge.http.request_guard import MAX_BODY
 from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.errors import UserError
@@ -91,6 +91,7 @@ class HttpServer:
             server_header=False,
             proxy_headers=False,
             log_level="warning",  # what it logs otherwise of WebSockets has the token of their URL in it
+            timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=1,
             ws_max_size=MAX_BODY,
             ws_max_queue=_COMMANDS_WAITING,

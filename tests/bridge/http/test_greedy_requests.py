@@ -198,6 +198,20 @@ def test_who_asks_now_and_then_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> N
         assert len(ports) == 1
 
 
+def test_a_connection_that_was_answered_is_kept_for_the_next_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle, "IDLE_BOUND_S", 0.2)
+    with served() as bridge, connect(bridge, head(bridge, "GET /healthz")) as kept:
+        assert kept.recv(65536).startswith(b"HTTP/1.1 200")
+        with connect(bridge) as fresh:
+            assert answer(fresh) == b"", "one that asks for nothing is cut, and was opened later"
+        kept.sendall(b"GET /healthz HTTP/1.1\r\n")
+        kept.sendall(head(bridge, "GET /healthz").partition(b"\r\n")[2])
+        assert kept.recv(65536).startswith(b"HTTP/1.1 200")
+        assert running(bridge).config.timeout_keep_alive == idle.KEEP_ALIVE_S >= 60, "clients close theirs before"
+        monkeypatch.setattr(idle, "KEEP_ALIVE_S", 0.2)
+        assert answer(kept) == b""
+
+
 @pytest.mark.feature("A3")
 def test_what_waits_for_clients_that_do_not_read_is_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "MAX_UNSENT", 200_000)
