@@ -78,9 +78,13 @@ class OperatorSkills(Module):
         return PauseReport(changed=changed, held=hold.held, not_held=hold.not_held)
 
     @skill(audience="operator")
-    async def resume(self) -> str:
-        """Go on after a pause, and leave step mode."""
-        return "goes on" if self._core().control.resume() else "it is not paused"
+    async def resume(self, reason: str = "") -> str:
+        """Go on after a pause, and leave step mode.
+
+        Args:
+            reason: Shown to other operators.
+        """
+        return "goes on" if self._core().control.resume(reason) else "it is not paused"
 
     @skill(audience="operator")
     async def step(self, mode: Literal["on", "off", "once"] = "once") -> str:
@@ -151,7 +155,7 @@ class OperatorSkills(Module):
         arguments: dict[str, Any] | None = None,
         reason: str = "",
     ) -> ApprovalView:
-        """Decide on a call that waits.
+        """Decide on a call that waits; another decision than the one that holds already is refused.
 
         Args:
             approval: Its id, see ``approvals``.

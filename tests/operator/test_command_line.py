@@ -80,7 +80,7 @@ def test_pause_resume_step_and_abort(console: Console) -> None:
     agent = console.add()
     assert console("resume") == (1, "", "error: agent 'agent': the agent is not paused\n")
     assert console("pause", "--reason", "look") == (0, "pause is done\n", "")
-    assert console("resume") == (0, "resume is done\n", "")
+    assert console("resume", "--reason", "seen") == (0, "resume is done\n", "")
     assert console("step") == (0, "step is done\n", "")
     assert console("step", "on")[0] == 0
     assert console("step", "twice")[0] == 2
@@ -91,7 +91,7 @@ def test_pause_resume_step_and_abort(console: Console) -> None:
     del agent.commands[-2:]
     assert agent.commands == [
         ("pause", {"reason": "look"}),
-        ("resume", {}),
+        ("resume", {"reason": "seen"}),
         ("step", {"mode": "once"}),
         ("step", {"mode": "on"}),
         ("abort", {"rollback": True, "reason": "fire"}),

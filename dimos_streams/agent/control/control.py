@@ -62,9 +62,9 @@ class Control:
         """Begin nothing from now on; False if that was so already."""
         return self._enter(Mode.PAUSED, EventKind.PAUSE, reason=reason)
 
-    def resume(self) -> bool:
+    def resume(self, reason: str = "") -> bool:
         """Let everything go on, and end step mode; False if nothing was held."""
-        return self._enter(Mode.RUNNING, EventKind.RESUME)
+        return self._enter(Mode.RUNNING, EventKind.RESUME, reason=reason)
 
     @contextlib.contextmanager
     def interrupted(self, why: str) -> Iterator[None]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dimos_streams import clock
-from dimos_streams.agent.calls.canonical import canonical
+from dimos_streams.agent.calls.canonical import canonical, shown
+from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import ApprovalView
 
 State = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
@@ -64,6 +65,16 @@ class Approval:
         """The decision on it."""
         changed = canonical(self.arguments) != canonical(self.asked)
         return Decision(approved=self.state == "approved", arguments=self.arguments, changed=changed, reason=self.why)
+
+    def check_same(self, state: State, arguments: Mapping[str, Any] | None) -> None:
+        """Raises ``SkillError`` if one that is decided is not so in this way, or has other arguments; None is any."""
+        because = f" ({self.why})" if self.why else ""
+        asked_for = shown(self.skill, self.arguments)
+        holds = f"approval {self.id!r} of {asked_for} is {self.state.replace('_', ' ')} already{because}"
+        if state != self.state:
+            raise SkillError(f"{holds}: it can't be {state.replace('_', ' ')} any more")
+        if arguments is not None and canonical(self.check(arguments)) != canonical(self.arguments):
+            raise SkillError(f"{holds}: it can't become {shown(self.skill, arguments)} any more")
 
     def stop_time(self) -> None:
         """Let time stand still for one that is pending."""

@@ -97,17 +97,21 @@ class ApprovalBook:
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
     ) -> ApprovalView:
-        """Decide; on one that is decided already this does nothing. What then holds of it.
+        """Decide; to decide the same again does nothing. What then holds of it.
 
-        ``arguments`` replace those that were asked for. Raises ``SkillError`` for an unknown id, or for arguments
-        that do not fit; then it stays pending.
+        ``arguments`` replace those that were asked for. Raises ``SkillError`` for an unknown id, for arguments that
+        do not fit (then it stays pending), and for another decision than the one that holds.
         """
         approval = self._get(id)
-        if approval.state == "pending":
-            if decision == "approve" and arguments is not None:
-                self._change(approval, arguments)
-            state = _DECISIONS[decision]
-            self._settle(approval, state, reason or ("the operator has dropped it" if state == "deleted" else ""))
+        state = _DECISIONS[decision]
+        if decision != "approve":
+            arguments = None
+        if approval.state != "pending":
+            approval.check_same(state, arguments)
+            return approval.view(self._agent)
+        if arguments is not None:
+            self._change(approval, arguments)
+        self._settle(approval, state, reason or ("the operator has dropped it" if state == "deleted" else ""))
         return approval.view(self._agent)
 
     def amend(self, id: str, arguments: Mapping[str, Any]) -> ApprovalView:
@@ -115,6 +119,8 @@ class ApprovalBook:
         approval = self._get(id)
         if approval.state == "pending":
             self._change(approval, arguments)
+        else:
+            approval.check_same(approval.state, arguments)
         return approval.view(self._agent)
 
     def console(self, *, present: bool) -> None:

@@ -105,6 +105,7 @@ def pause(
 
 
 def resume(
+    reason: Reason = "",
     agent: options.AgentName = "",
     url: options.Url = None,
     port: options.Port = None,
@@ -112,7 +113,7 @@ def resume(
     as_json: options.Json = False,
 ) -> None:
     """Go on after a pause, or leave step mode."""
-    _command("resume", {}, agent, url, port, token, as_json=as_json)
+    _command("resume", {"reason": reason}, agent, url, port, token, as_json=as_json)
 
 
 def step(

@@ -34,9 +34,10 @@ class Pause(_Command):
 
 
 class Resume(_Command):
-    """Go on after a pause."""
+    """Go on after a pause, and leave step mode."""
 
     command: Literal["resume"]
+    reason: Text = ""
 
 
 class Step(_Command):

@@ -49,7 +49,8 @@ async def test_while_paused_no_turn_and_no_iteration_begins() -> None:
         mission = await rig.say("look")
         await asyncio.sleep(60)
         assert rig.kinds() == ["pause", "mission_start"]
-        rig.core.control.resume()
+        rig.core.control.resume("it was good")
+        assert rig.data("resume") == [{"was": "paused", "reason": "it was good"}]
         await asyncio.sleep(0.5)
         rig.core.control.pause()
         await asyncio.sleep(60)

@@ -37,11 +37,15 @@ async def test_every_way_out_wakes_the_waiter() -> None:
         view = made.decide(id, decision, reason="so")  # type: ignore[arg-type]
         assert (await task).approved is approved
         assert (await task).reason == "so"
-        assert made.decide(id, "approve" if not approved else "reject") == view
+        assert made.decide(id, decision, reason="once more") == view  # type: ignore[arg-type]
+        with pytest.raises(SkillError, match=rf"{id}.* is {view.state} already \(so\): it can't be "):
+            made.decide(id, "approve" if not approved else "reject")
+        assert (await task).approved is approved
     task, id = await asked(made, {"n": 0})
     assert made.pending()[0].expires_utime is not None
     assert await task == Decision(approved=False, arguments={"n": 0}, reason="nobody decided in time")
-    assert made.decide(id, "approve").state == "timed_out"
+    with pytest.raises(SkillError, match=r"is timed out already \(nobody decided in time\): it can't be approved"):
+        made.decide(id, "approve")
     assert made.pending() == []
     assert events.kinds() == ["approval_created", "approval_decided"] * 4
 
@@ -102,6 +106,12 @@ async def test_changed_arguments_are_checked_and_what_was_changed_is_asked_again
     assert made.amend(id, {"n": 2}).arguments == {"n": 2}
     assert not task.done()
     made.decide(id, "approve", {"n": 3})
+    assert made.decide(id, "approve") == made.decide(id, "approve", {"n": 3}) == made.amend(id, {"n": 3})
+    refused = r"drop\(n=3\) is approved already: it can't become drop\(n=4\)"
+    with pytest.raises(SkillError, match=refused):
+        made.decide(id, "approve", {"n": 4})
+    with pytest.raises(SkillError, match=refused):
+        made.amend(id, {"n": 4})
     assert await task == Decision(approved=True, arguments={"n": 3}, changed=True)
     assert events.kinds() == ["approval_created", *["approval_changed"] * 2, "approval_decided"]
     again, id = await asked(made, {"n": 1}, check=check)
@@ -123,7 +133,8 @@ async def test_a_waiter_that_goes_away_takes_the_question_with_it() -> None:
     duplicate.cancel()
     await asyncio.wait([task, duplicate])
     assert made.pending() == []
-    assert made.decide(id, "approve").state == "deleted"
+    with pytest.raises(SkillError, match=r"is deleted already \(nobody waits for it any more\)"):
+        made.decide(id, "approve")
 
 
 @pytest.mark.virtual_time

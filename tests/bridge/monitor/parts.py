@@ -118,11 +118,11 @@ class ToyAgent(Module):
         return Held(held=self.held, text=self._note("pause", reason=reason))
 
     @skill(audience="operator")
-    async def resume(self) -> str:
+    async def resume(self, reason: str = "") -> str:
         """Resume."""
         if self.state != "paused":
             raise SkillError("the agent is not paused")
-        return self._note("resume")
+        return self._note("resume", reason=reason)
 
     @skill(audience="operator")
     async def step(self, mode: Literal["on", "off", "once"] = "once") -> str:

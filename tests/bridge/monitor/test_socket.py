@@ -134,7 +134,7 @@ def test_the_schema_is_published() -> None:
 
 COMMANDS: list[tuple[dict[str, Any], tuple[str, dict[str, Any]]]] = [
     ({"command": "pause", "reason": "look"}, ("pause", {"reason": "look"})),
-    ({"command": "resume"}, ("resume", {})),
+    ({"command": "resume", "reason": "seen"}, ("resume", {"reason": "seen"})),
     ({"command": "step"}, ("step", {"mode": "once"})),
     ({"command": "step", "mode": "on"}, ("step", {"mode": "on"})),
     ({"command": "abort", "rollback": True}, ("abort", {"rollback": True, "reason": ""})),
