@@ -151,7 +151,9 @@ def is_call_id(text: str) -> bool:
 def on_loss_of(call: SkillCall, channel: str) -> OnLoss | None:
     """The wish for its loss in a request to run a skill, or None. Raises ``MessageError`` for another word."""
     if call.on_loss not in ("", *typing.get_args(OnLoss)):
-        raise MessageError(channel, SkillCall.msg_name, f"on_loss is {call.on_loss!r}")
+        raise MessageError(
+            channel, SkillCall.msg_name, f"on_loss is {call.on_loss!r} (valid: stop, continue, or nothing)"
+        )
     return typing.cast("OnLoss | None", call.on_loss or None)
 
 

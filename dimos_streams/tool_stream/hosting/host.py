@@ -147,11 +147,9 @@ class SkillHost:
             hosted = self._modules.get(message.module)
             if hosted is None or hosted.ending:
                 return
-            arguments = json_object(message.arguments_json, channel, SkillCall.msg_name)
             names = (message.skill, message.caller, message.parent)
             if not (is_call_id(message.call_id) and all(map(is_name, names))):
                 raise MessageError(channel, SkillCall.msg_name, "a name is too long, not printable, or no id")
-            on_loss = on_loss_of(message, channel)
         except MessageError as error:
             _log.warning("skipped a call: %s", error)
             return
@@ -159,7 +157,7 @@ class SkillHost:
             self.publisher.repeat(message.call_id)
             return
         self._remember(message.call_id)
-        self._begin(hosted, message, arguments, on_loss)
+        self._begin(hosted, message)
 
     def _remember(self, call_id: str) -> None:
         self._seen[call_id] = None
@@ -173,21 +171,16 @@ class SkillHost:
                 return hosted.calls[call_id][0].writer.outcome
         return self._seen.get(call_id)
 
-    def _begin(
-        self, hosted: HostedModule, message: SkillCall, arguments: Mapping[str, Any], on_loss: OnLoss | None
-    ) -> None:
-        spec = hosted.skills.get(message.skill)
-        size = len(json_text(arguments).encode())
+    def _begin(self, hosted: HostedModule, message: SkillCall) -> None:
+        arguments: Mapping[str, Any] = {}
+        on_loss: OnLoss | None = None
         try:
-            spec, checked = self._checked(hosted, message, arguments, size)
+            given, on_loss = _read(message)
+            size = len(json_text(given).encode())
+            arguments = given if size <= MAX_ARGUMENTS else {}
+            spec, checked = self._checked(hosted, message, given, size)
         except SkillError as error:
-            if self._rejections.take():
-                writer = self._open(hosted, message, spec, arguments if size <= MAX_ARGUMENTS else {}, on_loss)
-                writer.close(Outcome.REJECTED, redacted(str(error))[:_MAX_TEXT], {})
-                self._seen[message.call_id] = Outcome.REJECTED
-            else:
-                del self._seen[message.call_id]
-                _log.warning("more calls than can be rejected; call %r of %r ignored", message.call_id, message.skill)
+            self._reject(hosted, message, arguments, on_loss, error)
             return
         writer = self._open(hosted, message, spec, arguments, on_loss)
         policy = spec.policy
@@ -199,6 +192,22 @@ class SkillHost:
         hosted.calls[message.call_id] = (running, task)
         task.add_done_callback(lambda _: self._forget(hosted, running))
         task.add_done_callback(lambda _: client.end_children())
+
+    def _reject(
+        self,
+        hosted: HostedModule,
+        message: SkillCall,
+        arguments: Mapping[str, Any],
+        on_loss: OnLoss | None,
+        why: SkillError,
+    ) -> None:
+        if self._rejections.take():
+            writer = self._open(hosted, message, hosted.skills.get(message.skill), arguments, on_loss)
+            writer.close(Outcome.REJECTED, redacted(str(why))[:_MAX_TEXT], {})
+            self._seen[message.call_id] = Outcome.REJECTED
+        else:
+            del self._seen[message.call_id]
+            _log.warning("more calls than can be rejected; call %r of %r ignored", message.call_id, message.skill)
 
     def _checked(
         self, hosted: HostedModule, message: SkillCall, arguments: Mapping[str, Any], size: int
@@ -276,6 +285,17 @@ class SkillHost:
         hosted.loss.ended(running)
         if running.id in self._seen:
             self._seen[running.id] = running.writer.outcome
+
+
+def _read(message: SkillCall) -> tuple[dict[str, Any], OnLoss | None]:
+    """What a call gives, and its wish for its loss. Raises ``CallRejectedError`` for what is none."""
+    try:
+        return json_object(message.arguments_json, CALLS, SkillCall.msg_name), on_loss_of(message, CALLS)
+    except MessageError as error:
+        given = f"arguments_json is {_shortened(repr(message.arguments_json))}"
+        raise CallRejectedError(
+            f"{error} ({given}; valid: a JSON object by the names of the skill's parameters, or nothing)"
+        ) from error
 
 
 def _check_audience(spec: SkillSpec, message: SkillCall) -> None:

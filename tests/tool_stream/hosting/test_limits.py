@@ -45,8 +45,10 @@ async def ended(harness: ModuleHarness, call_id: str) -> list[ToolEvent]:
             await asyncio.sleep(0.01)
 
 
-def ask(harness: ModuleHarness, call_id: str, arguments_json: str) -> None:
-    message = SkillCall(call_id=call_id, module="scribe", skill="say", caller="me", arguments_json=arguments_json)
+def ask(harness: ModuleHarness, call_id: str, arguments_json: str, on_loss: str = "") -> None:
+    message = SkillCall(
+        call_id=call_id, module="scribe", skill="say", caller="me", arguments_json=arguments_json, on_loss=on_loss
+    )
     harness.bus.publish(CALLS, encode(message))
 
 
@@ -76,6 +78,37 @@ async def test_arguments_that_no_event_holds_are_refused_and_left_out(more: int)
         else:
             assert opened.text == f'say(text="{"x" * 116}...)'
             assert opened.data["arguments"] == {"text": text}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("given", "on_loss", "why"),
+    [
+        ("{", "", "bad JSON: "),
+        ("[1]", "", "JSON of type list, not an object (arguments_json is '[1]'; valid: a JSON object"),
+        ("", "drift", "on_loss is 'drift' (valid: stop, continue, or nothing)"),
+    ],
+)
+async def test_a_call_that_cannot_be_read_is_rejected_and_told_why(given: str, on_loss: str, why: str) -> None:
+    async with ModuleHarness(Scribe, name="scribe") as harness:
+        ask(harness, "call", given, on_loss)
+        opened, close = await ended(harness, "call")
+        assert (opened.text, opened.data["arguments"], close.outcome) == ("say()", {}, Outcome.REJECTED)
+        assert why in close.text
+        ask(harness, "call", given, on_loss)
+        await asyncio.sleep(0.5)
+        assert [event.type for event in harness.events() if event.call_id == "call"] == ["open", "close"]
+
+
+@pytest.mark.virtual_time
+async def test_calls_that_cannot_be_read_are_no_flood(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_REJECTIONS", (0.001, 3.0))
+    async with ModuleHarness(Scribe, name="scribe") as harness:
+        for number in range(10):
+            ask(harness, f"call-{number}", "{")
+        await ended(harness, "call-2")
+        await asyncio.sleep(0.5)
+        assert len({event.call_id for event in harness.events()}) == 3
 
 
 @pytest.mark.virtual_time
