@@ -47,19 +47,22 @@ def with_assignments(config: C, assignments: Mapping[str, str]) -> C:
     """
     kind = type(config)
     problems = {path: problem for path in assignments if (problem := _why_not(kind, path))}
-    if problems:
-        raise SettingsError(problems)
     data = config.model_dump(round_trip=True, exclude_unset=True)
     for path, text in assignments.items():
+        if path in problems:
+            continue
         know_settings(text, path.rpartition(".")[2])
         value = _parsed(text)
         if value != text and _misfits(kind, _with(data, path, value), path):
             value = value if _misfits(kind, _with(data, path, text), path) else text
         data = _with(data, path, value)
     try:
-        return kind.model_validate(data)
+        changed = kind.model_validate(data)
     except ValidationError as error:
-        raise SettingsError({_place(detail): _fault(detail) for detail in error.errors()}) from error
+        problems |= {_place(detail): _fault(detail) for detail in error.errors()}
+    if problems:
+        raise SettingsError(problems)
+    return changed
 
 
 def changes(before: BaseModel, after: BaseModel) -> dict[str, Change]:

@@ -60,11 +60,11 @@ class LiveSettings:
         Raises ``SettingsError`` that names each one that can't be so, ``CallRejectedError`` for a caller that is no
         operator, and ``SkillError`` if a module does not do it.
         """
-        by_module = self._by_module(assignments)
+        by_module, problems = self._by_module(assignments)
         async with self._changing:
             checks = (self._ask(name, values, caller, only_check=True) for name, values in by_module.items())
             outcomes = await asyncio.gather(*checks, return_exceptions=True)
-            _raise_all(outcomes)
+            _raise_all(outcomes, problems)
             old = {name: _old(found) for name, found in zip(by_module, outcomes, strict=True)}
             return await self._carry_out(by_module, old, caller)
 
@@ -110,24 +110,24 @@ class LiveSettings:
         self._unsettled.take_back(name, old, caller)
         return f"it is asked for its old values if it is heard within {SETTLES_WITHIN_S:g} s"
 
-    def _by_module(self, assignments: Iterable[str]) -> dict[str, dict[str, str]]:
+    def _by_module(self, assignments: Iterable[str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+        """Those that modules can be asked for, by module and setting, and what is wrong with the others."""
         problems: dict[str, str] = {}
         found: dict[str, dict[str, str]] = {}
-        for assignment in assignments:
+        for index, assignment in enumerate(assignments):
             address, equals, text = assignment.partition("=")
-            address = address.strip()
+            address = address.strip() or f"assignments.{index}"
             name, dot, path = address.partition(".")
             know_settings(text, path.rpartition(".")[2])  # before something is said of it
             if not (equals and dot and path):
                 problems[address] = "this is not of the form module.setting=value"
-            elif path in found.setdefault(name, {}):
-                problems[address] = "it is given twice"
             elif why := self._why_not(name):
                 problems[address] = why
-            found.setdefault(name, {})[path] = text
-        if problems:
-            raise SettingsError(problems)
-        return found
+            elif path in found.setdefault(name, {}):
+                problems[address] = "it is given twice"
+            else:
+                found[name][path] = text
+        return found, problems
 
     def _why_not(self, name: str) -> str:
         """Why nothing can be set in a module, empty if something can."""
@@ -190,13 +190,18 @@ def _result_of(call: CallState, only_check: bool) -> dict[str, Any]:
     raise SkillUnavailableError(f"module {call.module!r} has not changed its settings: {call.outcome}, {call.text}")
 
 
-def _raise_all(outcomes: Iterable[object]) -> None:
-    """Raise what is wrong with the settings of any module as one error."""
-    problems: dict[str, str] = {}
+def _raise_all(outcomes: Iterable[object], before: Mapping[str, str]) -> None:
+    """Raise what is wrong with the settings of any module as one error, with what was wrong ``before``."""
+    problems = dict(before)
+    unavailable: SkillUnavailableError | None = None
     for outcome in outcomes:
         if isinstance(outcome, SettingsError):
-            problems |= outcome.problems
+            problems = outcome.problems | problems
+        elif isinstance(outcome, SkillUnavailableError):
+            unavailable = outcome
         elif isinstance(outcome, BaseException):
             raise outcome
     if problems:
-        raise SettingsError(problems)
+        raise SettingsError(problems | ({"": str(unavailable)} if unavailable else {}))
+    if unavailable is not None:
+        raise unavailable

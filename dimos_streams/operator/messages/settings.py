@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from dimos_streams.operator.messages.message import MonitorMessage, Name, Text
+from dimos_streams.operator.messages.message import MAX_TEXT, MonitorMessage, Name
 
 _MAX_ASSIGNMENTS = 100
+_Assignment = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
 
 
 class SettingsOrder(MonitorMessage):
@@ -17,7 +18,7 @@ class SettingsOrder(MonitorMessage):
 
     model_config = ConfigDict(defer_build=False)
 
-    assignments: Annotated[tuple[Text, ...], Field(min_length=1, max_length=_MAX_ASSIGNMENTS)]
+    assignments: Annotated[tuple[_Assignment, ...], Field(min_length=1, max_length=_MAX_ASSIGNMENTS)]
     """Each ``module.setting=value``, with the value as YAML; all of them hold or none."""
     caller: Name = "http"
 

@@ -110,13 +110,17 @@ async def test_all_that_is_wrong_is_named_and_nothing_changes() -> None:
             await change(world, "one.warm_c=70", "two.warm_c=300", "two.port=9")
         assert refused.value.problems == {
             "two.port": "it does not change while its module runs, only by `run --set` or in the blueprint"
-            " (live: warm_c, label)"
+            " (live: warm_c, label)",
+            "two.warm_c": "it must be at most 100 (given: 300)",
         }
         with pytest.raises(SettingsError, match=r"^two.warm_c: it must be at most 100 \(given: 300\)$"):
             await change(world, "one.warm_c=70", "two.warm_c=300")
+        given = ("twoo.warm_c=1", "one=1", "bare", "one.label=a", "one.label=b", "one.label.x=1", "", "=1")
         with pytest.raises(SettingsError) as refused:
-            await change(world, "twoo.warm_c=1", "one=1", "bare", "one.label=a", "one.label=b", "one.label.x=1")
-        assert list(refused.value.problems) == ["twoo.warm_c", "one", "bare", "one.label"]
+            await change(world, *given, "two.warm_c=300")
+        first = {"twoo.warm_c", "one", "bare", "one.label", "assignments.6", "assignments.7"}
+        assert set(refused.value.problems) == first | {"one.label.x", "two.warm_c"}, "what modules find comes with it"
+        assert refused.value.problems["one.label"] == "it is given twice"
         unknown = "no module 'twoo' runs; did you mean 'two'? (modules: bridge, one, two, worker)"
         assert refused.value.problems["twoo.warm_c"] == unknown
         assert (one.config, one.heard, two.config, two.heard) == (
