@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from dimos_streams.bus.zenoh_url import ZenohUrl
-from dimos_streams.common.secrets import redacted
+from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import BusError, BusUrlError
 
 DEFAULT_URL = "udpm://239.255.76.67:7667?ttl=0"
@@ -36,15 +36,16 @@ class UdpmUrl:
     @classmethod
     def parse(cls, text: str) -> UdpmUrl:
         """Raises ``UserError`` with the part that does not fit."""
-        parts = urlsplit(text)
         try:
-            if parts.username is not None:
+            if "@" in text:
                 raise ValueError("a multicast group has no users")
+            parts = urlsplit(text)
             group, port = parts.hostname or "239.255.76.67", parts.port or 7667
             if not ipaddress.IPv4Address(group).is_multicast:
                 raise ValueError(f"{group} is no multicast address (224.0.0.0 to 239.255.255.255)")
         except ValueError as error:
-            raise BusUrlError(f"bad bus URL {text!r}: {error}; valid: {DEFAULT_URL!r}") from error
+            shown = unreadable_url(text, ("ttl", "recv_buf_size"))
+            raise BusUrlError(f"bad bus URL {shown!r}: {error}; valid: {DEFAULT_URL!r}") from error
         return cls(group, port, {"ttl": "0"} | dict(parse_qsl(parts.query)))
 
     def __str__(self) -> str:
@@ -80,7 +81,7 @@ def transport_of(url: str) -> str:
     scheme = url.partition("://")[0]
     if scheme not in TRANSPORTS or "://" not in url:
         examples = f"'memq://' or for example {DEFAULT_URL!r} or 'zenoh://'"
-        raise BusUrlError(f"bad bus URL {redacted(url)!r}; valid: {examples}")
+        raise BusUrlError(f"bad bus URL {unreadable_url(url)!r}; valid: {examples}")
     return scheme
 
 

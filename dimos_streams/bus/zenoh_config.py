@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dimos_streams.bus.base import MAX_MESSAGE
 from dimos_streams.bus.zenoh_url import ZenohUrl
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import UserError
@@ -39,6 +40,9 @@ _PRIORITIES = (
 )
 _FRAGMENT_WAIT_US = 1_000
 """How long what is larger than a batch may wait for room, all of it together, before it is dropped."""
+
+_RECEIVED = MAX_MESSAGE + 64 * 1024
+"""Bytes of a message, with what Zenoh puts around it, that are put together from fragments at most."""
 
 
 @contextmanager
@@ -78,6 +82,7 @@ def _settings(url: ZenohUrl) -> dict[str, Any]:
         "scouting/gossip/enabled": True,  # without it peers drop what they can't name
         "transport/shared_memory/enabled": False,  # loses what is larger than 3 kB
         "transport/link/tx/lease": _LOCAL_LEASE_MS if url.is_local else _LEASE_MS,
+        "transport/link/rx/max_message_size": _RECEIVED,
         "transport/link/tx/queue/size": dict.fromkeys(_PRIORITIES, _QUEUE),
         "transport/link/tx/queue/congestion_control/drop/wait_before_drop": 0,
         "transport/link/tx/queue/congestion_control/drop/max_wait_before_drop_fragments": _FRAGMENT_WAIT_US,

@@ -8,10 +8,10 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from dimos_streams.bus.zenoh_keys import KeySpace
-from dimos_streams.common.secrets import redacted
+from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import BusUrlError, suggest
 
 EXAMPLE = "zenoh://"
@@ -25,6 +25,7 @@ _ZENOH_SCOUTING_PORT = 7446
 _SCOUTING_PORTS = range(20_000, 30_000)
 """One for each domain, so that the peers of different ones do not even link."""
 _OPTIONS = ("keys", "mode", "listen", "scout", "interface", "ca", "cert", "key", "users", "config")
+_OPTION_BEGINS = tuple(f"{name}=" for name in _OPTIONS)
 _DOMAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -58,7 +59,8 @@ class ZenohUrl:
         try:
             return cls(**_fields(text))
         except ValueError as error:
-            raise BusUrlError(f"bad bus URL {redacted(text)!r}: {error}; valid for example: {EXAMPLE!r}") from error
+            shown = unreadable_url(text, _OPTIONS)
+            raise BusUrlError(f"bad bus URL {shown!r}: {error}; valid for example: {EXAMPLE!r}") from None
 
     def __str__(self) -> str:
         """All of it, with the password."""
@@ -102,8 +104,8 @@ class ZenohUrl:
 
 
 def _fields(text: str) -> dict[str, Any]:
-    """Raises ``ValueError``."""
-    parts = urlsplit(text)
+    """Raises ``ValueError``, whose text has nothing of a password."""
+    parts = _split(text)
     if parts.scheme != "zenoh" or parts.fragment:
         raise ValueError("it has no scheme 'zenoh'" if parts.scheme != "zenoh" else f"#{parts.fragment} says nothing")
     user_info, _, hosts = parts.netloc.rpartition("@")
@@ -115,14 +117,31 @@ def _fields(text: str) -> dict[str, Any]:
     domain = parts.path.strip("/")
     if domain and not _DOMAIN.fullmatch(domain):
         raise ValueError(f"{domain!r} is no domain (letters, digits, '_', '-' and '.', at most 64)")
-    options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     return {
         "endpoints": tuple(_addresses(hosts)),
         "domain": domain,
         "user": unquote(user),
         "password": unquote(password),
-        **_checked(options, has_endpoints=bool(hosts)),
+        **_checked(_options(parts.query), has_endpoints=bool(hosts)),
     }
+
+
+def _split(text: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # it quotes the password
+        raise ValueError("what is between '//' and the next '/' is no USER:PASSWORD@HOST:PORT") from None
+    # A value of an option may have an '@', but then what is before it is an option of ours.
+    if "@" in parts.path + parts.fragment or ("@" in parts.query and not parts.query.startswith(_OPTION_BEGINS)):
+        raise ValueError("in a user and a password '/', '?', '#' and '@' are written as %2F, %3F, %23 and %40")
+    return parts
+
+
+def _options(query: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+    except ValueError:  # it quotes what may be a password
+        raise ValueError(f"what is after '?' is no OPTION=VALUE&… (options: {', '.join(_OPTIONS)})") from None
 
 
 def _checked(options: Mapping[str, str], *, has_endpoints: bool) -> dict[str, Any]:

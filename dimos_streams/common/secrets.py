@@ -25,6 +25,7 @@ VARIABLES = ("OPENAI_API_KEY", "DIMOS_STREAMS_TOKEN")
 
 _SECRET_NAME = re.compile(r"(token|password|passwd|passphrase|secret|api_?key|credentials?|authorization)$", re.I)
 _USER_OF_URL = re.compile(r"(?<=://)[^\s/?#\"'<>]+@")
+_TO_LAST_AT = re.compile(r"^([A-Za-z0-9+.-]*:/*)?.*@", re.DOTALL)
 _LINE_ENDS = "\r\n"
 _VISIBLE = re.compile(r"[!-~]+")
 _Span = tuple[int, int]
@@ -207,6 +208,14 @@ def without_user(url: str) -> str:
     return _USER_OF_URL.sub("", url)
 
 
+def unreadable_url(url: str, options: Iterable[str] = ()) -> str:
+    """A URL that can't be read, as it may be shown: without anything before its last ``@``, as a password may have
+    characters in it that end what is before a host, and of its query only ``options``, which are no secrets."""
+    bare, mark, query = _TO_LAST_AT.sub(rf"\g<1>{REDACTED}@", url).partition("?")
+    shown = [field if field.partition("=")[0] in options else _without_value(field) for field in query.split("&")]
+    return redacted(bare + mark + "&".join(shown))
+
+
 def checked(secret: str, where: str) -> str:
     """A secret that can be sent in a header. Raises ``UserError`` that names where it is from, and not the secret."""
     if _VISIBLE.fullmatch(secret):
@@ -219,6 +228,11 @@ def checked(secret: str, where: str) -> str:
     else:
         what = "has characters that are no visible ASCII"
     raise UserError(f"{where} {what}; valid: visible ASCII characters without spaces")
+
+
+def _without_value(field: str) -> str:
+    name, equals, value = field.partition("=")
+    return f"{name}={REDACTED if value else ''}" if equals else REDACTED if field else ""
 
 
 def _has_user(text: str) -> bool:

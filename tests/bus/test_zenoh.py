@@ -18,9 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dimos_streams.bus import Bus, create_bus
+from dimos_streams.bus.base import MAX_MESSAGE
 from dimos_streams.bus.delivery import delivery_of, urgency_of
 from dimos_streams.bus.url import leaves_process
 from dimos_streams.bus.zenoh_bus import ZenohBus
+from dimos_streams.bus.zenoh_config import session_config
 from dimos_streams.bus.zenoh_keys import KeySpace
 from dimos_streams.bus.zenoh_url import ZenohUrl
 from dimos_streams.cli.system.zenoh_checks import check_zenoh
@@ -149,6 +151,38 @@ def test_errors_about_a_url_do_not_show_its_password() -> None:
     assert "geheimnis" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zenoh://me:gehe#imnis@host:1",
+        "zenoh://me:gehe/imnis@host:1",
+        "zenoh://me:gehe?imnis@host:1",
+        "zenoh://me:gehe?imnis=gehe@host:1",
+        "zenoh://me:gehe/@imnis@host:1/lab?keys=dimos",
+        "zenoh://me:gehe[imnis@host:1",
+        "zenoh://me:gehe\u2100imnis@host:1",
+        "zenoh://host:1?password=geheimnis",
+        "zenoh://host:1?geheimnis",
+        "zeno://me:gehe/imnis@host:1",
+        "zenoh:me:gehe/imnis@host:1",
+        "udpm://me:geheimnis@239.255.76.67:7667",
+        "udpm://me:gehe/imnis@239.255.76.67:7667",
+        "udpm://me:gehe[imnis@239.255.76.67:7667",
+        "udpm://1.2.3.4:7667?password=geheimnis",
+    ],
+)
+def test_a_url_that_cannot_be_read_does_not_show_what_may_be_its_password(text: str) -> None:
+    with pytest.raises(BusUrlError, match=r"bad bus URL .*\[redacted\].*; valid") as raised:
+        leaves_process(text)
+    assert "gehe" not in str(raised.value)
+    assert "imnis" not in str(raised.value)
+    assert raised.value.__cause__ is None or "imnis" not in str(raised.value.__cause__)
+
+
+def test_an_option_may_have_a_path_with_an_at_sign() -> None:
+    assert ZenohUrl.parse("zenoh://?users=/home/me@work").files == {"users": "/home/me@work"}
+
+
 def test_events_are_sent_again_and_what_must_not_come_late_is_not() -> None:
     assert delivery_of(EVENTS, {}) == "reliable"
     for channel in (TWIST, "/skill_calls#dimos_streams.SkillCall", "/scan#sensor_msgs.LaserScan", "/untyped"):
@@ -221,6 +255,26 @@ def test_what_a_blueprint_makes_reliable_is_kept_for_those_who_missed_it(zenoh_u
         await bus.close()
 
     asyncio.run(main())
+
+
+def test_what_is_larger_than_any_message_is_not_put_together(zenoh_url: str) -> None:
+    with session_config(ZenohUrl.parse(zenoh_url)) as config:
+        bound = int(config.get_json("transport/link/rx/max_message_size"))
+    assert MAX_MESSAGE < bound < MAX_MESSAGE + 2**20
+
+    async def scenario(one: Bus, other: Bus) -> None:
+        got: list[int] = []
+        other.subscribe(EVENTS, lambda _, data: got.append(len(data)))
+        largest = bytes(MAX_MESSAGE)
+
+        def sent() -> bool:
+            one.publish(EVENTS, largest)
+            return bool(got)
+
+        await until(sent)
+        assert got[0] == MAX_MESSAGE
+
+    with_buses(zenoh_url, zenoh_url, scenario=scenario)
 
 
 def test_a_burst_between_peers_is_whole_and_in_order(zenoh_url: str) -> None:
