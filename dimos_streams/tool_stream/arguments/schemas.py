@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 from dimos_streams.common.schema_references import MAX_PARTS, resolved
+from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
 
@@ -15,8 +17,8 @@ _MAX_DEPTH = 64
 _FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")
 _LARGEST = sys.float_info.max
 _MAX_PROBLEM = 500
-_MAX_PROBLEMS, _MAX_PATH = 20, 200
-"""Fields of arguments that are named, and characters of each: what does not fit is shown to models and callers."""
+_MAX_PROBLEMS, _MAX_PATH, _MAX_VALID = 20, 200, 2000
+"""Fields of arguments that are named, characters of each, and of the valid ones: models and callers see them."""
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
@@ -29,26 +31,27 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
     """Raises ``SkillArgumentError``, naming each bad field, if arguments do not fit a skill's schema."""
-    from jsonschema import Draft202012Validator
-    from referencing import Registry
+    from dimos_streams.tool_stream.arguments.bounded_validator import MAX_STEPS, TooManySteps, errors_of
 
     if too_large := dict(_too_large(arguments)):
         raise SkillArgumentError(skill.name, too_large)
     try:
         check_schema(skill.parameters)
-        # Without a registry of our own, a reference in a schema from outside would be fetched from wherever it says.
-        validator = Draft202012Validator(skill.parameters, registry=Registry())
-        errors = list(validator.iter_errors(dict(arguments)))
+        errors = errors_of(skill.parameters, arguments)
+    except TooManySteps:
+        problem = f"to check them takes more than {MAX_STEPS} steps: give fewer values, or shorter lists"
+        raise SkillArgumentError(skill.name, {"arguments": problem}) from None
     except Exception as error:  # the schema comes from outside, and anything may be wrong with it
         raise SkillError(f"the schema of skill {skill.name!r} can't be used: {error}"[:_MAX_PROBLEM]) from error
     problems: dict[str, str] = {}
     for found in errors:
         path = ".".join(str(part) for part in found.absolute_path)
-        for name, problem in _explain(found, path, skill.parameters):
-            if len(problems) < _MAX_PROBLEMS:
-                problems.setdefault(name[:_MAX_PATH], problem)
+        for name, problem in islice(_explain(found, path), _MAX_PROBLEMS):
+            problems.setdefault(name[:_MAX_PATH], problem)
+        if len(problems) >= _MAX_PROBLEMS:
+            break
     if problems:
-        raise SkillArgumentError(skill.name, problems)
+        raise SkillArgumentError(skill.name, dict(islice(problems.items(), _MAX_PROBLEMS)))
 
 
 def _too_large(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -97,16 +100,17 @@ class _Expansion:
         return self._counted[reference]
 
 
-def _explain(error: Any, path: str, schema: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _explain(error: Any, path: str) -> Iterator[tuple[str, str]]:
     """Fields and what is wrong with them, where the validator only names the object around them."""
     prefix = f"{path}." if path else ""
     if error.validator == "required":
-        missing = [name for name in error.validator_value if name not in error.instance]
-        return [(f"{prefix}{name}", "is missing") for name in missing]
-    if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
-        known = list(error.schema.get("properties", {}))
-        valid = ", ".join(known) or "none"
-        unknown = [name for name in error.instance if name not in known]
-        return [(f"{prefix}{name}", f"is not an argument of this skill (valid: {valid})") for name in unknown]
-    message = error.message if len(error.message) <= 300 else f"{error.message[:297]}..."
-    return [(path or "arguments", message)]
+        missing = (name for name in error.validator_value if name not in error.instance)
+        yield from ((f"{prefix}{name}", "is missing") for name in missing)
+    elif error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
+        known = error.schema.get("properties", {})
+        valid = cut_to(", ".join(known) or "none", _MAX_VALID)
+        unknown = (name for name in error.instance if name not in known)
+        yield from ((f"{prefix}{name}", f"is not an argument of this skill (valid: {valid})") for name in unknown)
+    else:
+        message = error.message if len(error.message) <= 300 else f"{error.message[:297]}..."
+        yield path or "arguments", message

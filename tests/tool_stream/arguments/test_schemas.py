@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dimos_streams.common.schema_references import MAX_PARTS
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.arguments.bounded_validator import MAX_STEPS
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments, with_defaults
 from dimos_streams.tool_stream.arguments.schemas import check_arguments, check_schema
 
@@ -131,6 +133,76 @@ def test_a_sound_schema_may_refer_to_its_parts_often() -> None:
         schema = {**odd, "type": "object", "properties": {"x": {"$ref": reference}, "y": {"$ref": reference}}}
         check_schema(schema)
         assert problems({"x": 1, "y": "1"}, schema) == {"y": "'1' is not of type 'integer'"}
+
+
+def _d(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"d": schema}}
+
+
+_HARD = "^(a+)+$"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        _d({"pattern": _HARD}),
+        _d({"not": {"pattern": "^a"}}),
+        _d({"oneOf": [{"pattern": _HARD}, {"pattern": "^a"}]}),
+        _d({"if": {"pattern": "^a"}, "then": {"maxLength": 3}}),
+        _d({"contains": {"pattern": _HARD}}),
+        {"patternProperties": {_HARD: {"type": "integer"}}, "additionalProperties": False},
+        {"propertyNames": {"pattern": _HARD}},
+        {"not": {"$ref": "#/$defs/a"}, "$defs": {"a": {"properties": {"d": {"pattern": "^a"}}}}},
+        {"patternProperties": {_HARD: {}}, "unevaluatedProperties": False},
+    ],
+)
+def test_expressions_are_left_to_the_module_and_forbid_nothing_here(schema: dict[str, Any]) -> None:
+    text = "a" * 30 + "!"
+    assert problems({"d": text}, schema) == problems({text: 1}, schema) == {}
+    assert problems({"d": text, "e": "x"}, {**schema, "required": ["f"]}) == {"f": "is missing"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": {"type": "string"}}, [1] * 20_000),
+        ({"items": {"allOf": [{"type": "number"}] * 300}}, [1] * 1000),
+        ({"items": {"anyOf": [{"type": "string"}] * 60}}, [1] * 1000),
+        ({"items": {"enum": [[[0] * 50]] * 200}}, [[[0] * 49]] * 500),
+        ({"allOf": [{"type": "string"}] * 300}, ["x" * 60] * 500),
+        ({"items": {"uniqueItems": True}}, [[[n] for n in range(300)]] * 60),
+    ],
+)
+def test_arguments_that_take_too_long_to_check_are_refused(schema: dict[str, Any], value: object) -> None:
+    began = time.process_time()
+    assert problems({"d": value}, _d(schema)) == {
+        "arguments": f"to check them takes more than {MAX_STEPS} steps: give fewer values, or shorter lists"
+    }
+    assert time.process_time() - began < 1.0
+
+
+def test_what_robots_are_asked_for_fits_and_equality_is_that_of_json() -> None:
+    way = [{"x": 1.0, "y": number} for number in range(1000)]
+    assert problems({"name": "a", "way": way}) == {}
+    unique = _d({"uniqueItems": True})
+    assert problems({"d": [{"a": number} for number in range(1500)]}, unique) == {}
+    assert problems({"d": [1, True, "1", [1], {"1": 1}, 1.5, None]}, unique) == {}
+    for twice in ([1, 1.0], [{"a": 1, "b": [2]}, {"b": [2.0], "a": 1}], [True, True]):
+        assert "non-unique" in problems({"d": twice}, unique)["d"]
+    assert problems({"d": 1.0}, _d({"enum": ["a", 1]})) == problems({"d": [1.0]}, _d({"const": [1]})) == {}
+    assert problems({"d": True}, _d({"enum": [1]})) == {"d": "True is not one of [1]"}
+    assert problems({"d": 0}, _d({"const": False})) == {"d": "False was expected"}
+
+
+def test_what_is_missing_or_unknown_is_not_looked_up_for_each_that_is() -> None:
+    names = [f"a{number}" for number in range(5000)]
+    schema = {"type": "object", "properties": {name: {} for name in names}, "additionalProperties": False}
+    began = time.process_time()
+    assert len(problems({}, {**schema, "required": names})) == 20
+    found = problems({f"b{number}": 1 for number in range(5000)}, schema)
+    assert len(found) == 20
+    assert max(map(len, found.values())) < 2100
+    assert time.process_time() - began < 1.0
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,128 @@
+"""A validator of JSON Schema for schemas from outside: it counts its steps, and runs nobody's regular expressions.
+
+Python's ``re`` may take an hour for forty characters, and JSON Schema's expressions are of another dialect. So what
+an expression demands is left to the module that has the skill, and what may follow from one is never held against
+arguments: a ``not`` around an expression, say, forbids nothing here. ``unevaluated…`` is left to it likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from jsonschema import Draft202012Validator, validators
+from jsonschema.exceptions import ValidationError
+from referencing import Registry
+
+MAX_STEPS = 30_000
+"""Looks at a part of a schema or of the arguments, for one call; they take a tenth of a second."""
+_CHARACTERS_PER_STEP = 100
+_REFERENCE_STEPS = 3
+_EXPRESSIONS = frozenset({"pattern", "patternProperties"})
+_NEVER = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
+_MAY_FOLLOW = ("not", "if", "contains")
+"""What may turn a demand that was left out into its opposite."""
+_Keyword = Callable[[Any, Any, Any, Any], Any]
+
+
+class TooManySteps(Exception):
+    """To look at arguments takes longer than a call may take."""
+
+
+_left: ContextVar[int] = ContextVar("steps left")
+
+
+def errors_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[ValidationError]:
+    """What of the arguments does not fit. Raises ``TooManySteps``, and whatever comes of a schema that is none."""
+    kind: Any = _Lenient if _has_expressions(schema) else _Strict
+    token = _left.set(MAX_STEPS)
+    try:
+        # Without a registry of our own, a reference in a schema from outside would be fetched from wherever it says.
+        return list(kind(schema, registry=Registry()).iter_errors(dict(arguments)))
+    finally:
+        _left.reset(token)
+
+
+def _has_expressions(schema: object) -> bool:
+    """Whether one may be in it, a name or a reference away: who looks like one is let through, not refused."""
+    if isinstance(schema, Mapping):
+        return not _EXPRESSIONS.isdisjoint(schema) or any(map(_has_expressions, schema.values()))
+    return isinstance(schema, list) and any(map(_has_expressions, schema))
+
+
+def _spend(steps: int) -> None:
+    left = _left.get() - steps
+    if left < 0:
+        raise TooManySteps
+    _left.set(left)
+
+
+def _size(value: object) -> int:
+    return len(value) if isinstance(value, list | Mapping) else 0
+
+
+def _counted(keyword: _Keyword) -> _Keyword:
+    def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        _spend(1 + _size(value) + _size(instance))
+        for error in keyword(validator, value, instance, schema) or ():
+            _spend(1 + len(error.message) // _CHARACTERS_PER_STEP)  # they show the instance, each anew
+            yield error
+
+    return check
+
+
+def _reference(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+    _spend(_REFERENCE_STEPS)
+    return Draft202012Validator.VALIDATORS["$ref"](validator, value, instance, schema)
+
+
+def _enum(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    wanted = _key(instance)
+    if all(_key(each) != wanted for each in value):
+        yield ValidationError(f"{instance!r} is not one of {value!r}")
+
+
+def _const(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if _key(value) != _key(instance):
+        yield ValidationError(f"{value!r} was expected")
+
+
+def _unique(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if value and isinstance(instance, list) and len({_key(each) for each in instance}) < len(instance):
+        yield ValidationError(f"{instance!r} has non-unique elements")
+
+
+def _key(value: object) -> str:
+    """A text that is the same for values that JSON Schema calls equal: 1 and 1.0, but not 1 and true."""
+    _spend(1)
+    if isinstance(value, Mapping):
+        return f"{{{','.join(sorted(f'{name!r}:{_key(part)}' for name, part in value.items()))}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_key, value))}]"
+    return repr(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
+
+
+def _additional(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+    """What an expression might have allowed is not additional."""
+    if "patternProperties" in schema:
+        return ()
+    return Draft202012Validator.VALIDATORS["additionalProperties"](validator, value, instance, schema)
+
+
+def _nothing(validator: Any, value: Any, instance: Any, schema: Any) -> tuple[()]:
+    return ()
+
+
+_OURS: dict[str, _Keyword] = {
+    "$ref": _reference,
+    "enum": _enum,
+    "const": _const,
+    "uniqueItems": _unique,
+    "additionalProperties": _additional,
+    **dict.fromkeys(_NEVER, _nothing),
+}
+_ALL = {name: _counted(keyword) for name, keyword in {**Draft202012Validator.VALIDATORS, **_OURS}.items()}
+_extended: Any = validators.extend
+_Strict = _extended(Draft202012Validator, _ALL)
+_Lenient = _extended(_Strict, {"oneOf": _ALL["anyOf"], **dict.fromkeys(_MAY_FOLLOW, _counted(_nothing))})
