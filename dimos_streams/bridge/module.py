@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import Field, SecretStr, field_validator
 
 from dimos_streams import clock
+from dimos_streams.bridge.calls.authority import McpApproval
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
@@ -54,6 +55,9 @@ class BridgeConfig(ModuleConfig):
     """An event stream that has nothing to say sends a comment after so long."""
     send_timeout_s: float = Field(default=20.0, gt=0)
     """A client that takes nothing for so long is cut off."""
+    mcp_approval: McpApproval = "refuse"
+    """What MCP clients' calls of skills with ``approval="ask"`` are: ``refuse``, since nobody asks an operator for
+    them, or ``client``, where the client asks its own user."""
     journal: Path | None = None
     """The journal's file; by default ``journal.sqlite`` in the run's directory, in memory if there is none."""
     journal_events: int = Field(default=200_000, ge=1000)
@@ -143,6 +147,7 @@ class Bridge(Module):
             random=random.Random(seed),
             name=self.name,
             beside=self._journal_path(),
+            mcp_approval=self.config.mcp_approval,
         )
 
     def _needs(self, kind: type[S]) -> S:

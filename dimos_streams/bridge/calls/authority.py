@@ -4,12 +4,14 @@ Operators and programs, over HTTP, the monitor or within the process, speak for 
 skill asks for is a call of whoever began the first call of the chain, as the ledger knows it; what the skill says of
 that does not count. Skills for operators are out of reach for what a model may have thought of: for agents, for MCP
 clients, and for every call that a skill asks for, whoever began the chain. What an agent's skills ask for passes the
-agent's gates besides (``reviews.py``).
+agent's gates besides (``reviews.py``). No operator is asked on behalf of an MCP client: what needs an approval is
+refused to it, unless the approvals of clients count.
 """
 
 from __future__ import annotations
 
 import contextlib
+from typing import Literal
 
 from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, chain
 from dimos_streams.errors import CallRejectedError, UnknownSkillError
@@ -22,6 +24,8 @@ from dimos_streams.tool_stream.review import review_skill
 
 MCP = "mcp/"
 """The callers of MCP clients begin so."""
+McpApproval = Literal["refuse", "client"]
+"""What becomes of MCP clients' calls of skills with ``approval="ask"``: refused, or left to the client's own user."""
 UNKNOWN = "unknown"
 """The caller of calls that come from nowhere, and are refused."""
 
@@ -29,9 +33,10 @@ UNKNOWN = "unknown"
 class Authority:
     """Looks at calls before they begin. Use from the loop only."""
 
-    def __init__(self, directory: ModuleDirectory, calls: Calls) -> None:
+    def __init__(self, directory: ModuleDirectory, calls: Calls, mcp_approval: McpApproval = "refuse") -> None:
         self._directory = directory
         self._calls = calls
+        self._mcp_approval = mcp_approval
 
     def knows(self, call: CallState) -> bool:
         """Whether all is known that there is to know of who asks for a call."""
@@ -78,6 +83,7 @@ class Authority:
         why = refusal(skill.name, skill.audience, caller=call.caller, parent=call.parent)
         if why:
             raise CallRejectedError(why)
+        self._check_approval(call, skill)
         if skill.audience != "operator" or not (call.by_agent or call.caller.startswith(MCP)):
             return
         if not call.by_agent:
@@ -86,6 +92,14 @@ class Authority:
             raise CallRejectedError(
                 f"skill {skill.name!r} is for operators: agent {call.caller!r} may call one only to take back a call"
                 " of its own, and none that the bridge remembers fits"
+            )
+
+    def _check_approval(self, call: CallState, skill: SkillInfo) -> None:
+        if skill.approval == "ask" and self._mcp_approval == "refuse" and call.caller.startswith(MCP):
+            raise CallRejectedError(
+                f"skill {skill.name!r} needs an operator's approval, and nobody asks one for {call.caller!r}: an"
+                " operator may call it, or an agent of the run; where the client itself asks its user, the bridge's"
+                " setting `mcp_approval: client` lets it begin"
             )
 
     def reviewer(self, call: CallState) -> tuple[ModuleView, SkillInfo] | None:

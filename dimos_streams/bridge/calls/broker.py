@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.authority import Authority
+from dimos_streams.bridge.calls.authority import Authority, McpApproval
 from dimos_streams.bridge.calls.bus_requests import SkillRequests
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.contention import Contention
@@ -64,6 +64,7 @@ class Broker:
         name: str = "bridge",
         timeouts: Timeouts | None = None,
         beside: Path | None = None,
+        mcp_approval: McpApproval = "refuse",
     ) -> None:
         """``directory`` is somebody else's to start and to stop, ``journal`` must be open; ``random`` makes the ids
         of calls. Which robots an operator has stopped, and which settings are to be taken back, is kept in files
@@ -79,7 +80,7 @@ class Broker:
         self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver, self.timeouts)
         stops, owed = (beside and beside.with_suffix(suffix) for suffix in (STOPS, OWED_SETTINGS))
         self.stops = RobotStops(bus, self.ledger, self.directory, self._watchdog, stops)
-        self._authority = Authority(self.directory, self.ledger.calls)
+        self._authority = Authority(self.directory, self.ledger.calls, mcp_approval)
         self._reviews = CallReviews(self._authority, self.ledger, self._watchdog, self._new_id)
         self._requests = SkillRequests(
             bus, self.ledger, self._watchdog, self._authority, self.receiver.finish, self._admit
