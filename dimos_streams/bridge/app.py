@@ -166,7 +166,7 @@ def _mount_streams(
         responses=answers(
             200,
             "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the offset, `data` a "
-            "JSON object with the event's fields.",
+            "JSON object with the event's fields, `#/components/schemas/ToolStreamEvent`.",
             {"type": "string"},
             media_type="text/event-stream",
         )

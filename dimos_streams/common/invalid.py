@@ -25,6 +25,8 @@ _WORDS = (
     (r"Input should be greater than or equal to (.*)", r"it must be at least \1"),
     (r"Input should be less than or equal to (.*)", r"it must be at most \1"),
     (r"Input should be greater than (.*)", r"it must be more than \1"),
+    (r"Unable to extract tag using discriminator ('\w+')", r"it has no \1, which says what it is"),
+    (r"Input tag (.*) found using ('\w+') does not match any of the expected tags: (.*)", r"\2 is \1; valid: \3"),
     (r"\w+ should have (.*?)(?: after validation)?(, not .*)?", r"it must have \1\2"),
     (r"\w+ should (.*)", r"it must \1"),
 )

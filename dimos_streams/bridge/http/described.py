@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.problem_kinds import KINDS, Kind
 from dimos_streams.bridge.http.problems import MEDIA_TYPE
+from dimos_streams.tool_stream.event import EVENT_TYPES, OUTCOMES
 
 Described = dict[int | str, dict[str, Any]]
 """Responses by their status."""
@@ -49,10 +50,39 @@ _SCHEMA = {
         "errors": {
             "type": "object",
             "additionalProperties": {"type": "string"},
-            "description": "What is wrong, by where it is: of bad-request and bad-arguments.",
+            "description": "What is wrong, by where it is: of bad-request, bad-arguments, bad-settings.",
         },
         "holder": {"type": "string", "description": "The call that is in the way, of call-rejected."},
         "error_id": {"type": "string", "description": "Leads to the log's record, of internal-error."},
+    },
+}
+_EVENT = {
+    "title": "ToolStreamEvent",
+    "description": "The `data` of a server-sent event of type `tool_stream`: one event of a call.",
+    "type": "object",
+    "required": ["utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data"],
+    "additionalProperties": False,
+    "properties": {
+        "utime": {
+            "type": "integer",
+            "description": "When it happened, µs since the Unix epoch, by its module's clock.",
+        },
+        "call_id": {"type": "string", "description": "Empty for a gap that concerns several calls."},
+        "seq": {"type": "integer", "description": "1, 2, 3 … within the call; `open` is 1."},
+        "type": {"type": "string", "enum": [*sorted(EVENT_TYPES), "gap"]},
+        "module": {"type": "string"},
+        "skill": {"type": "string"},
+        "caller": {"type": "string"},
+        "text": {"type": "string", "description": "For people and models."},
+        "data": {
+            "type": "object",
+            "description": "Of `open`: arguments, parent, resources, on_loss. Of `close`: outcome, and result or "
+            "error. Of `gap`: from_seq and to_seq, or from_offset and to_offset. Of others: what the skill gives.",
+            "properties": {
+                "arguments": {"type": "object"},
+                "outcome": {"type": "string", "enum": [str(outcome) for outcome in OUTCOMES]},
+            },
+        },
     },
 }
 _TOKEN = {
@@ -90,6 +120,7 @@ def describe(app: FastAPI) -> None:
         if app.openapi_schema is None:
             document = plain()
             document["components"]["schemas"]["Problem"] = _SCHEMA
+            document["components"]["schemas"]["ToolStreamEvent"] = _EVENT
             document["components"]["securitySchemes"] = _TOKEN
             document["security"] = [{}, *({name: []} for name in _TOKEN)]
             for operations in document["paths"].values():

@@ -17,14 +17,23 @@ def query_names(route: APIRoute) -> frozenset[str]:
 
 
 def check_query(request: Request, names: Collection[str]) -> None:
-    """Raises ``RequestValidationError`` if a request has other query parameters than ``names`` and ``token``."""
-    unknown = sorted(request.query_params.keys() - {*names, "token"})[:_MAX_NAMED]
-    if unknown:
-        text = f"there is no such parameter; valid: {', '.join(sorted(names))}"
-        given = {name: request.query_params[name] for name in unknown}
+    """Raises ``RequestValidationError`` if a request has other query parameters than ``names`` and ``token``, or one
+    of those more than once: which one counts would be anybody's guess."""
+    given = request.query_params
+    twice = {name: values for name in sorted(names) if len(values := given.getlist(name)) > 1}
+    if twice:
         raise RequestValidationError(
             [
-                {"type": "extra_forbidden", "loc": ("query", name[:_MAX_NAME]), "msg": text, "input": value}
-                for name, value in given.items()
+                {"type": "repeated", "loc": ("query", name), "msg": "it can be given once only", "input": values}
+                for name, values in twice.items()
+            ]
+        )
+    unknown = sorted(given.keys() - {*names, "token"})[:_MAX_NAMED]
+    if unknown:
+        text = f"there is no such parameter; valid: {', '.join(sorted(names))}"
+        raise RequestValidationError(
+            [
+                {"type": "extra_forbidden", "loc": ("query", name[:_MAX_NAME]), "msg": text, "input": given[name]}
+                for name in unknown
             ]
         )

@@ -25,6 +25,9 @@ _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 """Methods whose bodies nobody reads here."""
 _READING = ("GET", "HEAD")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_VALID_HOSTS = (
+    "valid: localhost, the address that it serves on, and the names in the bridge's setting `allowed_hosts`"
+)
 
 
 def is_loopback(host: str) -> bool:
@@ -93,7 +96,7 @@ class Guard:
         announced = int(headers.get(b"content-length", b"0"))
         asks_first = headers.get(b"expect", b"").lower() == b"100-continue"
         if announced > MAX_DRAINED or (announced > MAX_BODY and asks_first):
-            raise _too_large(closes=True)
+            raise _too_large(f"{announced}", closes=True)
         body = bytearray()
         try:
             async with asyncio.timeout(_BODY_TIMEOUT_S):
@@ -124,7 +127,7 @@ class Guard:
             piece, more = message.get("body", b""), message.get("more_body", False)
             size += len(piece)
             if size > MAX_DRAINED:
-                raise _too_large(closes=True)
+                raise _too_large(f"more than {MAX_DRAINED}", closes=True)
             if size > MAX_BODY:
                 self._bodies -= len(body)
                 body.clear()
@@ -135,7 +138,7 @@ class Guard:
                 body += piece
                 self._bodies += len(piece)
         if size > MAX_BODY:
-            raise _too_large(closes=False)
+            raise _too_large(f"{size}", closes=False)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -148,7 +151,7 @@ class Guard:
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get(b"host", "")
         if not self._is_own(host):
-            return problem(kinds.FOREIGN_HOST, f"this server is not {host!r}")
+            return problem(kinds.FOREIGN_HOST, f"this server is not {host!r}; {_VALID_HOSTS}")
         origin = headers.get(b"origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             return problem(kinds.FOREIGN_ORIGIN, f"pages of {origin!r} may not use this server")
@@ -188,8 +191,8 @@ class _BadBodyError(Exception):
             self.response.headers["Connection"] = "close"
 
 
-def _too_large(*, closes: bool) -> _BadBodyError:
-    return _BadBodyError(kinds.TOO_LARGE, f"{MAX_BODY} bytes are possible", closes=closes)
+def _too_large(size: str, *, closes: bool) -> _BadBodyError:
+    return _BadBodyError(kinds.TOO_LARGE, f"the body has {size} bytes, {MAX_BODY} are possible", closes=closes)
 
 
 class _GoneError(Exception):

@@ -27,7 +27,7 @@ from dimos_streams.bridge.mcp.messages import (
 from dimos_streams.bridge.mcp.results import call_result, content
 from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_STREAMS, Request, Session, Sessions
 from dimos_streams.bridge.mcp.tools import OWN_TOOLS, McpTools, listed
-from dimos_streams.common.invalid import all_problems, in_a_line
+from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.errors import SkillError
 
 Messages = AsyncGenerator[dict[str, Any] | None, None]
@@ -62,7 +62,7 @@ class McpServer:
         try:
             greeting = Greeting.model_validate(request.params)
         except ValidationError as problem:
-            text = f"initialize can't take these parameters: {in_a_line(all_problems(problem, 'params'))}"
+            text = f"initialize can't take these parameters: {in_a_line(problems_with_values(problem, 'params'))}"
             raise RpcError(INVALID_PARAMS, text) from problem
         session = self.sessions.open(greeting.client_info.name)
         session.skills = self._tools.skills()

@@ -15,7 +15,7 @@ from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, RpcError
 from dimos_streams.bridge.mcp.reading import read_page
 from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, content, skill_tool, updates
 from dimos_streams.bridge.mcp.sessions import Session
-from dimos_streams.common.invalid import all_problems, in_a_line
+from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.plain_schema import plain_schema
 from dimos_streams.errors import SkillError, suggest
@@ -109,7 +109,7 @@ class McpTools:
         try:
             given = OWN_TOOLS[name].model_validate(arguments)
         except ValidationError as error:
-            text = in_a_line(all_problems(error, "arguments"))
+            text = in_a_line(problems_with_values(error, "arguments"))
             raise SkillError(f"{name} cannot take these arguments: {text}") from error
         if isinstance(given, SkillUpdates):
             return await self._skill_updates(session, given)

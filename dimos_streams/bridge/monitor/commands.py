@@ -9,11 +9,11 @@ from pydantic import ValidationError
 from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
 from dimos_streams.bridge.http.problems import log_internal_error
 from dimos_streams.bridge.monitor.view import message
-from dimos_streams.common.invalid import all_problems, in_a_line
+from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError, SkillArgumentError, SkillUnavailableError, UnknownAgentError
 from dimos_streams.operator.agents import agents_among, call_for, choose_agent
-from dimos_streams.operator.messages.commands import AgentCommand, Cancel, Command, Say
+from dimos_streams.operator.messages.commands import COMMAND_NAMES, AgentCommand, Cancel, Command, Say
 from dimos_streams.operator.schema import COMMANDS
 
 CALLER = "operator"
@@ -40,8 +40,9 @@ class Commands:
         try:
             command = COMMANDS.validate_python(given)
         except ValidationError as error:
-            errors = all_problems(error, "command")
-            return _error(id, "bad-command", f"not a command: {in_a_line(errors)}", errors)
+            errors = problems_with_values(error, "command")
+            valid = f" (commands: {', '.join(COMMAND_NAMES)})" if errors.keys() == {"command"} else ""
+            return _error(id, "bad-command", f"not a command: {in_a_line(errors)}{valid}", errors)
         try:
             return await self._carry_out(command)
         except DimosStreamsError as error:

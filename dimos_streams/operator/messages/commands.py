@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -105,3 +105,6 @@ class Cancel(MonitorMessage):
 
 AgentCommand = Say | Pause | Resume | Step | Abort | Undo | Forget | Decide | Amend | SetSkill
 Command = Annotated[AgentCommand | Cancel, Field(discriminator="command")]
+COMMAND_NAMES: tuple[str, ...] = tuple(
+    get_args(each.model_fields["command"].annotation)[0] for each in get_args(AgentCommand | Cancel)
+)

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import logging
+import re
 import threading
 import time
 from pathlib import Path
@@ -156,7 +157,8 @@ def test_half_a_character_in_a_body_is_repaired() -> None:
 def test_large_bodies_are_refused_unread() -> None:
     with served() as bridge:
         large = {"skill": "count", "arguments": {"label": "x" * MAX_BODY, "to": 1}}
-        problem(bridge.post("/calls", large), 413, "too-large")
+        refused = problem(bridge.post("/calls", large), 413, "too-large")
+        assert re.fullmatch(rf"the body has 262\d\d\d bytes, {MAX_BODY} are possible", refused["detail"])
         chunked = (b"x" * 65536 for _ in range(100))
         with contextlib.suppress(requests.ConnectionError):  # it may be answered while it is still sending
             problem(requests.post(f"{bridge.url}/calls", data=chunked, timeout=10), 413, "too-large")
@@ -299,6 +301,8 @@ def test_foreign_hosts_and_origins_are_refused() -> None:
             ("192.168.1.5", 403),
         ):
             assert raw_get(bridge.port, {"Host": host}) == status, host
+        named = problem(bridge.get("/skills", headers={"Host": "evil.example"}), 403, "foreign-host")["detail"]
+        assert "this server is not 'evil.example'; valid: localhost, " in named
         for origin, status in (
             (f"http://{here}", 200),
             ("http://evil.example", 403),

@@ -229,6 +229,15 @@ def test_clients_can_be_made_of_the_document() -> None:
         assert set(content["paths"]["/calls"]["post"]["responses"]["201"]["headers"]) == {"Location", "Link"}
 
 
+def test_the_events_of_a_stream_are_described() -> None:
+    with documented() as (bridge, document):
+        bridge.call("count", label="a", to=1)
+        schema = Draft202012Validator(document.content["components"]["schemas"]["ToolStreamEvent"])
+        for _, event in bridge.stream("?from=1").events(3):
+            schema.validate(event)
+        assert not schema.is_valid({**event, "seq": "3"})
+
+
 def test_a_page_of_calls_says_where_the_next_one_is_in_a_form_that_is_declared() -> None:
     with documented() as (bridge, document):
         for label in "abc":

@@ -31,6 +31,12 @@ def test_a_query_parameter_that_nobody_reads_is_refused(path: str, named: list[s
             assert f"{name}: there is no such parameter; valid: {valid}" in refused["detail"]
 
 
+def test_a_query_parameter_is_given_once() -> None:
+    with served() as bridge:
+        refused = problem(bridge.get("/tool_streams?from=1&from=5"), 422, "bad-request")
+        assert refused["errors"] == {"query.from": "it can be given once only (given: ['1', '5'])"}
+
+
 def test_a_call_is_not_begun_with_a_misspelt_wait() -> None:
     with served() as bridge:
         refused = problem(bridge.post("/calls?wiat=close", {"skill": "patrol"}), 422, "bad-request")

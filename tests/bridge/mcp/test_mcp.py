@@ -140,7 +140,7 @@ def test_errors_and_what_is_not_for_everyone() -> None:
             assert structured(failed)["text"] == "failed: the floor is wet"
             assert "description: is missing" in structured(wrong)["text"]
             bad = await client.call_tool("skill_updates", {"wait_s": 1000})
-            assert (bad.is_error, "wait_s" in text(bad)) == (True, True)
+            assert (bad.is_error, "wait_s: it must be at most 50 (given: 1000)" in text(bad)) == (True, True)
             gone = await client.call_tool("cancel_call", {"call_id": "nobody"})
             assert (gone.is_error, "nobody" in text(gone)) == (True, True)
             refused: list[str | None] = []
