@@ -179,14 +179,13 @@ class DimosSkills(Module):
 
     async def run_tool(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> ToolResult:
         """Run a tool for a call. Raises ``SkillError``."""
-        holders = self._holders() if tool.moves else ""
-        if holders:
-            raise CallRejectedError(f"{tool.name!r} may move the robot, which {holders} holds still")
+        self._check_holds(tool)
         if self._running >= self.config.max_calls:
             raise CallRejectedError(
                 f"{self._running} calls of dimos' tools run already, as many as `max_calls` allows"
             )
         await self._open()
+        self._check_holds(tool)  # again: that took a while
         token = f"dimos_streams:{call.id}"
         self._running += 1
         try:
@@ -205,6 +204,12 @@ class DimosSkills(Module):
                 return await run.run()
         finally:
             self._running -= 1
+
+    def _check_holds(self, tool: Tool) -> None:
+        """Raises ``CallRejectedError`` for a tool that may move a robot which is held still."""
+        holders = self._holders() if tool.moves else ""
+        if holders:
+            raise CallRejectedError(f"{tool.name!r} may move the robot, which {holders} holds still")
 
     async def _open(self) -> None:
         """Wait for the connection by which tools are heard. Raises ``SkillUnavailableError``."""

@@ -21,6 +21,8 @@ from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.skill import Call
 
 _LOOK_S = 0.25
+_AGAIN_S = 2.0
+"""A tool that has not ended is asked so often to end: what ends it may have come before what starts it."""
 _MAX_SAID = 2000
 
 
@@ -125,33 +127,48 @@ class ToolCall:
     async def _end(self, posted: asyncio.Future[dict[str, Any]], *, linger: bool = True) -> None:
         """Ask the tool to end, and wait until it has.
 
-        dimos can end a tool only by another one. One that may move the robot and does not end is waited for, so that
+        dimos can end a tool only by another one, which is called again while it goes on, and once more if the tool
+        has answered only after it was called. One that may move the robot and does not end is waited for, so that
         its call is seen to go on, and nothing else gets what it holds; any other one may go on in dimos.
         """
         with contextlib.suppress(StreamClosedError):  # whoever called hears no more
-            problem = await self._asked_to_end()
-            if problem:
-                await self.call.update(f"[{problem}]")
+            early = bool(self.tool.stop) and not posted.done()
+            problem, said = await self._asked_to_end()
+            again = clock.monotonic() + _AGAIN_S
             patience_s = math.inf if self.tool.moves else 0.0 if problem else self.config.stop_s
             deadline = clock.monotonic() + patience_s
-            while linger and not self._is_over(posted) and not self._is_lost() and clock.monotonic() < deadline:
-                await self._relay()
-                await self._change()
+            while linger and not self._is_lost() and clock.monotonic() < deadline:
+                late = early and posted.done()
+                if self._is_over(posted) and not late:
+                    break
+                if late or (self.tool.stop and clock.monotonic() >= again):
+                    early = early and not late
+                    _, said = await self._asked_to_end(said)
+                    again = clock.monotonic() + _AGAIN_S
+                else:
+                    await self._relay()
+                    await self._change()
             await self._relay()
 
-    async def _asked_to_end(self) -> str:
-        """Call the tool that ends this one, and pass on what it says; why that was not possible, empty if it was."""
+    async def _asked_to_end(self, before: str = "") -> tuple[bool, str]:
+        """Call the tool that ends this one, and pass on what comes of it unless that is what came ``before``: whether
+        that was a problem, and what it is."""
+        problem, said = await self._call_to_end()
+        if said != before:
+            await self.call.update(f"[{said}]")
+        return problem, said
+
+    async def _call_to_end(self) -> tuple[bool, str]:
         end = "this call goes on until it has stopped" if self.tool.moves else "it may go on there"
         if not self.tool.stop:
-            return f"dimos has no tool that ends {self.tool.name}: {end}"
+            return True, f"dimos has no tool that ends {self.tool.name}: {end}"
         try:
             meta = {"progressToken": f"{self.token}/stop"}
             result = await self._request(self.tool.stop, {}, self.config.stop_s, meta)
             said = parsed_answer(self.tool.stop, result).text
         except SkillError as error:
-            return f"{self.tool.name} could not be asked to end: {cut_to(str(error), _MAX_SAID)}"
-        await self.call.update(f"[{self.tool.stop}: {cut_to(said, _MAX_SAID)}]")
-        return ""
+            return True, f"{self.tool.name} could not be asked to end: {cut_to(str(error), _MAX_SAID)}"
+        return False, f"{self.tool.stop}: {cut_to(said, _MAX_SAID)}"
 
     def _is_over(self, posted: asyncio.Future[dict[str, Any]]) -> bool:
         goes_on = self.tool.streams or self.stream.heard

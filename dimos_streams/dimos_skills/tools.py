@@ -59,7 +59,7 @@ class Tool:
     stop: str
     """The tool that ends it, empty if there is none."""
     ends: bool
-    """Whether it ends another one: it holds nothing, so that it can be called while that one holds it."""
+    """Whether the settings say that it ends another one: it holds nothing, and can be called while that one does."""
 
 
 RunTool = Callable[[Any, Tool, Call, dict[str, Any]], Awaitable[Any]]
@@ -127,7 +127,7 @@ def _checked_size(listed: _Listed) -> int:
 def _tool(listed: _Listed, config: DimosSkillsConfig, stops: Mapping[str, str]) -> tuple[Tool, list[str]]:
     """The tool, and what contradicts the settings. What dimos says of a tool makes it no safer than they do."""
     name, uses = listed.name, listed.meta.uses
-    ends = name in stops.values()
+    ends = name in config.stops.values()  # a guess is good enough to end a call, not to move while held
     still = ends or matches(config.still, name)
     warnings = []
     if still and uses:

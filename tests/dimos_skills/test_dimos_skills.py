@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import requests
@@ -35,7 +35,8 @@ from tests.dimos_skills.stand_in import CAPTURED, CAPTURED_STREAM, StandIn, stan
 from tests.helpers import run_virtual, until
 
 STILL = ["wave", "nap", "server_status", "list_modules"]
-QUICK = {"still": STILL, "stop_s": 0.2, "silence_s": 0.3, "poll_s": 0.1, "answer_s": 20.0}
+STOPS = {"patrol": "stop_patrol"}
+QUICK = {"still": STILL, "stops": STOPS, "stop_s": 0.2, "silence_s": 0.3, "poll_s": 0.1, "answer_s": 20.0}
 
 
 @contextlib.asynccontextmanager
@@ -249,6 +250,42 @@ def test_a_hold_ends_what_may_move_and_lets_nothing_begin_but_what_stops() -> No
             harness.feed("hold", Hold(utime=2, seq=2, source="agent", hold=False))
             await patrolling(harness, server)
             server.stopped()
+
+    with stand_in() as server:
+        asyncio.run(scenario(server))
+
+
+@pytest.mark.feature("G3", "B3")
+def test_a_hold_that_comes_while_a_call_waits_for_the_connection_lets_nothing_begin() -> None:
+    async def scenario(server: StandIn) -> None:
+        async with taken_in(server) as harness:
+            cast("DimosSkills", harness.module)._connected.clear()  # as while it is made anew
+            call = await harness.call("dimos_patrol")
+            await asyncio.sleep(0.05)
+            harness.feed("hold", Hold(utime=1, seq=1, source="operator", hold=True, valid_s=30.0))
+            await until(lambda: cast("DimosSkills", harness.module)._holders())
+            cast("DimosSkills", harness.module)._connected.set()
+            assert (await call.closed()).text == "'patrol' may move the robot, which operator holds still"
+            assert not server.asked
+
+    with stand_in() as server:
+        asyncio.run(scenario(server))
+
+
+@pytest.mark.feature("G3", "B3")
+def test_what_only_sounds_as_if_it_stops_may_move() -> None:
+    async def scenario(server: StandIn) -> None:
+        async with taken_in(server, stops={}) as harness:
+            stop = infos(harness)["dimos_stop_patrol"]
+            assert (stop.moves, stop.resources, stop.tags) == (True, ("base",), ("dimos", "motion"))
+            call, _ = await patrolling(harness, server)
+            call.cancel("enough")
+            await call.closed()
+            assert server.asked[-1][0] == "stop_patrol"
+            harness.feed("hold", Hold(utime=1, seq=1, source="operator", hold=True, valid_s=30.0))
+            refused = await (await harness.call("dimos_stop_patrol")).closed()
+            assert refused.text == "'stop_patrol' may move the robot, which operator holds still"
+            assert len(server.asked) == 2
 
     with stand_in() as server:
         asyncio.run(scenario(server))
