@@ -102,22 +102,25 @@ class ActionClient:
         ends = (self._goals, self._wanted, self._cancels, self._accepted, self._results, self._statuses)
         return all(end.matched for end in ends)
 
-    async def send(self, values: dict[str, Any]) -> Goal:
-        """Send a goal; it has been accepted when this returns.
+    async def send(self, values: dict[str, Any], barred: Callable[[], bool]) -> Goal | None:
+        """Send a goal; it has been accepted when this returns, unless ``barred`` has begun meanwhile.
 
-        Raises ``SkillError`` if it is rejected, if nobody answers, and for values that the type can't hold.
+        While ``barred`` says so nothing is sent, and this returns None. Raises ``SkillError`` if the goal is
+        rejected, if nobody answers, and for values that the type can't hold.
         """
         if self._goal is not None:
             raise SkillError(f"{self.action} has a goal of this module already")
         deadline = clock.monotonic() + self._answer_timeout_s
-        while not self.there:
+        while not (stopped := barred()) and not self.there:
             if clock.monotonic() >= deadline:
                 raise SkillError(self._absence())
             await asyncio.sleep(0.05)
+        if stopped:
+            return None
         goal = self._goal = Goal()
         try:
             _write(self._goals, self._channels.goal, {"goal_id": goal.id, "goal": values})
-            await self._await_acceptance(goal, deadline)
+            await self._await_acceptance(goal, deadline, barred)
         except BaseException:
             self.leave(goal)
             raise
@@ -147,6 +150,11 @@ class ActionClient:
             await goal.change(min(AGAIN_S, deadline - now))
         return goal.status.ended
 
+    def wake(self) -> None:
+        """Have whoever waits for the goal look again, at once."""
+        if self._goal is not None and not self._goal.status.ended:
+            self._goal.changed.set()
+
     def done(self, goal: Goal) -> None:
         """The goal is no longer this client's; if its end was not seen, it goes on being asked for."""
         if goal.status.ended:
@@ -167,7 +175,7 @@ class ActionClient:
         """Ask again for the ends of goals that were left; to be called about twice a second."""
         now = clock.monotonic()
         for goal in list(self._left):
-            if goal.status.ended or now - (goal.left_at or now) > _FORGOTTEN_S or not self._cancels.matched:
+            if goal.status.ended or now - (goal.left_at or now) > _FORGOTTEN_S:
                 self._left.remove(goal)
             else:
                 self._ask_to_cancel(goal)
@@ -175,13 +183,13 @@ class ActionClient:
     @property
     def trouble(self) -> str:
         """That a goal has not ended though it was asked to, empty if there is none."""
-        if not any(goal.accepted or goal.status for goal in self._left):
+        if not self._cancels.matched or not any(goal.accepted or goal.status for goal in self._left):
             return ""
         return f"{self.action} does not end a goal that was cancelled: the robot may go on"
 
-    async def _await_acceptance(self, goal: Goal, deadline: float) -> None:
+    async def _await_acceptance(self, goal: Goal, deadline: float, barred: Callable[[], bool]) -> None:
         rejected_at: float | None = None
-        while not (goal.accepted or goal.status):
+        while not (goal.accepted or goal.status or barred()):
             now = clock.monotonic()
             if goal.rejected:
                 rejected_at = rejected_at or now

@@ -57,9 +57,12 @@ class ActionRun:
         """
         while True:
             await self._until_free()
-            goal = await self._client.send(values)
+            goal = await self._client.send(values, self._barred)
+            if goal is None:
+                continue
             try:
-                await self._answer(doing)
+                if not self._barred():
+                    await self._answer(doing)
                 ended = await self._follow(goal)
                 if ended:
                     return await self._outcome(goal)
@@ -70,6 +73,10 @@ class ActionRun:
                 self._client.done(goal)
             if not self._resumes:
                 raise SkillError(f"the robot is held still: the goal of {self._client.action} was cancelled")
+
+    def _barred(self) -> bool:
+        """Whether nothing may be begun now, and what was begun has to end."""
+        return self._robot is not None and bool(self._robot.held or self._robot.blind)
 
     async def _answer(self, doing: str) -> None:
         if not self._answered:

@@ -93,6 +93,7 @@ class Ros2Robot(Module):
         self._writers: dict[str, Writer] = {}
         self._troubles: dict[str, Trouble] = {}
         self._holds = HoldInput(self.hold, self.name)
+        self.hold.on_message(lambda _: self._tell_of_hold())
         self._wire = self.wire()
         self._clients = {name: self._client(row) for name, row in self.config.actions.items()}
         await self._wire.open()
@@ -140,6 +141,12 @@ class Ros2Robot(Module):
         silent = self._silent(clock.monotonic())
         topics = [route.topic for route in self._routes if route.stream.name in silent]
         return f"{', '.join(topics)} can't be heard" if topics else ""
+
+    def _tell_of_hold(self) -> None:
+        """Have goals end at once."""
+        if self.held:
+            for client in self._clients.values():
+                client.wake()
 
     def _client(self, setting: ActionSetting) -> ActionClient:
         action = absolute(setting.action, self.config.namespace)

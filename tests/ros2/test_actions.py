@@ -238,6 +238,70 @@ async def test_a_robot_that_is_held_still_loses_its_goal_and_gets_it_again_when_
         assert (await call.closed()).outcome is Outcome.COMPLETED
 
 
+async def test_a_goal_whose_server_answers_late_is_cancelled_as_soon_as_the_robot_is_held() -> None:
+    async with world() as at:
+        at.server.answers = False
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await until(lambda: at.server.goals)
+        await asyncio.sleep(0.1)
+        at.hold(on=True)
+        began = clock.monotonic()
+        await until(lambda: at.server.cancelled)
+        assert clock.monotonic() - began < 0.05
+        await asyncio.sleep(7.0)  # the server is still busy when the wait for the answer would be over
+        at.server.reply_accepted(accepted=True)
+        at.server.statuses[at.server.newest] = GoalStatus.EXECUTING
+        at.server.say_status()
+        await until(lambda: at.server.statuses[at.server.newest] is GoalStatus.CANCELED, 1.0)
+        assert len(at.server.goals) == 1
+        assert "On the way to x 1.00 m, y 0.00 m in 'map'" not in call.texts("update")
+        asked = len(at.server.cancelled)
+        await asyncio.sleep(2.0)
+        assert len(at.server.cancelled) == asked, "an end that was seen is asked for no more"
+        at.server.answers = True
+        at.hold(on=False)
+        await until(lambda: len(at.server.goals) == 2)
+        assert await call.answer() == "On the way to x 1.00 m, y 0.00 m in 'map'"
+
+
+@pytest.mark.parametrize("bar", ["hold", "blind"])
+async def test_nothing_is_sent_to_a_server_that_comes_while_the_robot_is_held_or_blind(bar: str) -> None:
+    async with world() as at:
+        at.server.go()
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await asyncio.sleep(0.5)
+        if bar == "hold":
+            at.hold(on=True)
+        at.sees = bar == "hold"
+        await asyncio.sleep(1.2)
+        at.server.come()
+        await asyncio.sleep(10.0)
+        assert at.server.goals == {}
+        if bar == "blind":
+            with pytest.raises(SkillError, match=r"^/odom can't be heard: nothing was begun$"):
+                await call.result()
+            return
+        assert call.texts("close") == []
+        at.hold(on=False)
+        await until(lambda: at.server.goals)
+        await call.answer()
+
+
+async def test_a_goal_without_an_answer_is_cancelled_when_a_server_that_was_away_is_back() -> None:
+    async with world() as at:
+        at.server.obeys = False
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        at.server.go()
+        with pytest.raises(SkillError, match=r"^the action server of /navigate_to_pose is gone$"):
+            await call.result()
+        await asyncio.sleep(5.0)
+        at.server.obeys = True
+        at.server.cancelled.clear()
+        at.server.come()
+        await until(lambda: at.server.statuses[at.server.newest] is GoalStatus.CANCELED, 2.0)
+
+
 async def test_a_goal_ends_when_odometry_or_the_server_is_gone() -> None:
     async with world() as at:
         call = await at.harness.call("navigate_to", x=1.0, y=0.0)
