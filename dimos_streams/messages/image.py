@@ -23,6 +23,9 @@ DEPTH = "16UC1"
 DEPTH_IN_METRES = "32FC1"
 
 
+MAX_JPEG_PIXELS = 2**25
+"""More than of 8K video. A file of a few bytes may claim any size, and takes 3 bytes a pixel when it is decoded."""
+
 _BYTES = {"uint8": 1, "uint16": 2, "float32": 4}
 
 
@@ -70,7 +73,7 @@ def image_from_array(array: NDArray[Any], encoding: str, header: Header, quality
     height, width = array.shape[:2]
     if encoding == JPEG:
         array = np.ascontiguousarray(array)
-        data, step = _simplejpeg().encode_jpeg(array, quality=quality, colorspace="RGB"), 0
+        data, step = _jpeg(array, quality), 0
     else:
         data, step = _ordered(array, pixel.colours).tobytes(), width * pixel.bytes
     return Image(header=header, height=height, width=width, encoding=encoding, step=step, data=data)
@@ -119,6 +122,20 @@ def metres_from_image(image: Image) -> NDArray[np.float32]:
     return np.where(pixels > 0, pixels.astype(np.float32) / np.float32(1000), np.float32(np.nan))
 
 
+def jpeg_size(data: bytes) -> tuple[int, int]:
+    """The height and width that a JPEG's header says, to be looked at before it is decoded.
+
+    Raises ``MessageError`` if it is no JPEG, or of more than ``MAX_JPEG_PIXELS``.
+    """
+    try:
+        height, width, *_ = _simplejpeg().decode_jpeg_header(data)
+    except ValueError as error:
+        raise _bad(f"damaged JPEG of {len(data)} bytes: {error}") from error
+    if height * width > MAX_JPEG_PIXELS:
+        raise _bad(f"a JPEG of {width}x{height} pixels, more than the {MAX_JPEG_PIXELS} that are decoded")
+    return height, width
+
+
 def _raw_array(image: Image, pixel: _Pixel) -> NDArray[Any]:
     import numpy as np
 
@@ -148,15 +165,21 @@ def _ordered(array: NDArray[Any], colours: str) -> NDArray[Any]:
     return np.stack([opaque if colour == "a" else array[..., "rgb".index(colour)] for colour in colours], axis=-1)
 
 
-def _jpeg_array(image: Image) -> NDArray[Any]:
-    simplejpeg = _simplejpeg()
-    data = bytes(image.data)
+def _jpeg(array: NDArray[Any], quality: int) -> bytes:
     try:
-        # The size first: a damaged or hostile file could claim a picture of gigabytes.
-        height, width, *_ = simplejpeg.decode_jpeg_header(data)
-        if (height, width) != (image.height, image.width):
-            raise _bad(f"the JPEG is {width}x{height} pixels, the message says {image.width}x{image.height}")
-        pixels: NDArray[Any] = simplejpeg.decode_jpeg(data, colorspace="RGB")
+        data: bytes = _simplejpeg().encode_jpeg(array, quality=quality, colorspace="RGB")
+    except ValueError as error:
+        raise _bad(f"{array.shape[1]}x{array.shape[0]} pixels are no JPEG's: {error}") from error
+    return data
+
+
+def _jpeg_array(image: Image) -> NDArray[Any]:
+    data = bytes(image.data)
+    height, width = jpeg_size(data)
+    if (height, width) != (image.height, image.width):
+        raise _bad(f"the JPEG is {width}x{height} pixels, the message says {image.width}x{image.height}")
+    try:
+        pixels: NDArray[Any] = _simplejpeg().decode_jpeg(data, colorspace="RGB")
     except ValueError as error:
         raise _bad(f"damaged JPEG of {len(data)} bytes: {error}") from error
     return pixels

@@ -8,7 +8,7 @@ from typing import Any
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.geometry_msgs import Twist, TwistStamped
-from dimos_streams.messages.image import JPEG, image_from_array, rgb_from_image
+from dimos_streams.messages.image import JPEG, image_from_array, jpeg_size, rgb_from_image
 from dimos_streams.messages.sensor_msgs import CompressedImage, Image, LaserScan
 from dimos_streams.messages.std_msgs import Header
 
@@ -53,13 +53,11 @@ def _stamped(twist: Twist, header: Header) -> TwistStamped:
 
 def _picture(compressed: CompressedImage) -> Image:
     """The JPEG as it is, unless it is too large."""
-    import simplejpeg
-
     data = bytes(compressed.data)
     try:
-        height, width, *_ = simplejpeg.decode_jpeg_header(data)
-    except ValueError as error:
-        why = f"its format is {compressed.format!r}, and its {len(data)} bytes are no JPEG: {error}"
+        height, width = jpeg_size(data)
+    except MessageError as error:
+        why = f"its format is {compressed.format!r}, and its {len(data)} bytes are no JPEG to decode: {error.why}"
         raise MessageError("", CompressedImage.msg_name, why) from error
     image = Image(header=compressed.header, height=height, width=width, encoding=JPEG, data=data)
     return image if len(data) <= MAX_PICTURE else _compressed(image)

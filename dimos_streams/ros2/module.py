@@ -103,10 +103,14 @@ class Ros2Robot(Module):
             client.connect()
 
     async def run(self) -> None:
-        """Send velocities, and look what comes through, until the module ends."""
+        """Send velocities, and look what comes through, until the module ends.
+
+        Raises ``DdsError`` when nothing is heard any more, so that the module is restarted.
+        """
         began = watched = clock.monotonic()
         while True:
             now = clock.monotonic()
+            self._wire.check()
             self._relay.look(now)
             self._send_velocity()
             if now - watched >= WATCH_S:

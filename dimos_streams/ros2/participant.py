@@ -46,13 +46,15 @@ class Participant:
         """``interface`` is the only one that is used; ``peers`` are addresses to look for others at, without
         multicast.
 
-        On the loopback interface nothing leaves the machine, and nothing comes in from elsewhere.
+        On the loopback interface nothing leaves the machine. What is sent to this machine from elsewhere may come in:
+        Cyclone binds what it hears with to all interfaces, whatever its configuration says.
         """
         self._domain_id, self._config = domain_id, configuration(interface, peers)
         self._interface = interface
         self._readers: list[_Reader] = []
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
         self._ending = threading.Event()
+        self._fault: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._participant: Any = None
         self._waitset: Any = None
@@ -64,7 +66,7 @@ class Participant:
             raise UserError("a robot that runs ROS 2 keeps its own time: leave out --virtual-time")
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._open)
-        self._thread = threading.Thread(target=self._read_all, name="dds", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="dds", daemon=True)
         self._thread.start()
 
     async def close(self) -> None:
@@ -81,6 +83,11 @@ class Participant:
         if participant is not None:
             # It would live on for as long as anybody holds one of its writers. All that it has goes with it.
             await asyncio.to_thread(participant.__del__)
+
+    def check(self) -> None:
+        """See ``Wire``."""
+        if self._fault is not None:
+            raise DdsError(f"DDS is read no more: {self._fault!r}") from self._fault
 
     def writer(self, topic: str, type_name: str, quality: Quality) -> Writer:
         """See ``Wire``."""
@@ -140,16 +147,22 @@ class Participant:
 
         return Topic(self._participant, name, _bytes_class(type_name))
 
+    def _run(self) -> None:
+        try:
+            self._read_all()
+        except BaseException as error:  # whatever it is, ``check`` raises it on the loop
+            self._fault = error
+
     def _read_all(self) -> None:
         own = self._participant.guid
         while not self._ending.is_set():
-            self._discover(own)
+            try:
+                self._discover(own)
+            except Exception:  # others may announce anything, and all is heard without knowing of them
+                _log.exception("what was announced in DDS can't be read")
             self._waitset.wait(int(_WAIT_S * _NS_PER_S))
             for reader in list(self._readers):
-                try:
-                    reader.take()
-                except Exception:  # a fault in one topic leaves the others as they are
-                    _log.exception("what came on %s can't be read", reader.topic)
+                reader.take()
 
     def _discover(self, own: Any) -> None:
         from cyclonedds.core import InstanceState
@@ -225,6 +238,8 @@ class _Reader:
                 self._arrived.append(self._decode(data))
             except MessageError as error:
                 _log.warning("skipped on %s: %s", self.topic, error)
+            except Exception:  # it costs this message, and leaves the others as they are
+                _log.exception("skipped on %s: it can't be read", self.topic)
         if self._arrived and not self._announced:
             self._announced = True
             try:

@@ -81,6 +81,9 @@ class Wire(Protocol):
     async def close(self) -> None:
         """Leave. Twice is fine."""
 
+    def check(self) -> None:
+        """Raises ``DdsError`` if nothing is heard any more, and nothing will be."""
+
     def writer(self, topic: str, type_name: str, quality: Quality) -> Writer:
         """Announce to write a topic, both as DDS calls them."""
 
@@ -94,7 +97,7 @@ class Wire(Protocol):
     ) -> Reader:
         """Read a topic. ``decode`` is called off the loop, ``deliver`` on it, with what ``decode`` has made.
 
-        What ``decode`` raises a ``MessageError`` for is skipped, with a line in the log. When the loop is slow, the
+        What ``decode`` raises anything for is skipped, with a line in the log. When the loop is slow, the
         oldest beyond the quality's depth are dropped.
         """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,21 @@ def test_a_damaged_jpeg_gives_a_picture_or_a_message_error(position: int, value:
     image.data = bytes(data)
     with contextlib.suppress(MessageError):
         assert array_from_image(image).shape == (48, 64, 3)
+
+
+def claiming(width: int, height: int) -> bytes:
+    """A small JPEG whose header claims a size."""
+    data = bytearray(bytes(image_from_array(gradient(), "jpeg", HEADER).data))
+    size = data.index(b"\xff\xc0") + 5
+    data[size : size + 4] = struct.pack(">HH", height, width)
+    return bytes(data)
+
+
+def test_a_jpeg_that_claims_to_be_huge_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simplejpeg.decode_jpeg", lambda *_, **__: pytest.fail("it was decoded"))
+    image = Image(height=40_000, width=40_000, encoding="jpeg", data=claiming(40_000, 40_000))
+    with pytest.raises(MessageError, match="a JPEG of 40000x40000 pixels, more than the 33554432 that are decoded"):
+        array_from_image(image)
 
 
 def test_a_jpeg_of_another_size_than_the_message_says_is_an_error() -> None:

@@ -12,7 +12,7 @@ from dimos_streams.ros2.action_types import NO_STAMP, ActionChannels, GoalStatus
 from dimos_streams.ros2.cdr import decode, encode
 from dimos_streams.ros2.definitions import ActionType
 from dimos_streams.ros2.layout import Struct
-from dimos_streams.ros2.wire import Endpoint, Quality
+from dimos_streams.ros2.wire import DdsError, Endpoint, Quality
 
 
 @dataclass
@@ -44,6 +44,7 @@ class FakeWire:
     takers: dict[str, list[Callable[[bytes], None]]] = field(default_factory=dict)
     """Those of others who hear a topic that is written here."""
     closed: bool = False
+    deaf: bool = False
     _readers: dict[str, list[tuple[Callable[[bytes], Any], Callable[[Any], None]]]] = field(default_factory=dict)
 
     async def open(self) -> None:
@@ -51,6 +52,10 @@ class FakeWire:
 
     async def close(self) -> None:
         self.closed = True
+
+    def check(self) -> None:
+        if self.deaf:
+            raise DdsError("DDS is read no more")
 
     def writer(self, topic: str, type_name: str, quality: Quality) -> _End:
         return _End(self, topic, type_name)

@@ -302,6 +302,13 @@ async def test_a_goal_without_an_answer_is_cancelled_when_a_server_that_was_away
         await until(lambda: at.server.statuses[at.server.newest] is GoalStatus.CANCELED, 2.0)
 
 
+async def test_a_robot_that_will_hear_nothing_any_more_fails_instead_of_being_deaf() -> None:
+    async with world() as at:
+        at.wire.deaf = True
+        await until(at.harness.failed, 1.0)
+        assert str(at.harness.failed()) == "DDS is read no more"
+
+
 async def test_a_goal_ends_when_odometry_or_the_server_is_gone() -> None:
     async with world() as at:
         call = await at.harness.call("navigate_to", x=1.0, y=0.0)

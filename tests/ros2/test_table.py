@@ -26,6 +26,7 @@ from dimos_streams.ros2.module import Ros2Robot
 from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.topics import routes_of
 from dimos_streams.streams import In, Out
+from tests.messages.test_image_time import claiming
 
 
 class Speaker(Ros2Robot):
@@ -165,6 +166,24 @@ def test_a_raw_picture_in_colours_becomes_a_jpeg_and_depth_stays() -> None:
     assert np.abs(array_from_image(found).astype(int) - (9, 99, 200)).max() < 8
     depth = image_from_array(np.full((4, 4), 1500, np.uint16), "16UC1", Header())
     assert convert(depth) is depth
+
+
+def test_a_picture_that_no_jpeg_holds_is_named() -> None:
+    (route,) = routes_of(
+        config_of(topics={"color_image": {"topic": "raw", "type": "sensor_msgs/msg/Image"}}, needed=()),
+        Ros2Robot.streams(),
+    )
+    wide = Image(height=1, width=65_501, step=65_501 * 3, encoding="rgb8", data=bytes(65_501 * 3))
+    with pytest.raises(MessageError, match="65501x1 pixels are no JPEG's: "):
+        route.read(encode(struct_of(Image), wide))
+
+
+def test_a_jpeg_that_claims_to_be_huge_is_not_decoded() -> None:
+    convert = incoming(CompressedImage, Image)
+    assert convert is not None
+    data = claiming(40_000, 40_000)
+    with pytest.raises(MessageError, match="no JPEG to decode: a JPEG of 40000x40000 pixels, more than the 33554432"):
+        convert(CompressedImage(format="jpeg", data=data))
 
 
 def test_a_picture_that_is_no_jpeg_is_named() -> None:
