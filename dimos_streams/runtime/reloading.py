@@ -12,6 +12,7 @@ from typing import Protocol
 from dimos_streams.common.importing import how_to_get
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.runtime.events import OnRunEvent, RunEvent
+from dimos_streams.runtime.processes.sources import Stamp, stamp
 
 _LOOK_S = 0.25
 """Between two looks at which files the processes have loaded."""
@@ -73,8 +74,8 @@ class Reloader:
         self._run = run
         self._on_event = on_event
         self._changes = changes
-        self._stamps: dict[Path, int] = {}
-        """When each source was written last, as far as that is known."""
+        self._stamps: dict[Path, Stamp | None] = {}
+        """What each source was when it was looked at last."""
         self._due: dict[str, set[Path]] = {}
         """The files for which processes, by a module of theirs, are still to be restarted."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -102,7 +103,7 @@ class Reloader:
     def _directories(self) -> frozenset[Path]:
         files = frozenset[Path]().union(*self._run.sources().values())
         for file in files - self._stamps.keys():
-            self._stamps[file] = _stamp(file)
+            self._stamps[file] = stamp(file)
         return frozenset(file.parent for file in files)
 
     async def _until_others(self, watched: frozenset[Path], stop: asyncio.Event) -> None:
@@ -112,8 +113,8 @@ class Reloader:
         stop.set()
 
     def _take(self, files: set[Path]) -> None:
-        stamps = {file: _stamp(file) for file in files}
-        written = {file for file, stamp in stamps.items() if stamp and stamp != self._stamps.get(file)}
+        stamps = {file: stamp(file) for file in files}
+        written = {file for file, found in stamps.items() if found and found != self._stamps.get(file)}
         self._stamps |= {file: stamps[file] for file in written}
         for module, sources in self._run.sources().items():
             # What a broken process needs may be in a file that it could not load yet.
@@ -150,14 +151,6 @@ async def _nothing(stop: asyncio.Event) -> AsyncIterator[set[Path]]:
     await stop.wait()
     return
     yield set()
-
-
-def _stamp(file: Path) -> int:
-    """When a file was written last; 0 for one that is not there."""
-    try:
-        return file.stat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 def _listed(files: Iterable[Path]) -> str:

@@ -57,6 +57,17 @@ sys.modules["dimos_streams.edited"] = Edited("dimos_streams.edited")
 fork_server.renew_stale_server()
 fork_server.start_forkserver()
 ask(2)
+when = os.stat(mine.__file__)
+with open(mine.__file__, "w") as source:
+    source.write("VALUE = 'third, and as long'")
+os.utime(mine.__file__, ns=(when.st_atime_ns, when.st_mtime_ns))
+assert os.stat(mine.__file__).st_size == when.st_size
+fork_server.renew_stale_server()
+fork_server.start_forkserver()
+ask(3)
+fork_server.renew_stale_server()
+fork_server.start_forkserver()
+ask(4)
 print(os.getpid())
 """
 
@@ -70,11 +81,13 @@ def test_workers_share_the_library_import_the_rest_and_see_edits_of_both(tmp_pat
         [sys.executable, "-c", COMMAND, str(tmp_path)], env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    of_fork, of_fresh = (read(tmp_path / f"{number}.json") for number in (1, 2))
+    of_fork, of_fresh, of_same_time, of_none = (read(tmp_path / f"{number}.json") for number in (1, 2, 3, 4))
     assert of_fork["imported"] == ["dimos_streams.agent.module", "html.parser"]
     assert of_fresh["imported"] == []
     assert of_fork["parent"] != of_fresh["parent"]
     assert of_fork["mine"] == of_fresh["mine"] == "second, and longer"
+    assert of_same_time["mine"] == of_none["mine"] == "third, and as long"
+    assert of_fresh["parent"] != of_same_time["parent"] == of_none["parent"]
     assert str(tmp_path / "mine.py") not in of_fork["files"]
 
 

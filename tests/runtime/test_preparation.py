@@ -17,7 +17,7 @@ from dimos_streams.common.text import parse_json
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ModulePlan, ProcessPlan
 from dimos_streams.runtime.processes.preparation import prepare
-from dimos_streams.runtime.processes.sources import LoadedSources, forget_stale_bytecode
+from dimos_streams.runtime.processes.sources import LoadedSources, forget_stale_bytecode, stamp
 from dimos_streams.runtime.processes.worker import WorkerTask, _prepared
 
 pytestmark = pytest.mark.feature("K4")
@@ -159,6 +159,24 @@ def test_two_edits_within_a_second_are_two(tmp_path: Path) -> None:
     os.utime(compiled, ns=(written + 1, written + 1))
     forget_stale_bytecode([source])
     assert compiled.exists()
+
+
+def test_an_edit_that_keeps_time_and_size_is_one(tmp_path: Path) -> None:
+    source = tmp_path / "kettle_kept.py"
+    source.write_text("WARM = 60\n")
+    before = stamp(source)
+    assert before is not None
+    compiled = Path(compile_source(str(source)) or "nothing")
+    while os.stat(compiled).st_ctime_ns >= os.stat(source).st_ctime_ns:  # file systems count in ticks
+        source.write_text("WARM = 80\n")
+        os.utime(source, ns=(before.written_ns, before.written_ns))
+    after = stamp(source)
+    assert after is not None
+    assert after[:3] == before[:3]
+    assert after != before
+    forget_stale_bytecode([source])
+    assert not compiled.exists()
+    assert stamp(compiled) is None
 
 
 def test_a_process_knows_the_sources_that_it_has_loaded_by_itself(shop: Shop) -> None:

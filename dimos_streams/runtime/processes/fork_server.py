@@ -16,22 +16,49 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection, resource_tracker
+from pathlib import Path
 from typing import Any, NoReturn
 
 from dimos_streams import clock
 from dimos_streams.errors import UserError
 from dimos_streams.messages import registry
-from dimos_streams.runtime.processes.sources import is_installed
+from dimos_streams.runtime.processes.sources import Stamp, forget_stale_bytecode, is_installed, stamp
 
 _LIBRARY, _SKILLS = "dimos_streams", "dimos_streams.skills"
 _PRELOAD, _FREEZE = (f"dimos_streams.runtime.processes.{name}" for name in ("preload", "freeze"))
 _STANDARD = 3
 _server: Any = multiprocessing.forkserver._forkserver
 IsOwn = Callable[[str, object], bool]
-_begun: list[int] = []
-"""When servers were started, in µs since the Unix epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """That of a server: when it was, in µs since the Unix epoch, and the sources that had been imported here."""
+
+    utime: int
+    sources: dict[str, Stamp | None]
+
+    @classmethod
+    def now(cls) -> _Beginning:
+        return cls(clock.utime(), {file: stamp(file) for file in _library_sources()})
+
+    def edited(self) -> list[Path]:
+        """The sources of the library that are not as they were then."""
+        return [Path(file) for file in _library_sources() if self._differs(file, stamp(file))]
+
+    def _differs(self, file: str, found: Stamp | None) -> bool:
+        if found is None:  # it was removed, or is no file
+            return False
+        if file in self.sources:
+            return found != self.sources[file]
+        return max(found.written_ns, found.changed_ns) >= self.utime * 1000
+
+
+_begun: list[_Beginning] = []
+"""Those of all servers that were started."""
 
 
 def start_forkserver(shared: Sequence[str] = ()) -> None:
@@ -47,7 +74,7 @@ def start_forkserver(shared: Sequence[str] = ()) -> None:
     with _without_interrupts(), _room_for_socket():
         multiprocessing.forkserver.ensure_running()
     if _server._forkserver_pid != before:
-        _begun.append(clock.utime())
+        _begun.append(_Beginning.now())
 
 
 def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Collection[str]) -> None:
@@ -67,7 +94,7 @@ def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Coll
         listener.bind(address)
         listener.listen()
         orphaned, alive = os.pipe()
-        _begun.append(clock.utime())
+        _begun.append(_Beginning.now())
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         gc.freeze()  # neither collector is to write into what both share from now on
@@ -83,22 +110,19 @@ def renew_stale_server() -> None:
 
     The old one ends with the last of its workers.
     """
-    if _server._forkserver_pid is None or not _begun or _newest_of_library() < _begun[-1] * 1000:
+    edited = _begun[-1].edited() if _begun and _server._forkserver_pid is not None else []
+    if not edited:
         return
+    forget_stale_bytecode(edited)
     os.close(_server._forkserver_alive_fd)
     _server._forkserver_address = _server._forkserver_alive_fd = _server._forkserver_pid = None
 
 
-def _newest_of_library() -> int:
-    """When a source of the library was written last, of those that are imported here, in ns since the Unix epoch."""
-    newest = 0
+def _library_sources() -> Iterator[str]:
+    """The sources of the library, of those that are imported here."""
     for name, module in list(sys.modules.items()):
         if name.startswith(f"{_LIBRARY}.") and not _is_within(name, _SKILLS) and (file := module.__file__):
-            try:
-                newest = max(newest, os.stat(file).st_mtime_ns)
-            except OSError:  # it was removed, or is no file
-                continue
-    return newest
+            yield file
 
 
 def _serve(listener: int, orphaned: int, shared: Sequence[str], is_own: IsOwn) -> NoReturn:

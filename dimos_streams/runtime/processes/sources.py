@@ -7,14 +7,35 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib.util import cache_from_source
 from pathlib import Path
+from typing import NamedTuple
 
 _INSTALLED = tuple(
     os.path.realpath(sysconfig.get_paths()[kind]) + os.sep for kind in ("stdlib", "platstdlib", "purelib", "platlib")
 )
 
 _PACKAGES = frozenset({"site-packages", "dist-packages"})
+
+
+class Stamp(NamedTuple):
+    """What of a file changes when it is edited, or another takes its place, whatever time it is given then."""
+
+    inode: int
+    size: int
+    written_ns: int
+    changed_ns: int
+    """When anything of it was changed, its times too: this one nobody can set. Both since the Unix epoch."""
+
+
+def stamp(file: str | Path) -> Stamp | None:
+    """The stamp of a file as it is now; None for one that is not there."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return Stamp(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def is_installed(file: str) -> bool:
@@ -44,12 +65,14 @@ class LoadedSources:
 def forget_stale_bytecode(sources: Iterable[Path]) -> None:
     """Delete what Python has compiled of sources that were written later.
 
-    It compares sizes and whole seconds only: of two edits in a second it would go on with the first.
+    It compares sizes and whole seconds only: of two edits in a second it would go on with the first, as it would with
+    one that was given the time of the other.
     """
     for source in sources:
         compiled = Path(cache_from_source(str(source)))
-        try:
-            if compiled.stat().st_mtime_ns <= source.stat().st_mtime_ns:
-                compiled.unlink()
-        except OSError:  # nothing was compiled, the source is gone, or it is not ours: Python compares for itself
+        own, of_source = stamp(compiled), stamp(source)
+        if own is None or of_source is None:
             continue
+        if own.written_ns <= of_source.written_ns or own.changed_ns < of_source.changed_ns:
+            with suppress(OSError):  # it is not ours: Python compares for itself
+                compiled.unlink()
