@@ -25,6 +25,7 @@ from benchmarks.source import paced
 from benchmarks.system import free_bus, free_port
 from benchmarks.table import print_table
 from dimos_streams.bus import Bus, create_bus
+from dimos_streams.bus.delivery import Delivery
 from dimos_streams.common.live_loop import run_live
 from dimos_streams.testing import FaultBus, Faults
 from dimos_streams.tool_stream.event import EVENTS, Outcome, ToolEvent
@@ -36,6 +37,8 @@ _BURST = 20_000
 _CUT_RATE_HZ = 200.0
 _BEFORE_S, _CUT_S, _AFTER_S = 2.0, 8.0, 4.0
 _LATEST = "/benchmark#std_msgs.String"
+_RELIABLE = "/benchmark/goal#std_msgs.String"
+_DELIVERY: dict[str, Delivery] = {"/benchmark/goal": "reliable"}
 _READY, _GO = "/benchmark/ready", "/benchmark/go"
 _PADDING = b"x" * 80
 _PATIENCE_S = 5.0
@@ -62,7 +65,7 @@ def _loads(quick: bool) -> Iterator[Load]:
     count = round((_BEFORE_S + _CUT_S + _AFTER_S) * _CUT_RATE_HZ)
     for name, channel, tool_stream in (
         ("latest", _LATEST, False),
-        ("reliable", EVENTS, False),
+        ("reliable", _RELIABLE, False),
         ("tool stream", EVENTS, True),
     ):
         yield Load(
@@ -80,7 +83,7 @@ async def _measure(transport: str, load: Load) -> Result:
     if relay is not None:
         await relay.open()
     here, there = _urls(transport, relay)
-    real = create_bus(here)
+    real = create_bus(here, _DELIVERY)
     bus = FaultBus(real, Faults(), seed=0)
     pipe, other = _CONTEXT.Pipe()
     for each in (real, bus):
@@ -187,7 +190,7 @@ def _send(pipe: Connection, url: str, load: Load) -> None:
 
 
 async def _sent(pipe: Connection, url: str, load: Load) -> None:
-    bus = create_bus(url)
+    bus = create_bus(url, _DELIVERY)
     await bus.open()
     go = asyncio.Event()
     bus.subscribe(_GO, lambda *_: go.set())

@@ -10,19 +10,18 @@ Delivery = Literal["reliable", "latest"]
 is no room for is thrown away, and never comes late: for whatever is soon replaced by something newer, and for what
 must not be done any more once its time is over, such as velocities."""
 
-_RELIABLE = frozenset(
-    {"dimos_streams.ToolStreamEvent", "dimos_streams.ToolStreamRequest", "dimos_streams.SkillCancel"}
-)
-"""Not calls: they are repeated until somebody reacts, and one that comes after its sender has given it up must not
-begin."""
+_OURS = "dimos_streams."
+"""What is said about calls. Whoever says it repeats it until it is taken, so that nothing hangs on the numbers by
+which a transport notices that something is missing: whoever is on a bus can forge them, and who believes them hears
+nothing more of the one whose numbers they were."""
 _URGENT = frozenset({"dimos_streams.Hold", "dimos_streams.SkillCancel", "geometry_msgs.Twist"})
 _BULKY = ("sensor_msgs.", "nav_msgs.OccupancyGrid", "nav_msgs.Path")
 
 
 def delivery_of(channel: str, chosen: Mapping[str, Delivery]) -> Delivery:
-    """``chosen`` by topic, else by the type of the channel's messages."""
+    """``chosen`` by topic, but for what repeats itself; without a choice it is the latest that counts."""
     topic, _, type_name = channel.partition("#")
-    return chosen.get(topic) or ("reliable" if type_name in _RELIABLE else "latest")
+    return "latest" if type_name.startswith(_OURS) else chosen.get(topic, "latest")
 
 
 def urgency_of(channel: str) -> Literal["urgent", "usual", "bulky"]:

@@ -38,7 +38,7 @@ _log = LimitedLog(logging.getLogger(__name__))
 class _Source:
     """A subscriber of Zenoh's, and the thread that takes what it gets."""
 
-    subscriber: zenoh.ext.AdvancedSubscriber[Any]
+    subscriber: zenoh.Subscriber[Any] | zenoh.ext.AdvancedSubscriber[Any]
     reader: SampleReader
 
     def undeclare(self) -> None:
@@ -50,8 +50,8 @@ class _Source:
 class ZenohBus(Bus):
     """Publishes and subscribes on the loop that opened it; everything that may take time runs in threads.
 
-    Subscribers ask senders of reliable channels again for what they missed. Nothing blocks: what there is no room for
-    on a link is dropped.
+    Subscribers of reliable channels ask their senders again for what they missed. Nothing blocks: what there is no
+    room for on a link is dropped.
     """
 
     def __init__(self, url: str, delivery: Mapping[str, Delivery] | None = None) -> None:
@@ -127,7 +127,9 @@ class ZenohBus(Bus):
 
         subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces)
         if not group:
-            self._sources[channel] = self._listen(self._keys.key_of(channel), deliver)
+            self._sources[channel] = self._listen(
+                self._keys.key_of(channel), delivery_of(channel, self._delivery), deliver
+            )
             self._subscribers.by_channel[channel] = group
         group.append(subscription)
         return subscription
@@ -143,7 +145,7 @@ class ZenohBus(Bus):
 
         subscription = Subscription(handler, capacity, CAPACITY_BYTES, forget)
         if not self._subscribers.of_all:
-            self._sources[_ALL] = self._listen(self._keys.everything, self._deliver_to_all)
+            self._sources[_ALL] = self._listen(self._keys.everything, "latest", self._deliver_to_all)
         self._subscribers.of_all[subscription] = wants
         return subscription
 
@@ -182,17 +184,20 @@ class ZenohBus(Bus):
             subscription.may_miss()
         subscription.handle(self._opened_loop())
 
-    def _listen(self, key: str, deliver: Callable[[Batch, bool], None]) -> _Source:
+    def _listen(self, key: str, delivery: Delivery, deliver: Callable[[Batch, bool], None]) -> _Source:
         session = self._opened_session()
         from zenoh import Locality, ext, handlers
 
-        subscriber = ext.declare_advanced_subscriber(
-            session,
-            key,
-            handlers.FifoChannel(CHANNEL_CAPACITY),
-            allowed_origin=Locality.REMOTE,
-            recovery=ext.RecoveryConfig(periodic_queries=None, heartbeat=True),
-        )
+        channel: handlers.FifoChannel[zenoh.Sample] = handlers.FifoChannel(CHANNEL_CAPACITY)
+        origin = Locality.REMOTE
+        subscriber: zenoh.Subscriber[Any] | zenoh.ext.AdvancedSubscriber[Any]
+        if delivery == "latest":
+            subscriber = session.declare_subscriber(key, channel, allowed_origin=origin)
+        else:
+            recovery = ext.RecoveryConfig(periodic_queries=None, heartbeat=True)
+            subscriber = ext.declare_advanced_subscriber(
+                session, key, channel, allowed_origin=origin, recovery=recovery
+            )
         reader = SampleReader(self._opened_loop(), deliver, f"zenoh {key}")
         reader.start(subscriber.handler)
         return _Source(subscriber, reader)

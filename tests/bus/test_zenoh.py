@@ -30,6 +30,7 @@ from dimos_streams.errors import BusError, BusUrlError, UserError
 from tests.helpers import until
 
 EVENTS = "/tool_streams#dimos_streams.ToolStreamEvent"
+CANCELS = "/skill_cancels#dimos_streams.SkillCancel"
 TWIST = "/robot1/cmd_vel#geometry_msgs.Twist"
 
 
@@ -183,10 +184,12 @@ def test_an_option_may_have_a_path_with_an_at_sign() -> None:
     assert ZenohUrl.parse("zenoh://?users=/home/me@work").files == {"users": "/home/me@work"}
 
 
-def test_events_are_sent_again_and_what_must_not_come_late_is_not() -> None:
-    assert delivery_of(EVENTS, {}) == "reliable"
-    for channel in (TWIST, "/skill_calls#dimos_streams.SkillCall", "/scan#sensor_msgs.LaserScan", "/untyped"):
+def test_only_what_was_chosen_and_does_not_repeat_itself_hangs_on_the_numbers_of_a_bus() -> None:
+    ours = ("/skill_calls#dimos_streams.SkillCall", CANCELS, EVENTS)
+    for channel in (TWIST, "/scan#sensor_msgs.LaserScan", "/untyped", *ours):
         assert delivery_of(channel, {}) == "latest"
+    for channel in ours:
+        assert delivery_of(channel, {channel.partition("#")[0]: "reliable"}) == "latest"
     chosen = delivery_of("/goal#geometry_msgs.PoseStamped", {"/goal": "reliable"})
     assert chosen == "reliable"
     assert (urgency_of(TWIST), urgency_of("/image#sensor_msgs.Image"), urgency_of(EVENTS)) == (
@@ -243,13 +246,13 @@ def test_what_a_blueprint_makes_reliable_is_kept_for_those_who_missed_it(zenoh_u
     from zenoh.ext import AdvancedPublisher
 
     async def main() -> None:
-        bus = ZenohBus(zenoh_url, {"/goal": "reliable", "/tool_streams": "latest"})
+        bus = ZenohBus(zenoh_url, {"/goal": "reliable", "/tool_streams": "reliable"})
         await bus.open()
         for channel, kind in (
             ("/goal#geometry_msgs.PoseStamped", AdvancedPublisher),
             (TWIST, Publisher),
             (EVENTS, Publisher),
-            ("/skill_cancels#dimos_streams.SkillCancel", AdvancedPublisher),
+            (CANCELS, Publisher),
         ):
             assert type(bus._publisher(channel)) is kind, channel
         await bus.close()
@@ -258,21 +261,71 @@ def test_what_a_blueprint_makes_reliable_is_kept_for_those_who_missed_it(zenoh_u
 
 
 def test_what_is_larger_than_any_message_is_not_put_together(zenoh_url: str) -> None:
+    import zenoh
+
     with session_config(ZenohUrl.parse(zenoh_url)) as config:
         bound = int(config.get_json("transport/link/rx/max_message_size"))
     assert MAX_MESSAGE < bound < MAX_MESSAGE + 2**20
 
-    async def scenario(one: Bus, other: Bus) -> None:
+    async def scenario(bus: Bus) -> None:
         got: list[int] = []
-        other.subscribe(EVENTS, lambda _, data: got.append(len(data)))
-        largest = bytes(MAX_MESSAGE)
+        bus.subscribe("/large", lambda _, data: got.append(len(data)))
+        with session_config(ZenohUrl.parse(zenoh_url)) as config:
+            session = await asyncio.to_thread(zenoh.open, config)
+        key = KeySpace(zenoh_url.rpartition("/")[2]).key_of("/large")
 
-        def sent() -> bool:
-            one.publish(EVENTS, largest)
+        def put(size: int) -> None:
+            session.put(key, bytes(size), congestion_control=zenoh.CongestionControl.BLOCK)
+
+        def arrived() -> bool:
+            put(1)
             return bool(got)
 
-        await until(sent)
-        assert got[0] == MAX_MESSAGE
+        try:
+            await until(arrived)
+            await asyncio.to_thread(put, MAX_MESSAGE)
+            await until(lambda: got[-1] == MAX_MESSAGE)
+        finally:
+            await asyncio.to_thread(session.close)
+
+    with_buses(zenoh_url, scenario=scenario)
+
+
+@pytest.mark.feature("G1")
+@pytest.mark.parametrize("channel", [CANCELS, EVENTS, "/tool_stream_requests#dimos_streams.ToolStreamRequest"])
+def test_a_forged_number_makes_nobody_deaf_to_a_publisher(zenoh_url: str, channel: str) -> None:
+    import zenoh
+
+    def forge(session: zenoh.Session, sample: zenoh.Sample) -> None:
+        """Say the same in its sender's name, numbered far ahead."""
+        info = sample.source_info
+        if info is not None:
+            info = zenoh.SourceInfo(info.source_id, (info.source_sn + 2**31 - 10) % 2**32)
+        session.put(sample.key_expr, b"forged", source_info=info)
+
+    async def scenario(one: Bus, other: Bus) -> None:
+        got: list[bytes] = []
+        everything: list[bytes] = []
+        other.subscribe(channel, lambda _, data: got.append(data))
+        other.subscribe_all(lambda _, data: everything.append(data))
+        with session_config(ZenohUrl.parse(zenoh_url)) as config:
+            session = await asyncio.to_thread(zenoh.open, config)
+        key = KeySpace(zenoh_url.rpartition("/")[2]).key_of(channel)
+        seen = session.declare_subscriber(key, zenoh.handlers.FifoChannel(64))
+
+        def heard() -> zenoh.Sample | None:
+            one.publish(channel, b"before")
+            return seen.try_recv()
+
+        try:
+            await until(lambda: heard() is not None and got and everything)
+            one.publish(channel, b"before")
+            forge(session, await asyncio.to_thread(seen.recv))
+            await until(lambda: b"forged" in got and b"forged" in everything)
+            one.publish(channel, b"cancel")
+            await until(lambda: got[-1] == everything[-1] == b"cancel")
+        finally:
+            await asyncio.to_thread(session.close)
 
     with_buses(zenoh_url, zenoh_url, scenario=scenario)
 
