@@ -51,15 +51,14 @@ class Message:
 
     if TYPE_CHECKING:
 
-        def encode(self) -> bytes:
-            """Raw lcm-gen encoding, unchecked; ``codec.encode`` is the safe one."""
-
         def get_hash(self) -> int:
             """The fingerprint as a number."""
 
         @classmethod
         def decode(cls, data: bytes) -> Self:
             """Raw lcm-gen decoding, unchecked; ``codec.decode`` is the safe one."""
+
+        def _encode_one(self, buf: BytesIO) -> None: ...
 
         @classmethod
         def _decode_one(cls, buf: BytesIO) -> Self: ...
@@ -74,6 +73,16 @@ class Message:
         cls._names = frozenset(slots)
         sizes = {field.size for field in cls._layout}
         cls._content = tuple(field for field in cls._layout if field.name not in sizes)
+
+    def encode(self) -> bytes:
+        """As ``codec.encode``, which sets the sizes of arrays. Of a class that plain lcm-gen has written it is that
+        class's own, unchecked.
+
+        Raises ``MessageError`` as ``codec.encode`` does.
+        """
+        from dimos_streams.messages.codec import encode  # which needs this module
+
+        return encode(self)
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

@@ -56,7 +56,10 @@ def encode(message: Message, channel: str = "") -> bytes:
     """
     try:
         _fill_sizes(message, _plan(type(message)), "")
-        return message.encode()
+        writer = BytesIO()
+        writer.write(message._get_packed_fingerprint())
+        message._encode_one(writer)
+        return writer.getvalue()
     except _GENERATED_CODE_RAISES as error:
         why = str(error) if isinstance(error, _SizeError) else _fault(message, "") or repr(error)
         raise MessageError(channel, message.msg_name, why) from error

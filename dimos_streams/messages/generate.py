@@ -1,7 +1,8 @@
 """Makes message classes from definitions: ``dimos-streams messages generate FOLDER [--check]``.
 
-lcm-gen writes the classes; a few textual changes give them keyword constructors and the base ``Message``. The
-code that reads and writes the wire stays lcm-gen's, but for one word: text that is not UTF-8 is an error.
+lcm-gen writes the classes; a few textual changes give them keyword constructors and the base ``Message``, whose
+``encode`` sets the sizes of arrays. The code that reads and writes the wire stays lcm-gen's, but for one word: text
+that is not UTF-8 is an error.
 ``python -m dimos_streams.messages.generate [--check]`` does the same for this package's own, from ``lcm_types``.
 With ``--check`` nothing is written; the exit code is 1 if files are stale, missing or left over.
 """
@@ -26,6 +27,14 @@ HERE = Path(__file__).parent
 DEFINITIONS = HERE.parent / "lcm_types"
 PREFIX = "dimos_streams.messages"
 
+_PLAIN_ENCODE = """
+    def encode(self):
+        buf = BytesIO()
+        buf.write({}._get_packed_fingerprint())
+        self._encode_one(buf)
+        return buf.getvalue()
+"""
+"""``Message.encode`` takes its place: this one loses arrays whose size is not set."""
 _MADE = "by dimos_streams.messages.generate; do not edit."
 
 Find = Callable[[str], type[Message] | None]
@@ -159,7 +168,7 @@ def _with_references(struct: Struct, structs: Sequence[Struct], prefix: str, fin
 
 
 def _finished(struct: Struct, banner: str) -> str:
-    """lcm-gen's text with our base class, keyword constructor and strict UTF-8."""
+    """lcm-gen's text with our base class and its encode, keyword constructor and strict UTF-8."""
     text = struct.python
     text = _replaced(text, text[: text.index("from io import BytesIO")], banner)
     text = _replaced(text, "import struct\n", "import struct\n\nfrom dimos_streams.messages.base import Message\n")
@@ -167,9 +176,7 @@ def _finished(struct: Struct, banner: str) -> str:
     text = _replaced(text, "    __slots__ = [", f'    msg_name = "{struct.full_name}"\n\n    __slots__ = [')
     text = _replaced(text, "    def __init__(self):\n", "    def __init__(self, **fields):\n")
     text = _replaced(
-        text,
-        "\n    def encode(self):",
-        "\n        if fields:\n            self._assign(fields)\n\n    def encode(self):",
+        text, _PLAIN_ENCODE.format(struct.name), "\n        if fields:\n            self._assign(fields)\n"
     )
     # Decoding sets every field: defaults, which are whole messages, would be made for nothing.
     text = _replaced(text, f" self = {struct.name}()\n", f" self = {struct.name}.__new__({struct.name})\n")

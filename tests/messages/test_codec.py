@@ -125,6 +125,14 @@ def test_sizes_are_filled_in_at_every_depth() -> None:
     assert [detection.results_length for detection in back.detections] == [1, 0]
 
 
+def test_a_message_encodes_itself_as_the_codec_does() -> None:
+    assert LaserScan.decode(LaserScan(ranges=[5.0] * 120).encode()).ranges_length == 120
+    message = Detection2DArray(detections=[Detection2D(results=[ObjectHypothesisWithPose()]), Detection2D()])
+    assert message.encode() == encode(message)
+    with pytest.raises(MessageError, match=r"OccupancyGrid: data.0.: 300"):
+        OccupancyGrid(data=[300]).encode()
+
+
 def test_numpy_arrays_are_encoded_as_numbers() -> None:
     scan = LaserScan(ranges=np.linspace(0.5, 2.0, 4), intensities=np.arange(2))
     assert decode(LaserScan, encode(scan)) == LaserScan(ranges=[0.5, 1.0, 1.5, 2.0], intensities=[0, 1])

@@ -91,12 +91,6 @@ class ModuleStatus(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(ModuleStatus._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         buf.write(struct.pack(">q", self.utime))
         __module_encoded = self.module.encode('utf-8')

@@ -67,12 +67,6 @@ class ToolStreamEvent(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(ToolStreamEvent._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         buf.write(struct.pack(">q", self.utime))
         __call_id_encoded = self.call_id.encode('utf-8')

@@ -58,12 +58,6 @@ class ToolStreamRequest(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(ToolStreamRequest._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         buf.write(struct.pack(">q", self.utime))
         __receiver_encoded = self.receiver.encode('utf-8')

@@ -45,12 +45,6 @@ class CompressedVideo(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(CompressedVideo._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         buf.write(struct.pack(">i", self.data_length))
         assert self.timestamp._get_packed_fingerprint() == dimos_streams.messages.builtin_interfaces.Time._get_packed_fingerprint()

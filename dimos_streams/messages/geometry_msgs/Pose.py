@@ -29,12 +29,6 @@ class Pose(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(Pose._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         assert self.position._get_packed_fingerprint() == dimos_streams.messages.geometry_msgs.Point._get_packed_fingerprint()
         self.position._encode_one(buf)

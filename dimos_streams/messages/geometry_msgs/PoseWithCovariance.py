@@ -31,12 +31,6 @@ class PoseWithCovariance(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(PoseWithCovariance._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         assert self.pose._get_packed_fingerprint() == dimos_streams.messages.geometry_msgs.Pose._get_packed_fingerprint()
         self.pose._encode_one(buf)

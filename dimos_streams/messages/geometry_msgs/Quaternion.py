@@ -29,12 +29,6 @@ class Quaternion(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(Quaternion._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         buf.write(struct.pack(">dddd", self.x, self.y, self.z, self.w))
 

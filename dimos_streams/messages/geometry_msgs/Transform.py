@@ -33,12 +33,6 @@ class Transform(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(Transform._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         assert self.translation._get_packed_fingerprint() == dimos_streams.messages.geometry_msgs.Vector3._get_packed_fingerprint()
         self.translation._encode_one(buf)

@@ -31,12 +31,6 @@ class TwistWithCovariance(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(TwistWithCovariance._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         assert self.twist._get_packed_fingerprint() == dimos_streams.messages.geometry_msgs.Twist._get_packed_fingerprint()
         self.twist._encode_one(buf)

@@ -51,12 +51,6 @@ class MapMetaData(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(MapMetaData._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         assert self.map_load_time._get_packed_fingerprint() == dimos_streams.messages.std_msgs.Time._get_packed_fingerprint()
         self.map_load_time._encode_one(buf)

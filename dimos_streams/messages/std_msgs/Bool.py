@@ -22,12 +22,6 @@ class Bool(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(Bool._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         buf.write(struct.pack(">b", self.data))
 

@@ -33,12 +33,6 @@ class Duration(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(Duration._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         buf.write(struct.pack(">ii", self.sec, self.nsec))
 

@@ -23,12 +23,6 @@ class String(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(String._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         __data_encoded = self.data.encode('utf-8')
         buf.write(struct.pack('>I', len(__data_encoded)+1))

@@ -23,12 +23,6 @@ class UInt16(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(UInt16._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         buf.write(struct.pack(">h", self.data))
 

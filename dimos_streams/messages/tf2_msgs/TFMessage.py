@@ -31,12 +31,6 @@ class TFMessage(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(TFMessage._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         buf.write(struct.pack(">i", self.transforms_length))
         for i0 in range(self.transforms_length):

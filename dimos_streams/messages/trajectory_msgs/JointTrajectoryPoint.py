@@ -77,12 +77,6 @@ class JointTrajectoryPoint(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(JointTrajectoryPoint._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         buf.write(struct.pack(">iiii", self.positions_length, self.velocities_length, self.accelerations_length, self.effort_length))
         buf.write(struct.pack('>%dd' % self.positions_length, *self.positions[:self.positions_length]))

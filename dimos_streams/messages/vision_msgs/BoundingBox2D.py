@@ -41,12 +41,6 @@ class BoundingBox2D(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(BoundingBox2D._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         assert self.center._get_packed_fingerprint() == dimos_streams.messages.vision_msgs.Pose2D._get_packed_fingerprint()
         self.center._encode_one(buf)

@@ -33,12 +33,6 @@ class ObjectHypothesis(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(ObjectHypothesis._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         __class_id_encoded = self.class_id.encode('utf-8')
         buf.write(struct.pack('>I', len(__class_id_encoded)+1))

@@ -33,12 +33,6 @@ class ObjectHypothesisWithPose(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(ObjectHypothesisWithPose._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         assert self.hypothesis._get_packed_fingerprint() == dimos_streams.messages.vision_msgs.ObjectHypothesis._get_packed_fingerprint()
         self.hypothesis._encode_one(buf)

@@ -35,12 +35,6 @@ class Pose2D(Message):
         if fields:
             self._assign(fields)
 
-    def encode(self):
-        buf = BytesIO()
-        buf.write(Pose2D._get_packed_fingerprint())
-        self._encode_one(buf)
-        return buf.getvalue()
-
     def _encode_one(self, buf):
         assert self.position._get_packed_fingerprint() == dimos_streams.messages.vision_msgs.Point2D._get_packed_fingerprint()
         self.position._encode_one(buf)
