@@ -12,7 +12,7 @@ from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, turned, twist, wrapped
-from dimos_streams.skills.moving.steering import Detour, surroundings_of
+from dimos_streams.skills.moving.steering import Detour, surroundings_of, want_of_scan
 
 if TYPE_CHECKING:
     from dimos_streams.messages.geometry_msgs import Twist
@@ -122,7 +122,7 @@ class Motion:
             if abs(remaining) <= tolerance:
                 return Covered(self._pose, done.real)
             if self._is_stuck():
-                raise SkillError(f"blocked after {done.real:.2f} of {distance:g} m; {self.whereabouts()}")
+                raise SkillError(f"blocked after {done.real:.2f} of {distance:g} m; {self._why_here()}")
             speed = clamped(SPEED_GAIN * remaining, self._config.max_speed)
             heading = wrapped(start.yaw - self._pose.yaw)
             # Back to the line as well as along it.
@@ -166,12 +166,16 @@ class Motion:
                 sidesteps -= 1
                 await self._sidestep()
             elif stuck or clock.monotonic() - nearest_at > self._config.no_nearer_after_s:
-                raise SkillError(f"can't get nearer than {abs(seen):.2f} m; {self.whereabouts()}")
+                raise SkillError(f"can't get nearer than {abs(seen):.2f} m; {self._why_here()}")
 
     def whereabouts(self) -> str:
         """Where the robot stands, in words."""
         at, heading = self._pose.position, math.degrees(self._pose.yaw)
         return f"standing at x {at.real:.2f}, y {at.imag:.2f}, heading {heading:.0f} deg"
+
+    def _why_here(self) -> str:
+        """What keeps the robot from driving, if that is known, and where it stands."""
+        return "; ".join(filter(None, (want_of_scan(self._module.scan), self.whereabouts())))
 
     def _head_for(self, seen: complex) -> None:
         """Face a point of base_link, then go there, in the nearest direction that is free."""

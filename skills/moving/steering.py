@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dimos_streams.messages.scan import why_blind
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.skills.moving.planar import turned
 from dimos_streams.streams import In
@@ -13,7 +14,6 @@ HALF_WIDTH = 0.33
 """Half the width of the corridor that a direction needs, metres; a little more than the velocity gate's."""
 NEAR = 2.0
 SCAN_AGE_S = 0.5
-_MAX_ANGLE = 2 * math.tau
 STEPS = tuple(math.radians(degrees) for degrees in (12, 24, 36, 48, 60, 75, 90))
 
 
@@ -38,9 +38,7 @@ class Surroundings:
 def surroundings_of(scan: In[LaserScan]) -> Surroundings:
     """The surroundings in the newest scan (of base_link); nothing if there is none, or only an old one."""
     message, age = scan.latest, scan.age()
-    if message is None or age is None or age > SCAN_AGE_S:
-        return Surroundings()
-    if not (abs(message.angle_min) <= _MAX_ANGLE and abs(message.angle_increment) <= _MAX_ANGLE):
+    if message is None or age is None or age > SCAN_AGE_S or why_blind(message):
         return Surroundings()
     furthest = min(NEAR, message.range_max)
     return Surroundings(
@@ -50,6 +48,23 @@ def surroundings_of(scan: In[LaserScan]) -> Surroundings:
             if message.range_min <= distance <= furthest
         ]
     )
+
+
+def want_of_scan(scan: In[LaserScan]) -> str:
+    """Why the velocity gate only lets the robot turn, as far as the scan tells; empty if there is one, or none is
+    wired."""
+    message, age = scan.latest, scan.age()
+    if not scan.wired:
+        return ""
+    if message is None or age is None:
+        why = f"no scan has ever come on {scan.channel}"
+    elif age > SCAN_AGE_S:
+        why = f"no scan for {age:.1f} s"
+    elif blind := why_blind(message):
+        why = f"the scan {blind}"
+    else:
+        return ""
+    return f"{why}: the gate only lets the robot turn"
 
 
 class Detour:

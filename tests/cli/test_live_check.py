@@ -75,7 +75,7 @@ def odometry(stamp: int) -> Message:
 
 
 def scan(stamp: int) -> Message:
-    return LaserScan(header=header("base_link", stamp))
+    return LaserScan(header=header("base_link", stamp), angle_increment=0.1, range_max=10.0, ranges=[5.0] * 60)
 
 
 def detections(stamp: int) -> Message:
@@ -154,6 +154,15 @@ def test_an_optional_input_that_is_missing_is_a_warning() -> None:
     (problem,) = report.problems
     assert (problem.severity, states(report)["/scan"]) == ("warning", "absent")
     assert "/scan is missing: gate.scan, drive.scan, follow.scan would take sensor_msgs.LaserScan" in problem.text
+
+
+def test_a_scan_without_rays_is_named() -> None:
+    report = checked([ODOM, DETECTIONS, Source("/scan", lambda stamp: LaserScan(header=header("base_link", stamp)))])
+    (problem,) = report.problems
+    assert (problem.severity, states(report)["/scan"]) == ("warning", "no rays")
+    assert problem.text == (
+        "/scan has no rays: `ranges` is empty: it counts as no scan, and the velocity gate only lets the robot turn"
+    )
 
 
 def test_the_second_type_that_an_input_takes_will_do() -> None:

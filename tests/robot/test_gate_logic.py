@@ -1,10 +1,13 @@
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.robot.motion import STILL, Velocity
 from dimos_streams.robot.velocity_gate.logic import GateLimits, GateLogic
 
@@ -28,10 +31,16 @@ def gate(*, needs_scan: bool = False) -> GateLogic:
     return GateLogic(LIMITS, needs_scan=needs_scan)
 
 
+def scan_of(ranges: Sequence[float], step: float) -> LaserScan:
+    """All around, from behind on, in steps of so many radians."""
+    low, high = VALID
+    return LaserScan(angle_min=-math.pi, angle_increment=step, range_min=low, range_max=high, ranges=ranges)
+
+
 def see(logic: GateLogic, *points: tuple[float, float], now: float = 0.0) -> None:
     """A scan of one ray per degree that hits these points (bearing in degrees, metres) and nothing else."""
     hit = dict(points)
-    logic.scan([hit.get(degree, math.inf) for degree in range(-180, 180)], -math.pi, math.radians(1), VALID, now)
+    logic.scan(scan_of([hit.get(degree, math.inf) for degree in range(-180, 180)], math.radians(1)), now)
 
 
 def drive(logic: GateLogic, velocity: Velocity, *, now: float = 0.0, seconds: float = 3.0) -> Velocity:
@@ -56,7 +65,7 @@ def test_limits_hold_whatever_comes(history: list[tuple[tuple[str, Velocity] | N
         if command is not None:
             logic.command("teleop" if command[0] == "teleop" else "skill", command[1], now)
         if scan is not None:
-            logic.scan(scan, -math.pi, math.radians(10), VALID, now)
+            logic.scan(scan_of(scan, math.radians(10)), now)
         out = logic.decide(now)
         assert all(math.isfinite(value) for value in (out.vx, out.vy, out.wz))
         assert math.hypot(out.vx, out.vy) <= LIMITS.max_speed + 1e-9
@@ -89,7 +98,7 @@ def test_no_motion_into_an_obstacle_nearer_than_the_stop_distance(
     scan: list[float], direction: float, speed: float
 ) -> None:
     logic = gate(needs_scan=True)
-    logic.scan(scan, -math.pi, math.radians(10), VALID, 0.0)
+    logic.scan(scan_of(scan, math.radians(10)), 0.0)
     out = drive(logic, Velocity(speed * math.cos(direction), speed * math.sin(direction), 0.3))
     moved = math.hypot(out.vx, out.vy)
     assert out.wz == pytest.approx(0.3), "turning stays possible"
@@ -143,6 +152,39 @@ def test_a_needed_scan_that_is_missing_or_stale_allows_turning_only() -> None:
     assert logic.decide(0.3).vx > 0.0
     logic.command("skill", Velocity(0.5), 0.75)
     assert logic.decide(0.75).vx == 0.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"ranges": []}, "has no rays: `ranges` is empty"),
+        ({"ranges": [math.nan, 0.0, 0.01]}, "has no rays that were measured"),
+        ({"ranges": [-math.inf] * 3, "range_min": -math.inf}, "has no rays that were measured"),
+        ({"range_max": 0.0}, "can hit nothing: its range_min is 0.05 m, its range_max 0 m"),
+        ({"range_max": math.nan}, "can hit nothing"),
+        ({"angle_increment": math.nan}, "has angles that are none"),
+    ],
+)
+def test_a_scan_that_says_nothing_is_none(changes: dict[str, Any], why: str) -> None:
+    logic, blind = gate(needs_scan=True), scan_of([5.0] * 360, math.radians(1))
+    for name, value in changes.items():
+        setattr(blind, name, value)
+    for step in range(10):
+        logic.scan(blind, step * PERIOD)
+        logic.command("skill", Velocity(0.5, 0.0, 0.2), step * PERIOD)
+        out = logic.decide(step * PERIOD)
+    assert out.vx == 0.0
+    assert out.wz == pytest.approx(0.2)
+    assert logic.trouble.startswith(f"the scan {why}")
+    assert logic.trouble.endswith(": the gate only lets the robot turn")
+
+
+@pytest.mark.parametrize("far", [math.inf, VALID[1] + 1.0])
+def test_a_scan_of_nothing_near_lets_the_robot_drive(far: float) -> None:
+    logic = gate(needs_scan=True)
+    logic.scan(scan_of([math.nan] * 359 + [far], math.radians(1)), 0.0)
+    assert drive(logic, Velocity(0.5)).vx == pytest.approx(0.5)
+    assert logic.trouble == ""
 
 
 def test_teleop_outranks_skills_and_holds_them_off() -> None:

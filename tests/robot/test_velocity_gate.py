@@ -78,6 +78,25 @@ async def test_a_wired_scan_that_falls_silent_stops_the_base() -> None:
         assert harness.failed() is None
 
 
+@pytest.mark.virtual_time
+async def test_a_gate_that_lacks_a_scan_says_so_while_something_wants_to_drive() -> None:
+    async with ModuleHarness(VelocityGate) as harness:
+        await asyncio.sleep(3.0)
+        assert harness.module.health == "ok"
+        await command_for(harness, FORWARD, 1.0)
+        assert harness.module.health == "no scan for 4 s: the gate only lets the robot turn"
+        harness.feed("scan", LaserScan())
+        await command_for(harness, FORWARD, 0.3)
+        why = "the scan has no rays: `ranges` is empty: the gate only lets the robot turn"
+        assert harness.module.health == why
+        assert harness.sent("cmd_vel")[-1] == Twist()
+        harness.feed("scan", clear_scan())
+        await command_for(harness, FORWARD, 0.3)
+        assert harness.module.health == "ok"
+        await asyncio.sleep(2.0)
+        assert harness.module.health == "ok", "nothing wants to drive any more"
+
+
 def test_it_leaves_the_base_at_rest_when_it_stops() -> None:
     async def main() -> list[Twist]:
         sent: list[Twist] = []

@@ -125,8 +125,34 @@ async def test_what_does_not_turn_is_not_reported_as_turned() -> None:
                 await call.result()
 
 
-async def _stand(harness: ModuleHarness) -> None:
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("before", "during", "why"),
+    [
+        (None, None, "no scan has ever come on /scan#sensor_msgs.LaserScan"),
+        (LaserScan(range_max=5.0, ranges=[4.0]), None, r"no scan for \d+\.\d s"),
+        (None, LaserScan(), "the scan has no rays: `ranges` is empty"),
+    ],
+    ids=["never", "silent", "empty"],
+)
+async def test_who_is_blocked_for_want_of_a_scan_says_so(
+    before: LaserScan | None, during: LaserScan | None, why: str
+) -> None:
+    async with ModuleHarness(Drive, {"blocked_after_s": 1.0}) as harness:
+        if before is not None:
+            harness.feed("scan", before)
+        harness.module.spawn(_stand(harness, during), name="stand")
+        goals: dict[str, dict[str, Any]] = {"move": {"distance_m": 0.5}, "go_to": {"x": 0.5, "y": 0.0}}
+        for skill, goal in goals.items():
+            call = await harness.call(skill, **goal)
+            with pytest.raises(SkillError, match=f"{why}: the gate only lets the robot turn; standing at x "):
+                await call.result()
+
+
+async def _stand(harness: ModuleHarness, scan: LaserScan | None = None) -> None:
     while True:
+        if scan is not None:
+            harness.feed("scan", scan)
         harness.feed("odom", odometry())
         await asyncio.sleep(0.05)
 

@@ -16,7 +16,8 @@ from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.messages.image import ENCODINGS
-from dimos_streams.messages.sensor_msgs import Image
+from dimos_streams.messages.scan import why_blind
+from dimos_streams.messages.sensor_msgs import Image, LaserScan
 from dimos_streams.messages.std_msgs import Header
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import utime_of
@@ -43,6 +44,8 @@ class Heard:
     unstamped: int = 0
     stamps: set[int] = field(default_factory=set)
     """The different ones, µs."""
+    blind: str = ""
+    """Why the newest scan of a lidar says nothing; empty if it does."""
     delays: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_NAMES))
     """From their stamps until they came, by the clock of this machine; seconds."""
     contents: dict[str, None] = field(default_factory=dict)
@@ -66,6 +69,8 @@ class Heard:
                 self.stamps.add(stamp)
         _keep(self.contents, _contents(message))
         _keep(self.faults, _faults(message))
+        if isinstance(message, LaserScan):
+            self.blind = why_blind(message)
         if isinstance(message, Detection2DArray):
             self.detections += len(message.detections)
             self.labelled += sum(bool(each.results) for each in message.detections)

@@ -29,6 +29,7 @@ class State(StrEnum):
     MISSING = "missing"
     OTHER_TYPE = "other type"
     UNREADABLE = "unreadable"
+    NO_RAYS = "no rays"
     TOO_SLOW = "too slow"
     FROZEN = "frozen"
     ABSENT = "absent"
@@ -142,6 +143,9 @@ class _Judgement:
         problems = [_problem(f"{need.topic}: {fault}", wired) for fault in faults]
         if problems:
             return Row(need=need, state=State.UNREADABLE, heard=heard, problems=tuple(problems))
+        if heard.blind:
+            text = f"{need.topic} {heard.blind}: it counts as no scan, and the velocity gate only lets the robot turn"
+            return Row(need=need, state=State.NO_RAYS, heard=heard, problems=(_problem(text, wired),))
         if len(heard.stamps) == 1 and heard.readable >= _STILL and len(heard.delays) == heard.readable:
             text = f"{need.topic} repeats one stamp, as a frozen sensor does: skills take that for nothing new"
             return Row(need=need, state=State.FROZEN, heard=heard, problems=(_problem(text, wired),))

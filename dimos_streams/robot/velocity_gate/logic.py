@@ -5,16 +5,15 @@ Time is handed in, in seconds of any clock that does not go back.
 
 import functools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from dimos_streams.messages.scan import why_blind
+from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.operator.holding import LISTEN_S, HoldTable
 from dimos_streams.robot.motion import STILL, Velocity
 
 Source = Literal["teleop", "skill"]
-
-_MAX_ANGLE = 2 * math.tau
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +76,13 @@ class GateLogic:
         self._commands: dict[Source, _Command] = {}
         self._scan: _Scan | None = None
         self._scanned_at: float | None = None
+        self._blind = ""
+        """Why the newest scan says nothing; empty if it does, or none has come."""
+        self.trouble = ""
+        """What the last decision lacked, for operators: a scan, where something wants to go anywhere; else empty."""
         self._last = STILL
         self._decided_at: float | None = None
+        self._began_at: float | None = None
         self.holds = HoldTable(name)
         """While somebody holds, skills can't move the base; while an operator has stopped the robot, nobody can."""
         self._knows_holds_from = -math.inf
@@ -93,16 +97,16 @@ class GateLogic:
         sound = all(math.isfinite(value) for value in values)
         self._commands[source] = _Command(velocity if sound else STILL, now)
 
-    def scan(
-        self, ranges: Iterable[float], angle_min: float, increment: float, valid: tuple[float, float], now: float
-    ) -> None:
-        """Take a scan of the base's frame. Ranges outside of `valid` (and NaN) hit nothing.
+    def scan(self, scan: LaserScan, now: float) -> None:
+        """Take a scan of the base's frame. Ranges outside of its limits (and NaN) hit nothing.
 
-        One whose angles are no angles says nothing and counts as not taken.
+        One that says nothing, see `why_blind`, counts as not taken.
         """
-        if not (abs(angle_min) <= _MAX_ANGLE and abs(increment) <= _MAX_ANGLE):
+        self._blind = why_blind(scan)
+        if self._blind:
             return
-        self._scan = _Scan(tuple(ranges), angle_min, increment, valid)
+        valid = (scan.range_min, scan.range_max)
+        self._scan = _Scan(tuple(scan.ranges), scan.angle_min, scan.angle_increment, valid)
         self._scanned_at = now
 
     def commanded(self, now: float) -> bool:
@@ -113,7 +117,9 @@ class GateLogic:
     def decide(self, now: float) -> Velocity:
         """The velocity of the base from now on. Call at a steady rate; speeding up goes by the time between."""
         elapsed = 0.0 if self._decided_at is None else max(0.0, now - self._decided_at)
-        self._decided_at = now
+        self._decided_at, self.trouble = now, ""
+        if self._began_at is None:
+            self._began_at = now
         wish = self._wish(now)
         self._last = STILL if wish is None else self._safe(self._towards(self._limited(wish), elapsed), now)
         return self._last
@@ -155,9 +161,17 @@ class GateLogic:
         if speed == 0.0:
             return velocity
         if self._scanned_at is None or now - self._scanned_at > self.limits.scan_timeout_s:
-            return _with_speed(velocity, 0.0) if self.needs_scan else velocity
+            if not self.needs_scan:
+                return velocity
+            self.trouble = f"{self._without_scan(now)}: the gate only lets the robot turn"
+            return _with_speed(velocity, 0.0)
         free = self.free_distance(math.atan2(velocity.vy, velocity.vx)) - self.limits.stop_distance
         return _with_speed(velocity, min(speed, self._speed_to_stop_within(free)))
+
+    def _without_scan(self, now: float) -> str:
+        since = self._scanned_at if self._scanned_at is not None else self._began_at
+        silent_s = 0.0 if since is None else now - since
+        return f"the scan {self._blind}" if self._blind else f"no scan for {silent_s:.0f} s"
 
     def free_distance(self, direction: float) -> float:
         """Metres that the hull may go in a direction (of the base's frame) until it meets a seen point."""

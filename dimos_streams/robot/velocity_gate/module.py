@@ -55,9 +55,10 @@ class VelocityGate(Module):
     is an operator's stop, which holds everything. Nothing can for `LISTEN_S` after its start, or after it was held
     up for so long: who holds has to be heard first. Who held when a gate of this name ended in the same run holds on
     as if it had just said so, see `HoldFile`; a part that was killed with the gate may take long to be back. Its
-    heartbeats say for whom it holds, see `GateState`, and as its health what was odd in a hold, or why it can't write
-    down who holds. Publishes at 20 Hz while somebody commands, or an operator has stopped the robot, then a few
-    zeros, then nothing: whoever else drives the base is not braked.
+    heartbeats say for whom it holds, see `GateState`, and as its health what was odd in a hold, why it can't write
+    down who holds, or that it lets the robot only turn, for want of a scan that says something. Publishes at 20 Hz
+    while somebody commands, or an operator has stopped the robot, then a few zeros, then nothing: whoever else drives
+    the base is not braked.
     """
 
     config: VelocityGateConfig
@@ -156,7 +157,8 @@ class VelocityGate(Module):
 
     def _report_state(self, now: float, *, still: bool) -> None:
         """Say what operators have to know, once it is done."""
-        self.health = self.logic.holds.note(now) or (self._file.trouble if self._file else "") or "ok"
+        trouble = self._file.trouble if self._file else ""
+        self.health = self.logic.holds.note(now) or trouble or self.logic.trouble or "ok"
         holds, limits = self.logic.holds.sources(now), self.logic.limits
         if (holds, limits, still) == self._reported:
             return
@@ -172,8 +174,7 @@ class VelocityGate(Module):
         self.report_state({GATE: state.model_dump(mode="json")})
 
     def _take_scan(self, scan: LaserScan) -> None:
-        valid = (scan.range_min, scan.range_max)
-        self.logic.scan(scan.ranges, scan.angle_min, scan.angle_increment, valid, clock.monotonic())
+        self.logic.scan(scan, clock.monotonic())
 
 
 def _twist(velocity: Velocity) -> Twist:
