@@ -15,6 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from dimos_streams import clock
+from dimos_streams.bus.guard import open_fds
+from dimos_streams.bus.loopback_guard import keep_to_loopback
 from dimos_streams.bus.zenoh_config import session_config
 from dimos_streams.bus.zenoh_url import ZenohUrl
 from dimos_streams.common.secrets import redacted
@@ -93,12 +95,22 @@ def _opened(url: ZenohUrl) -> zenoh.Session:
     with session_config(url) as config:
         import zenoh
 
+        before = open_fds()
         try:
             session = zenoh.open(config)
         except zenoh.ZError as error:
             raise BusError(_explained(url, str(error))) from error
     _open.append(session)
+    if url.scouting is not None and url.interface == "lo":
+        _keep_to_loopback(before, url.scouting)
     return session
+
+
+def _keep_to_loopback(before: set[int], group: str) -> None:
+    try:
+        keep_to_loopback(before, group)
+    except OSError as error:
+        _logger.warning("answers to Zenoh's scouting are taken from other machines, too: %s", error)
 
 
 def _close(session: zenoh.Session) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.base import MAX_MESSAGE
 from dimos_streams.bus.delivery import delivery_of, urgency_of
+from dimos_streams.bus.guard import open_fds
 from dimos_streams.bus.url import leaves_process
 from dimos_streams.bus.zenoh_bus import ZenohBus
 from dimos_streams.bus.zenoh_config import session_config
@@ -258,6 +260,43 @@ def test_what_a_blueprint_makes_reliable_is_kept_for_those_who_missed_it(zenoh_u
         await bus.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.feature("G1")
+def test_scouting_hears_this_machine_only(zenoh_url: str) -> None:
+    address = own_address()
+    before = open_fds()
+
+    def dropped(inode: int) -> int:
+        rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
+        return next(int(row[12]) for row in rows if int(row[9]) == inode)
+
+    async def scenario(bus: Bus) -> None:
+        found: list[tuple[int, int]] = []
+        for fd in open_fds() - before:
+            if os.readlink(f"/proc/self/fd/{fd}").startswith("socket:"):
+                with socket.socket(fileno=os.dup(fd)) as each:
+                    if each.type == socket.SOCK_DGRAM and each.getsockname()[0] == "0.0.0.0":
+                        found.append((each.getsockname()[1], os.fstat(fd).st_ino))
+        ((port, inode),) = found
+        for source, expected in (("127.0.0.1", 0), (address, 1)):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.bind((source, 0))
+                sender.sendto(b"hello", (source, port))
+            await until(lambda expected=expected: dropped(inode) == expected)  # type: ignore[misc]
+        assert dropped(inode) == 1
+
+    with_buses(zenoh_url, scenario=scenario)
+
+
+def own_address() -> str:
+    """This machine's own, on a network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            pytest.skip("this machine is on no network")
+        return str(probe.getsockname()[0])
 
 
 def test_what_is_larger_than_any_message_is_not_put_together(zenoh_url: str) -> None:
