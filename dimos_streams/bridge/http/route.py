@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -51,9 +52,12 @@ class BridgeRoute(APIRoute):
             if names:
                 check_query(request, names)
             strict = _StrictJsonRequest(request.scope, request.receive)
-            if request.method == "POST":
-                await strict.check_media_type()
-            response = await handle(strict)
+            try:
+                if request.method == "POST":
+                    await strict.check_media_type()
+                response = await handle(strict)
+            except ClientDisconnect:
+                return Response(status_code=400)  # nobody is there to read it
             return _headers_only(response) if request.method == "HEAD" else response
 
         return handle_strictly

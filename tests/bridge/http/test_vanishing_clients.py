@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 
 import pytest
+import requests
 
 from dimos_streams.bridge.monitor import routes
 from dimos_streams.bridge.monitor.view import message
@@ -108,3 +109,17 @@ def test_mcp_clients(caplog: pytest.LogCaptureFixture) -> None:
         vanish(bridge, [connection], lambda: publish(bridge, open_call.call_id, 100))
         until(lambda: bridge.scene.bridge.hub.statistics().readers == 0)
     assert complaints(caplog) == []
+
+
+def test_senders_of_bodies(caplog: pytest.LogCaptureFixture) -> None:
+    with served() as bridge:
+        connections = []
+        for kind in ("text/plain", "application/json"):
+            head = f"POST /calls HTTP/1.1\r\nHost: 127.0.0.1:{bridge.port}\r\nContent-Type: {kind}\r\n"
+            connection = socket.create_connection(("127.0.0.1", bridge.port), timeout=10)
+            connection.sendall(f"{head}Expect: 100-continue\r\nContent-Length: 100\r\n\r\n".encode())
+            assert connection.recv(100).startswith(b"HTTP/1.1 100"), "the body is being read"
+            connections.append(connection)
+        vanish(bridge, connections, lambda: None)
+        assert requests.get(f"{bridge.url}/healthz", timeout=10).status_code == 200
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

@@ -469,7 +469,9 @@ async def test_a_call_of_a_script_without_a_bridge_runs_on() -> None:
         await asyncio.sleep(10.0)
         assert world.host.outcome("by-hand") is None
         assert world.host.outcome("by-bridge") is Outcome.LOST
-        assert {call_id for call_id, _ in world.host.publisher.live("walker")} == {"by-hand", "by-bridge"}
+        assert world.host.outcome("nonsense") is Outcome.REJECTED
+        live = {call_id for call_id, _ in world.host.publisher.live("walker")}
+        assert live == {"by-hand", "by-bridge", "nonsense"}, "their ends are kept for who may come"
 
         await world.bridge.start()
         await asyncio.sleep(1.0)
