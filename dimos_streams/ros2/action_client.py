@@ -90,7 +90,7 @@ class ActionClient:
         self._reader(channels.feedback, self._on_feedback)
         self._statuses = self._wire.reader(
             channels.status.topic,
-            channels.status.type_name,
+            channels.status.struct,
             LATCHED,
             partial(decode, channels.status.struct),
             self._on_status,
@@ -211,7 +211,7 @@ class ActionClient:
         return f"nobody offers the action {self.action} ({self.kind.name})"
 
     def _writer(self, channel: Channel) -> Writer:
-        return self._wire.writer(channel.topic, channel.type_name, DEFAULT)
+        return self._wire.writer(channel.topic, channel.struct, DEFAULT)
 
     def _reader(
         self,
@@ -220,7 +220,7 @@ class ActionClient:
         decode_with: Callable[[bytes], Any] | None = None,
     ) -> Reader:
         read = decode_with or partial(decode, channel.struct)
-        return self._wire.reader(channel.topic, channel.type_name, DEFAULT, read, deliver)
+        return self._wire.reader(channel.topic, channel.struct, DEFAULT, read, deliver)
 
     def _ask_for_result(self, goal: Goal) -> None:
         _write(self._wanted, self._channels.wanted, {"goal_id": goal.id})

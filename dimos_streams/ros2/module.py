@@ -29,7 +29,7 @@ from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.topics import Route, routes_of, topic_faults
 from dimos_streams.ros2.velocity import VelocityRelay
 from dimos_streams.ros2.watch import Trouble, troubles_of
-from dimos_streams.ros2.wire import DdsError, Wire, Writer
+from dimos_streams.ros2.wire import DdsError, Reader, Wire, Writer
 from dimos_streams.skill import SkillSpec
 from dimos_streams.streams import In, Out
 
@@ -91,6 +91,8 @@ class Ros2Robot(Module):
         self._scan_frame = self.config.cmd_frame
         self._heard: dict[str, float] = {}
         self._writers: dict[str, Writer] = {}
+        self._readers: dict[str, Reader] = {}
+        self._unmatched_since: dict[str, float] = {}
         self._troubles: dict[str, Trouble] = {}
         self._holds = HoldInput(self.hold, self.name)
         self.hold.on_message(lambda _: self._tell_of_hold())
@@ -159,10 +161,11 @@ class Ros2Robot(Module):
     def _connect(self, route: Route) -> None:
         if route.from_ros:
             deliver = partial(self._give_on, route)
-            self._wire.reader(route.dds_topic, route.dds_type, route.quality, route.read, deliver)
+            reader = self._wire.reader(route.dds_topic, route.struct, route.quality, route.read, deliver)
+            self._readers[route.stream.name] = reader
             return
         stream: In[Any] = getattr(self, route.stream.name)
-        self._writers[route.stream.name] = self._wire.writer(route.dds_topic, route.dds_type, route.quality)
+        self._writers[route.stream.name] = self._wire.writer(route.dds_topic, route.struct, route.quality)
         if stream is self.cmd_vel:
             self._velocity_route = route
             stream.on_message(self._take_velocity)
@@ -208,10 +211,17 @@ class Ros2Robot(Module):
         ages = {name: now - self._heard.get(name, -math.inf) for name in self.config.needed}
         return {name: age for name, age in ages.items() if age > self.config.needed_timeout_s}
 
+    def _unmatched(self, now: float) -> set[str]:
+        """The streams whose topics DDS has not connected with anybody's for a while."""
+        ends: dict[str, Reader | Writer] = {**self._readers, **self._writers}
+        before = self._unmatched_since
+        self._unmatched_since = {name: before.get(name, now) for name, end in ends.items() if not end.matched}
+        return {name for name, since in self._unmatched_since.items() if now - since >= GRACE_S}
+
     def _report(self, now: float) -> None:
         """Say what is wrong in the health, and what has changed of it in the log."""
         where = f"domain {self.config.domain_id} on the interface {self.config.interface!r}"
-        found = troubles_of(self._routes, self._wire.endpoints(), self._silent(now), where)
+        found = troubles_of(self._routes, self._wire.endpoints(), self._silent(now), self._unmatched(now), where)
         found += [Trouble(client.action, client.trouble) for client in self._clients.values() if client.trouble]
         before, self._troubles = self._troubles, {trouble.key: trouble for trouble in found}
         for trouble in found:

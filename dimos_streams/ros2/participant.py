@@ -1,13 +1,12 @@
 """One participant of a DDS domain, on Cyclone DDS.
 
 Cyclone's Python binding makes Python objects of what it reads, which is slow for pictures; here topics carry bytes,
-and only their names are Cyclone's.
+and only their descriptions are Cyclone's.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import socket
 import threading
@@ -20,6 +19,8 @@ from dimos_streams import clock
 from dimos_streams.common.importing import how_to_get
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError, UserError
+from dimos_streams.ros2.idl_types import bytes_class
+from dimos_streams.ros2.layout import Struct
 from dimos_streams.ros2.wire import DdsError, Direction, Endpoint, Quality, Reader, Writer
 
 if TYPE_CHECKING:
@@ -89,16 +90,16 @@ class Participant:
         if self._fault is not None:
             raise DdsError(f"DDS is read no more: {self._fault!r}") from self._fault
 
-    def writer(self, topic: str, type_name: str, quality: Quality) -> Writer:
+    def writer(self, topic: str, struct: Struct, quality: Quality) -> Writer:
         """See ``Wire``."""
         from cyclonedds.pub import DataWriter
 
-        return _Writer(DataWriter(self._participant, self._topic(topic, type_name), _qos(quality)), topic)
+        return _Writer(DataWriter(self._participant, self._topic(topic, struct), _qos(quality)), topic)
 
     def reader(
         self,
         topic: str,
-        type_name: str,
+        struct: Struct,
         quality: Quality,
         decode: Callable[[bytes], Any],
         deliver: Callable[[Any], None],
@@ -107,7 +108,7 @@ class Participant:
         from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
         from cyclonedds.sub import DataReader
 
-        source = DataReader(self._participant, self._topic(topic, type_name), _qos(quality))
+        source = DataReader(self._participant, self._topic(topic, struct), _qos(quality))
         reader = _Reader(source, topic, quality.depth, decode, deliver, self._loop)
         reader.condition = ReadCondition(source, SampleState.NotRead | ViewState.Any | InstanceState.Any)
         self._waitset.attach(reader.condition)
@@ -142,10 +143,10 @@ class Participant:
             (BuiltinDataReader(self._participant, BuiltinTopicDcpsSubscription), "in"),
         )
 
-    def _topic(self, name: str, type_name: str) -> Any:
+    def _topic(self, name: str, struct: Struct) -> Any:
         from cyclonedds.topic import Topic
 
-        return Topic(self._participant, name, _bytes_class(type_name))
+        return Topic(self._participant, name, bytes_class(struct))
 
     def _run(self) -> None:
         try:
@@ -290,26 +291,6 @@ def _enter_domain(domain_id: int, config: str) -> None:
                 f"two modules of one process use DDS domain {domain_id} with different interfaces or peers: "
                 "give them different processes"
             )
-
-
-@functools.cache
-def _bytes_class(type_name: str) -> Any:
-    """A class of Cyclone's for a type whose values are the bytes that are on the wire."""
-    from cyclonedds.idl import make_idl_struct
-    from cyclonedds.idl.types import uint8
-
-    cls = make_idl_struct("Bytes", type_name, {"content": uint8})
-
-    def deserialize(data: bytes, **_: object) -> Any:
-        sample = cls.__new__(cls)
-        sample.data = data  # type: ignore[attr-defined]
-        return sample
-
-    cls.__init__ = lambda self: None  # type: ignore[method-assign]
-    cls.deserialize = staticmethod(deserialize)  # type: ignore[method-assign,assignment]
-    cls.deserialize_key = staticmethod(lambda data, **_: None)  # type: ignore[method-assign,assignment]
-    cls.serialize = lambda self, **_: self.data  # type: ignore[method-assign]
-    return cls
 
 
 def _qos(quality: Quality) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dimos_streams.ros2.names import shown_type
@@ -23,13 +23,20 @@ def troubles_of(
     routes: Sequence[Route],
     endpoints: Sequence[Endpoint],
     silent_s: Mapping[str, float],
+    unmatched: Collection[str],
     where: str,
 ) -> list[Trouble]:
-    """All that is wrong now. ``silent_s`` has the streams that are silent for too long; ``where`` is for the text."""
+    """All that is wrong now.
+
+    ``silent_s`` has the streams that are silent for too long, ``unmatched`` those whose topics DDS has not connected
+    with anybody's; ``where`` is for the text.
+    """
     if routes and not endpoints:
         text = f"nobody is heard in DDS {where}: is the robot on, with this ROS_DOMAIN_ID, on this interface?"
         return [Trouble("nobody", text)]
-    found = (_trouble(route, endpoints) or _silence(route, silent_s) for route in routes)
+    found = (
+        _trouble(route, endpoints) or _unconnected(route, unmatched) or _silence(route, silent_s) for route in routes
+    )
     return [trouble for trouble in found if trouble is not None]
 
 
@@ -53,6 +60,17 @@ def _trouble(route: Route, endpoints: Sequence[Endpoint]) -> Trouble | None:
         text = f"{route.topic} is heard by those only who get it {typed[0].quality}: set topics.{name}.qos"
         return Trouble(f"{name} qos", text)
     return None
+
+
+def _unconnected(route: Route, unmatched: Collection[str]) -> Trouble | None:
+    name = route.stream.name
+    if name not in unmatched:
+        return None
+    text = (
+        f"{route.topic} is there, but does not match: what {route.struct.name} consists of there is something else, "
+        "or another setting of DDS is"
+    )
+    return Trouble(f"{name} match", text)
 
 
 def _silence(route: Route, silent_s: Mapping[str, float]) -> Trouble | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from dimos_streams.errors import DimosStreamsError
+from dimos_streams.ros2.layout import Struct
 
 Direction = Literal["in", "out"]
 
@@ -84,13 +85,13 @@ class Wire(Protocol):
     def check(self) -> None:
         """Raises ``DdsError`` if nothing is heard any more, and nothing will be."""
 
-    def writer(self, topic: str, type_name: str, quality: Quality) -> Writer:
-        """Announce to write a topic, both as DDS calls them."""
+    def writer(self, topic: str, struct: Struct, quality: Quality) -> Writer:
+        """Announce to write a topic, as DDS calls it, of a type."""
 
     def reader(
         self,
         topic: str,
-        type_name: str,
+        struct: Struct,
         quality: Quality,
         decode: Callable[[bytes], Any],
         deliver: Callable[[Any], None],

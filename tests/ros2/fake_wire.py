@@ -12,6 +12,7 @@ from dimos_streams.ros2.action_types import NO_STAMP, ActionChannels, GoalStatus
 from dimos_streams.ros2.cdr import decode, encode
 from dimos_streams.ros2.definitions import ActionType
 from dimos_streams.ros2.layout import Struct
+from dimos_streams.ros2.names import dds_type
 from dimos_streams.ros2.wire import DdsError, Endpoint, Quality
 
 
@@ -57,19 +58,19 @@ class FakeWire:
         if self.deaf:
             raise DdsError("DDS is read no more")
 
-    def writer(self, topic: str, type_name: str, quality: Quality) -> _End:
-        return _End(self, topic, type_name)
+    def writer(self, topic: str, struct: Struct, quality: Quality) -> _End:
+        return _End(self, topic, dds_type(struct.name))
 
     def reader(
         self,
         topic: str,
-        type_name: str,
+        struct: Struct,
         quality: Quality,
         decode: Callable[[bytes], Any],
         deliver: Callable[[Any], None],
     ) -> _End:
         self._readers.setdefault(topic, []).append((decode, deliver))
-        return _End(self, topic, type_name)
+        return _End(self, topic, dds_type(struct.name))
 
     def endpoints(self) -> list[Endpoint]:
         sides = {"rq": "in", "rr": "out"}

@@ -11,7 +11,9 @@ import pytest
 
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
+from dimos_streams.messages.std_msgs import UInt32
 from dimos_streams.ros2 import participant as module
+from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.wire import DEFAULT, DdsError
 from tests.helpers import until
@@ -19,7 +21,7 @@ from tests.helpers import until
 pytest.importorskip("cyclonedds", reason="the extra `ros2` is not installed")
 pytestmark = [pytest.mark.live, pytest.mark.feature("G4")]
 
-TYPE = "std_msgs::msg::dds_::String_"
+TYPE = struct_of(UInt32)
 HEAD = b"\x00\x01\x00\x00"
 
 
