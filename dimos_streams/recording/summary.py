@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dimos_streams.common.rate import rate_hz
 from dimos_streams.errors import MessageError
 from dimos_streams.messages import registry
 from dimos_streams.messages.codec import split_channel, type_named
@@ -64,8 +65,8 @@ class ChannelSummary:
 
     @property
     def rate_hz(self) -> float | None:
-        """Messages a second between the first and the last."""
-        return (self.count - 1) * 1e6 / (self.last - self.first) if self.last > self.first else None
+        """Messages a second between the first and the last, None if that tells nothing."""
+        return rate_hz(self.count, (self.last - self.first) / 1e6)
 
     @property
     def gap_s(self) -> float | None:

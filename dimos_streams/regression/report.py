@@ -52,7 +52,7 @@ class Report:
         verdict = "passed" if self.passed else "FAILED"
         yield (
             f"{verdict}: {', '.join(self.modules)} on {self.span_s:.1f} s of {self.log}: "
-            f"{self.inputs} inputs, {self.calls} calls"
+            f"{_counted(self.inputs, 'input')}, {_counted(self.calls, 'call')}"
         )
         if self.problem:
             yield f"  {self.problem}"
@@ -122,3 +122,7 @@ class Report:
 
     def _at_s(self, utime: int) -> float:
         return (utime - self.start_utime) / 1e6
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"

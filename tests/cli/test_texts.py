@@ -9,7 +9,7 @@ import pytest
 
 from dimos_streams.cli.system.bus_traffic import Traffic
 from dimos_streams.cli.terminal.message_text import to_json_value, to_lines
-from dimos_streams.cli.terminal.output import table_lines
+from dimos_streams.cli.terminal.output import duration, table_lines
 from dimos_streams.cli.terminal.reporter import CallCounts, JsonReporter, TextReporter
 from dimos_streams.cli.terminal.screen import Line, PlainScreen
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
@@ -219,6 +219,18 @@ def test_traffic() -> None:
         traffic.add(100, number / 10)
     assert traffic.row(2.0) == ("/a", "10.0 Hz", "550 B/s", "100 B", "std_msgs.String")
     assert traffic.interval_text() == "every 100.0 to 100.0 ms"
+    lonely = Traffic("/b")
+    lonely.add(5_000_000, 1.0)
+    for at in (1.0, 1.000001):
+        lonely.add(5_000_000, at)
+    assert lonely.row(2.0)[1] == "1.5 Hz", "what came at once tells no rate"
+
+
+def test_durations() -> None:
+    assert [duration(each) for each in (2.5, 420.0, 18_000.0, 259_200.0)] == ["2.50 s", "7 min", "5 h", "3 days"]
+
+
+def test_one_message_counts_over_the_time_listened() -> None:
     lonely = Traffic("/b")
     lonely.add(5_000_000, 1.0)
     assert lonely.row(2.0) == ("/b", "0.5 Hz", "2.5 MB/s", "5.0 MB", "?")

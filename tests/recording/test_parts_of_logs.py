@@ -129,6 +129,11 @@ def test_a_summary_counts_channels_gaps_and_what_goes_back(tmp_path: Path) -> No
     assert (a.gap_s, summary.metadata) == (None, None), "slow all the time is no gap"
 
 
+def test_two_messages_at_once_have_no_rate(tmp_path: Path) -> None:
+    with LogReader(log_of(tmp_path, (1.0, "/a", b"1"), (1.00001, "/a", b"2"))) as log:
+        assert summarize([log]).channels["/a"].rate_hz is None
+
+
 def test_one_message_has_no_rate_and_its_type_is_known_by_its_bytes(tmp_path: Path) -> None:
     path = log_of(tmp_path, (1.0, CHANNEL, b"of somebody else"), (2.0, "PLAIN", encode(Bool(data=True))))
     with LogReader(path) as log:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,11 @@ def report(*streams: StreamResult, unmatched: float = 0.0, **more: Any) -> Repor
         inputs=345,
         **more,
     )
+
+
+def test_one_call_is_no_calls() -> None:
+    reported = replace(report(), calls=1, inputs=1)
+    assert next(reported.lines()).endswith(": 1 input, 1 call")
 
 
 def test_lines_of_one_that_passed() -> None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from dimos_streams.cli.live_check.hearing import Heard, Listener
 from dimos_streams.cli.live_check.needs import Need, Use
+from dimos_streams.cli.terminal.output import duration
 from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import suggest
 from dimos_streams.messages.codec import split_channel
@@ -177,7 +178,7 @@ def clock_problems(rows: Iterable[Row]) -> Iterator[Problem]:
     off = {row.need.topic: row.clock_off_s for row in rows if row.clock_off_s is not None}
     if not off:
         return
-    said = ", ".join(f"{topic} by {abs(s):.2f} s {'behind' if s > 0 else 'ahead'}" for topic, s in off.items())
+    said = ", ".join(f"{topic} by {duration(abs(s))} {'behind' if s > 0 else 'ahead'}" for topic, s in off.items())
     text = f"stamps are not of this machine's clock (or messages are that late): {said}; skills compare stamps with"
     text += " each other only"
     known = [row.clock_off_s or 0.0 for row in rows if row.delay_s is not None]

@@ -7,7 +7,7 @@ from typing import Any
 
 from dimos_streams.cli.live_check.judgement import Row
 from dimos_streams.cli.live_check.needs import Use
-from dimos_streams.cli.terminal.output import shortened
+from dimos_streams.cli.terminal.output import duration, shortened
 from dimos_streams.documents.problem import Problem
 
 HEADERS = ("TOPIC", "STATE", "RATE", "DELAY", "CARRIES", "FROM", "FOR")
@@ -50,7 +50,7 @@ def _delay(row: Row) -> str:
     off = row.clock_off_s
     if off is None:
         return f"{row.delay_s * 1000:.0f} ms"
-    return f"clock {abs(off):.2f} s {'behind' if off > 0 else 'ahead'}"
+    return f"clock {duration(abs(off))} {'behind' if off > 0 else 'ahead'}"
 
 
 def _user(use: Use) -> str:

@@ -259,7 +259,10 @@ class _Session:
             return
         text = f"ran {ran_s:.1f} s"
         if self._plan.mode == "virtual":
-            text += f" of virtual time in {wall_s:.1f} s, {ran_s / wall_s:.1f} times as fast as real time"
+            times = ran_s / max(wall_s, 1e-9)
+            text += f" of virtual time in {wall_s:.1f} s"
+            if times >= 0.1:  # less is a run that ended before it began
+                text += f", {times:.1f} times as fast as real time"
         write(f"{text}; {self._counts}")
 
 

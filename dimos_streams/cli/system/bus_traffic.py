@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.common.rate import rate_hz
 from dimos_streams.messages.codec import split_channel
 
 
@@ -38,8 +39,9 @@ class Traffic:
         self.bytes += size
 
     def rate_hz(self, seconds: float) -> float:
-        """Messages a second: between the first and the last, or of one message over all the time listened."""
-        return (self.count - 1) / (self.last - self.first) if self.last > self.first else self.count / seconds
+        """Messages a second: between the first and the last, or over all the time listened if that tells nothing."""
+        between = rate_hz(self.count, self.last - self.first)
+        return self.count / seconds if between is None else between
 
     def row(self, seconds: float) -> tuple[str, str, str, str, str]:
         """Topic, rate, bandwidth, mean size and type as text, heard for ``seconds``."""

@@ -68,6 +68,15 @@ def plural(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
+def duration(seconds: float) -> str:
+    """A time as people say it: ``"2.50 s"``, ``"7 min"``, ``"5 h"``, ``"3 days"``."""
+    if seconds < 120.0:
+        return f"{seconds:.2f} s"
+    if seconds < 7200.0:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 172_800.0 else f"{seconds / 86_400:.0f} days"
+
+
 def shortened(text: str, length: int) -> str:
     """At most ``length`` characters, the last ones dots if something is left out."""
     return text if len(text) <= length else f"{text[: length - 3]}..."
