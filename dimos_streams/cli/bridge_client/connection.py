@@ -154,11 +154,11 @@ async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
 
 
 def find_bus_url(given: str | None) -> str:
-    """The bus that an option or the environment names, else the newest living run's, else LCM's usual one."""
+    """The bus that an option names, else the newest living run's, else the environment's, else LCM's usual one."""
     from dimos_streams.bus import bus_url
-    from dimos_streams.bus.url import VARIABLES, leaves_process
+    from dimos_streams.bus.url import leaves_process
 
-    if given is None and not any(map(os.environ.get, VARIABLES)):
+    if given is None:
         from dimos_streams.runtime.registry import runs
 
         given = next((run.bus_url for run in runs() if leaves_process(run.bus_url)), None)

@@ -73,8 +73,8 @@ BusUrl = Annotated[
     typer.Option(
         "--bus",
         metavar="URL",
-        help="The bus: udpm://… (LCM) or zenoh://…. Without it: DIMOS_STREAMS_BUS, LCM_DEFAULT_URL, the newest living"
-        " run's, or LCM's usual group.",
+        help="The bus: udpm://… (LCM) or zenoh://…. Without it: the newest living run's, DIMOS_STREAMS_BUS,"
+        " LCM_DEFAULT_URL, or LCM's usual group.",
         show_default=False,
     ),
 ]
