@@ -236,7 +236,7 @@ def test_monitor_shows_messages_until_the_bridge_ends(console: Console) -> None:
     lines = out.splitlines()
     assert "module worker: ok" in lines
     assert 'agent  text  text="hello"' in lines
-    assert "agent agent: idle (1 missions, 0 calls, offline)" in lines
+    assert "agent agent: idle (1 mission, 0 calls, offline)" in lines
     assert 'approval a1: agent asks for follow(description="ann")  approval: ask' in lines
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from dimos_streams.cli.bridge_client.answers import HEALTH
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.terminal.approval_text import details
-from dimos_streams.cli.terminal.output import shortened, write, write_json
+from dimos_streams.cli.terminal.output import plural, shortened, write, write_json
 from dimos_streams.operator.holding import gate_state
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
@@ -86,7 +86,8 @@ def _agent(view: Mapping[str, Any]) -> str:
     mode = "" if view["mode"] == "running" else f", {view['mode']}"
     if view.get("hold") is not None:
         mode = f"{mode}, {HoldView.model_validate(view['hold'])}"
-    return f"{view['state']}{mode} ({len(view['missions'])} missions, {len(view['calls'])} calls, {view['model']})"
+    missions, calls = plural(len(view["missions"]), "mission"), plural(len(view["calls"]), "call")
+    return f"{view['state']}{mode} ({missions}, {calls}, {view['model']})"
 
 
 def _module(module: Mapping[str, Any]) -> str:
