@@ -67,7 +67,7 @@ def skill_of(name: str, setting: ActionSetting) -> SkillSpec:
     policy = SkillPolicy(
         resources=(BASE,) if setting.moves else (),
         motion=setting.moves,
-        tags=setting.tags,
+        tags=setting.tags if setting.moves or "tags" in setting.model_fields_set else (),
         approval=setting.approval,
         on_duplicate="reject",
         time_limit_s=setting.time_limit_s,

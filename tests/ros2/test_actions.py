@@ -13,7 +13,7 @@ from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.ros2.action_skills import type_of
+from dimos_streams.ros2.action_skills import skill_of, type_of
 from dimos_streams.ros2.action_types import GoalStatus
 from dimos_streams.ros2.cdr import encode
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
@@ -408,3 +408,10 @@ async def test_a_row_that_can_not_be_is_named_by_check(row: dict[str, Any], text
     (fault,) = Ros2Robot.problems(config)
     assert fault.path == ("actions", "go")
     assert text in fault.text
+
+
+def test_an_action_that_moves_nothing_is_not_tagged_as_motion() -> None:
+    row = {"action": "grip", "type": "arm_msgs/action/Grip", "definition": "float32 width\n---\n---\n"}
+    rows = [row, row | {"moves": False}, row | {"moves": False, "tags": ("motion", "arm")}]
+    tags = [tuple(skill_of("grip", ActionSetting.model_validate(each)).policy.tags) for each in rows]
+    assert tags == [("motion",), (), ("motion", "arm")]
