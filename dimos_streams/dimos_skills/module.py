@@ -80,8 +80,10 @@ class DimosSkills(Module):
             try:
                 await self._list_tools()
                 await self._attend(backoff)
-            except (SkillError, SseError) as error:
+            except SkillError as error:
                 self._lose(str(error))
+            except SseError as error:
+                self._lose(f"{error}; a server that answers GET there with an event stream is needed")
             await asyncio.sleep(backoff.next())
 
     async def _attend(self, backoff: Backoff) -> None:
