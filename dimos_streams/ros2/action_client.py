@@ -50,8 +50,10 @@ class Goal:
         """The newest that has not been taken."""
         self.replies: deque[dict[str, Any]] = deque(maxlen=4)
         self.changed = asyncio.Event()
+        self.unwanted = False
+        """Its end has been asked for."""
         self.left_at: float | None = None
-        """When its end was asked for and not seen."""
+        """When it was let go without its end having been seen."""
 
     async def change(self, timeout_s: float) -> bool:
         """Wait until something of it has changed; False if nothing has in time."""
@@ -172,13 +174,24 @@ class ActionClient:
         self._ask_to_cancel(goal)
 
     def tick(self) -> None:
-        """Ask again for the ends of goals that were left; to be called about twice a second."""
+        """Ask again for the ends of goals that were left; to be called about twice a second.
+
+        The minute of those whose server can't be reached begins when it can be again: a cut link ends no goal.
+        """
         now = clock.monotonic()
         for goal in list(self._left):
-            if goal.status.ended or now - (goal.left_at or now) > _FORGOTTEN_S:
+            if goal.left_at is None or not self._cancels.matched:
+                goal.left_at = now
+            if goal.status.ended or now - goal.left_at > _FORGOTTEN_S:
                 self._left.remove(goal)
             else:
                 self._ask_to_cancel(goal)
+
+    @property
+    def ending(self) -> bool:
+        """Whether a goal may still run whose end has been asked for."""
+        goals = (*([self._goal] if self._goal else []), *self._left)
+        return any(goal.unwanted and not goal.status.ended and (goal.accepted or goal.status) for goal in goals)
 
     @property
     def trouble(self) -> str:
@@ -226,6 +239,7 @@ class ActionClient:
         _write(self._wanted, self._channels.wanted, {"goal_id": goal.id})
 
     def _ask_to_cancel(self, goal: Goal) -> None:
+        goal.unwanted = True
         _write(self._cancels, self._channels.cancel, {"goal_info": {"goal_id": goal.id, "stamp": NO_STAMP}})
 
     def _on_accepted(self, reply: dict[str, Any]) -> None:

@@ -177,8 +177,16 @@ class Ros2Robot(Module):
         if isinstance(message, LaserScan):
             message = self._ahead(message)
         output: Out[Any] = getattr(self, route.stream.name)
+        if output is self.nav_vel and self._navigation_ends:
+            return
         if output.wanted:
             output.publish(message)
+
+    @property
+    def _navigation_ends(self) -> bool:
+        """Whether a goal that moves the robot was cancelled and has not ended: its velocities are not meant."""
+        actions = self.config.actions
+        return any(client.ending for name, client in self._clients.items() if actions[name].moves)
 
     def _ahead(self, scan: LaserScan) -> LaserScan:
         """The scan as the gate and skills take it, whose zero is ahead."""

@@ -65,9 +65,10 @@ class RobotState:
 class FastDdsRobot:
     """A running robot."""
 
-    def __init__(self, program: Path, picture: Path | None = None) -> None:
+    def __init__(self, program: Path, picture: Path | None = None, address: str = "127.0.0.1") -> None:
+        """``address`` is that of its only network interface; ``picture`` what its camera sees."""
         self.domain = free_domain()
-        command = [str(program), str(self.domain), *([str(picture)] if picture else [])]
+        command = [str(program), str(self.domain), address, *([str(picture)] if picture else [])]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n"

@@ -12,6 +12,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.ros2.action_skills import skill_of, type_of
 from dimos_streams.ros2.action_types import GoalStatus
@@ -75,7 +76,8 @@ class World:
 async def world(actions: dict[str, Any] = NAVIGATE) -> AsyncIterator[World]:
     import asyncio
 
-    wire = FakeWire({"rt/odom": "nav_msgs::msg::dds_::Odometry_"})
+    twist = "geometry_msgs::msg::dds_::Twist_"
+    wire = FakeWire({"rt/odom": "nav_msgs::msg::dds_::Odometry_", "rt/cmd_vel_nav": twist})
     ((_, row),) = actions.items()
     setting = ActionSetting.model_validate(row)
     server = FakeServer(wire, f"/{setting.action}", type_of(setting))
@@ -84,7 +86,9 @@ async def world(actions: dict[str, Any] = NAVIGATE) -> AsyncIterator[World]:
         def wire(self) -> FakeWire:
             return wire
 
-    async with ModuleHarness(Robot, {"topics": {"odom": "odom"}, "actions": actions}) as harness:
+    async with ModuleHarness(
+        Robot, {"topics": {"odom": "odom", "nav_vel": "cmd_vel_nav"}, "actions": actions}
+    ) as harness:
         made = World(harness, wire, server)
         seeing = asyncio.create_task(made.see())
         await until(lambda: harness.sent("odom"))
@@ -342,6 +346,31 @@ async def test_a_server_that_ends_no_goal_is_named_and_asked_again_until_it_does
         at.server.obeys = True
         await until(lambda: at.server.statuses[at.server.newest] is GoalStatus.CANCELED)
         await until(lambda: at.harness.module.health == "ok", 5.0)
+
+
+async def test_what_a_cancelled_goal_commands_moves_nothing_and_its_end_is_asked_for_when_a_cut_is_over() -> None:
+    async def navigate(at: World) -> int:
+        at.wire.deliver("rt/cmd_vel_nav", encode(struct_of(Twist), Twist(linear=Vector3(x=0.5))))
+        await asyncio.sleep(0.05)
+        return len(at.harness.sent("nav_vel"))
+
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        assert await navigate(at) == 1
+        at.server.obeys = False
+        at.server.go()  # as far as can be seen from here
+        with pytest.raises(SkillError, match="is gone"):
+            await call.result()
+        await asyncio.sleep(120.0)
+        cancelled = len(at.server.cancelled)
+        at.server.come()
+        assert await navigate(at) == 1
+        await until(lambda: len(at.server.cancelled) > cancelled)
+        assert await navigate(at) == 1
+        at.server.obeys = True
+        await until(lambda: at.server.statuses[at.server.newest] is GoalStatus.CANCELED)
+        assert await navigate(at) == 2  # of somebody else's goal
 
 
 async def test_an_action_that_the_blueprint_defines_is_a_skill_with_its_schema() -> None:

@@ -3,96 +3,29 @@
 from __future__ import annotations
 
 import math
-import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
-import requests
 
 from tests.ros2.fast_dds import FastDdsRobot
+from tests.ros2.runs import Run, wait_for
 from tests.ros2.sightings import PERSON
 
 pytestmark = [pytest.mark.live, pytest.mark.feature("G4")]
 
-BLUEPRINT = Path(__file__).with_name("robot.yaml")
 CUT_S = 2.0
-
-
-class Run:
-    """A run of the blueprint in a process of its own, as an operator reaches it."""
-
-    def __init__(self, robot: FastDdsRobot, port: int) -> None:
-        options = [
-            "--in-process",
-            "--bus",
-            "memq://",
-            "--port",
-            str(port),
-            "--set",
-            f"robot.domain_id={robot.domain}",
-        ]
-        command = [sys.executable, "-m", "dimos_streams", "run", str(BLUEPRINT), *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self._url = f"http://127.0.0.1:{port}"
-
-    def skills(self) -> set[str]:
-        """The skills that can be called by now."""
-        assert self.process.poll() is None, self.process.communicate()[1]
-        try:
-            return {skill["name"] for skill in requests.get(f"{self._url}/skills", timeout=5).json()}
-        except requests.ConnectionError:
-            return set()
-
-    def call(self, skill: str, wait: str | None = "close", **arguments: Any) -> dict[str, Any]:
-        """Call a skill; the event that was waited for, or only the call's id."""
-        body, params = {"skill": skill, "arguments": arguments}, {"wait": wait} if wait else {}
-        deadline = time.monotonic() + 20.0
-        while True:
-            response = requests.post(f"{self._url}/calls", params=params, json=body, timeout=40)
-            if response.status_code != requests.codes.unavailable or time.monotonic() > deadline:
-                break
-            time.sleep(0.2)  # the machine is too busy for its heartbeats
-        assert response.ok, response.text
-        found: dict[str, Any] = response.json()
-        return found
-
-    def calls(self) -> Any:
-        """All calls, for messages of failures."""
-        return requests.get(f"{self._url}/calls", timeout=5).json()
-
-    def cancel(self, call: dict[str, Any]) -> None:
-        requests.post(f"{self._url}/calls/{call['call_id']}/cancel", timeout=5).raise_for_status()
-
-    def signal(self, number: signal.Signals) -> float:
-        """Send a signal; when that was."""
-        os.kill(self.process.pid, number)
-        return time.monotonic()
 
 
 @pytest.fixture
 def run(robot: FastDdsRobot, free_port: int) -> Iterator[Run]:
     started = Run(robot, free_port)
     try:
-        wait_for(lambda: {"move", "follow_person", "navigate_to", "pause"} <= started.skills(), 40.0)
+        started.begun()
         yield started
     finally:
-        started.process.kill()
-        started.process.communicate()
-
-
-def wait_for(
-    condition: Callable[[], object], timeout_s: float = 15.0, why: Callable[[], object] = lambda: "it did not come"
-) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, why()
-        time.sleep(0.02)
+        started.end()
 
 
 def test_a_robot_of_ros_is_driven_navigated_followed_with_held_and_cut_off(robot: FastDdsRobot, run: Run) -> None:

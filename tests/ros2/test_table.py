@@ -23,7 +23,7 @@ from dimos_streams.ros2.config import Ros2RobotConfig
 from dimos_streams.ros2.conversions import MAX_PICTURE, incoming, turned
 from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.module import Ros2Robot
-from dimos_streams.ros2.participant import Participant
+from dimos_streams.ros2.participant import Participant, configuration
 from dimos_streams.ros2.topics import routes_of
 from dimos_streams.streams import In, Out
 from tests.messages.test_image_time import claiming
@@ -191,3 +191,8 @@ def test_a_picture_that_is_no_jpeg_is_named() -> None:
     png = encode(struct_of(CompressedImage), CompressedImage(format="png", data=b"\x89PNG"))
     with pytest.raises(MessageError, match=r"its format is 'png', and its 4 bytes are no JPEG"):
         route.read(png)
+
+
+@pytest.mark.parametrize("peers", [(), ("192.168.1.20",)])
+def test_a_robot_without_multicast_is_looked_for_for_ever(peers: tuple[str, ...]) -> None:
+    assert "<InitialLocatorPruneDelay>inf<" in configuration("lo", peers)  # Cyclone's own is 30 s

@@ -1,9 +1,9 @@
 // A robot as ROS 2 shows it on DDS: topics, types, quality of service and one action server as rmw_fastrtps has them,
 // on Fast DDS alone. It shares no code with the package under test.
 //
-//   robot DOMAIN [JPEG]
+//   robot DOMAIN ADDRESS [JPEG]
 //
-// It hears only 127.0.0.1. One command per line on standard input; `state` answers with a line of JSON.
+// It uses the network interface that has the address, and no other. One command per line on standard input; `state` answers with a line of JSON.
 
 #include <poll.h>
 #include <unistd.h>
@@ -142,10 +142,10 @@ constexpr Quality STATUS{true, true, 1};
 
 class Node {
 public:
-    explicit Node(int domain) {
+    Node(int domain, const std::string& address) {
         DomainParticipantQos qos;
         auto udp = std::make_shared<eprosima::fastdds::rtps::UDPv4TransportDescriptor>();
-        udp->interfaceWhiteList.push_back("127.0.0.1");
+        udp->interfaceWhiteList.push_back(address);
         qos.transport().use_builtin_transports = false;
         qos.transport().user_transports.push_back(udp);
         qos.wire_protocol().builtin.discovery_config.leaseDuration = {3, 0};
@@ -351,10 +351,11 @@ private:
 };
 
 int main(int count, char** arguments) {
-    Node node(count > 1 ? std::atoi(arguments[1]) : 0);
+    if (count < 3) return 2;
+    Node node(std::atoi(arguments[1]), arguments[2]);
     Bytes picture;
-    if (count > 2) {
-        std::ifstream file(arguments[2], std::ios::binary);
+    if (count > 3) {
+        std::ifstream file(arguments[3], std::ios::binary);
         picture.assign(std::istreambuf_iterator<char>(file), {});
     }
     Base base;
