@@ -32,8 +32,9 @@ class Run:
         self._url = f"http://127.0.0.1:{port}"
 
     def begun(self) -> None:
-        """Wait until what moves the robot can be called."""
+        """Wait until the robot, which has to be found, can be moved."""
         wait_for(lambda: {"move", "follow_person", "navigate_to", "pause"} <= self.skills(), 40.0)
+        wait_for(lambda: self.call("turn", angle_deg=3)["outcome"] == "completed", why=self.calls)
 
     def end(self) -> None:
         """Kill it. Twice is fine."""
