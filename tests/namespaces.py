@@ -10,6 +10,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ CUTS: Mapping[Cut, tuple[str, str]] = {"unplugged": ("down", "up"), "silent": ("
 Of a ``silent`` cut nobody is told."""
 INTERFACE = "eth0"
 _NEW_NETWORK = 0x40000000
+_RUNS_WITHIN_S = 10.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -110,10 +112,19 @@ def _connect(switch: Machine, *machines: Machine) -> None:
         with machine.entered():
             _ip(f"address add {machine.address}/24 dev {INTERFACE}")
             _ip(f"link set {INTERFACE} up")
+            _until_it_runs()
 
 
-def _ip(arguments: str) -> None:
-    subprocess.run(["ip", *arguments.split()], check=True, capture_output=True, text=True)
+def _until_it_runs() -> None:
+    """The kernel notes by and by that there is a carrier, and Fast DDS uses no interface that is not running."""
+    deadline = time.monotonic() + _RUNS_WITHIN_S
+    while "state UP" not in _ip(f"-oneline link show {INTERFACE}"):
+        assert time.monotonic() < deadline, f"{INTERFACE} has no carrier"
+        time.sleep(0.01)
+
+
+def _ip(arguments: str) -> str:
+    return subprocess.run(["ip", *arguments.split()], check=True, capture_output=True, text=True).stdout
 
 
 def _current() -> int:

@@ -114,7 +114,7 @@ class Scene:
     def __init__(self, faults: Faults | None = None, **bridge_config: Any) -> None:
         self.faults = faults or Faults()
         self.inner: Bus = create_bus("memq://")
-        self.bridge_config = bridge_config
+        self.bridge_config = {"port": 0, **bridge_config}
         self.processes: list[SimulatedProcess] = []
         self._bridge_process: SimulatedProcess | None = None
 

@@ -331,11 +331,8 @@ def test_a_server_that_is_absent_vanishes_and_comes_back(
 
             server.released.clear()
             server.start()
-            patrol, token = await patrolling_soon(harness, server)
-            for listener in list(server._listeners):
-                listener.put(None)  # the stream breaks, nothing else does
-            await until(lambda: not server.heard_by)
-            await until(lambda: server.heard_by)
+            await until(lambda: harness.module.health == "ok" and server.heard_by)
+            patrol, token = await patrolling(harness, server)
             server.progress(token, 2, "round 2")
             server.stopped()
             assert (await patrol.result())["message"] == "patrol has stopped; it said last: round 2"
@@ -348,9 +345,21 @@ def test_a_server_that_is_absent_vanishes_and_comes_back(
         server.stop()
 
 
-async def patrolling_soon(harness: ModuleHarness, server: StandIn) -> tuple[HarnessCall, str]:
-    await until(lambda: harness.module.health == "ok" and server.heard_by)
-    return await patrolling(harness, server)
+@pytest.mark.feature("G3", "F5")
+def test_a_stream_that_breaks_by_itself_is_heard_again() -> None:
+    async def scenario(server: StandIn) -> None:
+        async with taken_in(server, silence_s=20.0) as harness:
+            patrol, token = await patrolling(harness, server)
+            broken = list(server._listeners)
+            for listener in broken:
+                listener.put(None)  # nothing else breaks
+            await until(lambda: server.heard_by and not any(each in broken for each in server._listeners))
+            server.progress(token, 2, "round 2")
+            server.stopped()
+            assert (await patrol.result())["message"] == "patrol has stopped; it said last: round 2"
+
+    with stand_in() as server:
+        asyncio.run(scenario(server))
 
 
 def _body(body: bytes, arguments: dict[str, Any], token: str) -> bytes:

@@ -151,6 +151,10 @@ public:
         qos.wire_protocol().builtin.discovery_config.leaseDuration = {3, 0};
         qos.wire_protocol().builtin.discovery_config.leaseDuration_announcementperiod = {1, 0};
         participant_ = DomainParticipantFactory::get_instance()->create_participant(domain, qos);
+        if (!participant_) {
+            std::cout << "no participant can be had at " << address << std::endl;
+            std::exit(1);
+        }
         publisher_ = participant_->create_publisher(PUBLISHER_QOS_DEFAULT);
         subscriber_ = participant_->create_subscriber(SUBSCRIBER_QOS_DEFAULT);
     }
