@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from dimos_streams import clock
-from dimos_streams.bus import guard
+from dimos_streams.bus import guard, packet_filter
 from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, SLICE_S, Bus, Handler, Subscription, Wants
 from dimos_streams.bus.lcm_queue import LcmQueue
 from dimos_streams.bus.subscribers import Subscribers
@@ -64,7 +64,7 @@ class LcmBus(Bus):
     async def open(self) -> None:
         if self._lcm is not None:
             return
-        before = guard.open_fds()
+        before = packet_filter.open_fds()
         try:
             self._lcm = self._create()
         except (RuntimeError, OSError) as error:

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from dimos_streams.bus import create_bus, guard
+from dimos_streams.bus import create_bus, guard, packet_filter
 
 _VICTIM = """
 import asyncio, random, socket, struct, sys
@@ -221,7 +221,7 @@ def test_the_sockets_to_guard_are_the_new_ones_of_the_port() -> None:
         older.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         older.bind((host, 0))
         port = older.getsockname()[1]
-        before = guard.open_fds()
+        before = packet_filter.open_fds()
         assert {older.fileno(), stream.fileno()} <= before
         assert guard.sockets_of(before, port) == []
         with (
@@ -237,7 +237,7 @@ def test_the_sockets_to_guard_are_the_new_ones_of_the_port() -> None:
             connection.bind((host, port))
             higher.bind((host, 65535))
             fds = {one.fileno() for one in (newer, lower, higher, connection, local, file)}
-            assert fds == guard.open_fds() - before
+            assert fds == packet_filter.open_fds() - before
             assert guard.sockets_of(before, port) == [newer.fileno()]
             assert sorted(guard.sockets_of(set(), port)) == sorted([older.fileno(), newer.fileno()])
-        assert guard.open_fds() == before
+        assert packet_filter.open_fds() == before

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.base import MAX_MESSAGE
 from dimos_streams.bus.delivery import delivery_of, urgency_of
-from dimos_streams.bus.guard import open_fds
+from dimos_streams.bus.packet_filter import open_fds
 from dimos_streams.bus.url import leaves_process
 from dimos_streams.bus.zenoh_bus import ZenohBus
 from dimos_streams.bus.zenoh_config import session_config
