@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -57,8 +58,8 @@ class _Beginning:
         return max(found.written_ns, found.changed_ns) >= self.utime * 1000
 
 
-_begun: list[_Beginning] = []
-"""Those of all servers that were started."""
+_begun: deque[_Beginning] = deque(maxlen=1)
+"""That of the newest server, if any was started."""
 
 
 def start_forkserver(shared: Sequence[str] = ()) -> None:
@@ -110,7 +111,7 @@ def renew_stale_server() -> None:
 
     The old one ends with the last of its workers.
     """
-    edited = _begun[-1].edited() if _begun and _server._forkserver_pid is not None else []
+    edited = _begun[0].edited() if _begun and _server._forkserver_pid is not None else []
     if not edited:
         return
     forget_stale_bytecode(edited)
