@@ -8,8 +8,8 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.messages.codec import encode
-from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
-from dimos_streams.tool_stream.event import CALLS, CANCELS, json_text
+from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.tool_stream.event import CALLS, json_text
 
 
 def request_call(
@@ -25,8 +25,3 @@ def request_call(
         arguments_json=json_text(arguments),
     )
     bus.publish(CALLS, encode(message))
-
-
-def request_cancel(bus: Bus, call_id: str, reason: str) -> None:
-    """Ask for the end of a call, as a bridge would."""
-    bus.publish(CANCELS, encode(SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason)))

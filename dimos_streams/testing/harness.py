@@ -29,9 +29,10 @@ from dimos_streams.messages.plain_classes import accepted
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.streams import StreamSpec
-from dimos_streams.testing.bus_calls import request_call, request_cancel
+from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.tool_stream.event import STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
+from dimos_streams.tool_stream.withdrawal import request_end
 
 
 class HarnessCall:
@@ -171,7 +172,7 @@ class ModuleHarness:
         """Call a skill of the module under test (or of the added module that has it)."""
         call_id = f"test-{next(self._numbers)}"
         module = self._module_with(skill)
-        call = HarnessCall(call_id, partial(request_cancel, self.bus, call_id))
+        call = HarnessCall(call_id, partial(request_end, self.bus, call_id))
         self._calls[call_id] = call
         request_call(self.bus, call_id, module=module, skill=skill, caller=caller, arguments=arguments)
         await call.wait_for(lambda event: event.type == "open")

@@ -33,7 +33,7 @@ from dimos_streams.recording.selection import Selection
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import Attachment, InProcessRun
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.testing.bus_calls import request_call, request_cancel
+from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.testing.harness import HarnessCall
 from dimos_streams.testing.patterns import EventPattern
 from dimos_streams.testing.topic import Topic
@@ -41,6 +41,7 @@ from dimos_streams.testing.transcript import Transcript
 from dimos_streams.tool_stream.event import EVENTS, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.withdrawal import request_end
 
 CALLER = "test"
 NO_PICTURES = ("*#sensor_msgs.Image",)
@@ -145,7 +146,7 @@ class MissionRun:
             call_id = self._request(skill, arguments)
         else:
             call_id = await self._run.gateway.call(skill, arguments, caller=CALLER)
-        call = self._calls[call_id] = HarnessCall(call_id, partial(request_cancel, self.bus, call_id))
+        call = self._calls[call_id] = HarnessCall(call_id, partial(request_end, self.bus, call_id))
         for known in self.events:
             if known.call_id == call_id:
                 call.add(known)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.errors import (
-    BusError,
     CallRejectedError,
     MessageError,
     SkillError,
@@ -19,7 +17,7 @@ from dimos_streams.errors import (
     UnknownSkillError,
 )
 from dimos_streams.messages.codec import encode
-from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
+from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.skill import OnUpdate
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.audience import refusal
@@ -27,7 +25,6 @@ from dimos_streams.tool_stream.call_request import RepeatedRequest
 from dimos_streams.tool_stream.children import ChildStream, ChildStreams
 from dimos_streams.tool_stream.event import (
     CALLS,
-    CANCELS,
     MAX_NAME,
     Outcome,
     ToolEvent,
@@ -39,6 +36,7 @@ from dimos_streams.tool_stream.event import (
 from dimos_streams.tool_stream.family import child_id, continuation_id
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
+from dimos_streams.tool_stream.withdrawal import request_end
 
 _INTRODUCTION_S = 1.0
 _LOOK_S = 0.25
@@ -49,8 +47,6 @@ _GIVEN_UP_S = 90.0
 it up before that."""
 _ENDS_WITHIN_S = 1.0
 """For a child whose end is waited for."""
-_WITHDRAWN_AGAIN_S = (0.1, 0.3, 0.7)
-"""After a call was withdrawn, when to say so again: any datagram may get lost."""
 
 
 class BusSkillClient:
@@ -245,7 +241,7 @@ class BusSkillClient:
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillClient``."""
         self._check_may("end call", call_id)
-        self._send_cancel(call_id, reason)
+        request_end(self._bus, call_id, reason)
 
     def _check_may(self, what: str, which: str) -> None:
         if self._read_only:
@@ -254,11 +250,4 @@ class BusSkillClient:
     def _withdraw(self, call_id: str) -> None:
         """Nobody waits for a call any more that may still begin: it must not."""
         reason = f"call {self._call_id!r}, which asked for it, does not want it any more"
-        self._send_cancel(call_id, reason)
-        for after_s in _WITHDRAWN_AGAIN_S:
-            asyncio.get_running_loop().call_later(after_s, self._send_cancel, call_id, reason)
-
-    def _send_cancel(self, call_id: str, reason: str) -> None:
-        message = SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason)
-        with contextlib.suppress(BusError):  # a bus that was closed in the meantime: the bridge sees the module go
-            self._bus.publish(CANCELS, encode(message))
+        request_end(self._bus, call_id, reason)

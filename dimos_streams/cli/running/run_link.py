@@ -107,12 +107,10 @@ async def http_link(url: str, token: str | None, show: Show) -> AsyncIterator[Ru
 @asynccontextmanager
 async def bus_link(bus: Bus, show: Show) -> AsyncIterator[RunLink]:
     """Over an open bus, where there is no bridge."""
-    from dimos_streams.messages.codec import encode
-    from dimos_streams.messages.dimos_streams import SkillCancel
-    from dimos_streams.tool_stream.event import CANCELS
+    from dimos_streams.tool_stream.withdrawal import request_end
 
     async def cancel(call_id: str, reason: str) -> None:
-        bus.publish(CANCELS, encode(SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason)))
+        request_end(bus, call_id, reason)
 
     async with watching_bus(bus, show) as watch:
         yield RunLink(watch, None, cancel)
