@@ -14,7 +14,7 @@ from dimos_streams.bridge.journal import tables
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.moved_files import has_predecessor, is_damaged, is_refusal, leave_behind, set_aside
 from dimos_streams.bridge.journal.query import Query, Read
-from dimos_streams.bridge.journal.tables import CallRow
+from dimos_streams.bridge.journal.tables import CallRow, Identity
 from dimos_streams.tool_stream.event import ToolEvent
 
 _logger = logging.getLogger(__name__)
@@ -46,6 +46,9 @@ class Journal:
     No method raises because of the disk. A file that is damaged is moved aside; when the disk fails or is full, the
     journal goes on in memory from the next offset on, and ``state`` says why. The file is moved aside then, too: who
     opens it next must not take it for the whole. When the disk has room again, ``come_back`` goes on in a new file.
+
+    ``identity`` is another one where an offset may mean another event: in each new file, and in memory after a file,
+    since what is at the same offsets of that file later is not known.
     """
 
     def __init__(self, path: Path | None = None, limits: JournalLimits | None = None) -> None:
@@ -59,6 +62,8 @@ class Journal:
         """Where the file is to be again, while a disk that refuses keeps it in memory."""
         self._db: sqlite3.Connection | None = None
         self._first, self._last = 1, 0
+        self.identity = Identity("", 1)
+        """Which journal it is, from ``open`` on."""
         self._opened = False
         """Whether the file was ours and its offsets are known."""
         self._since_trim = 0
@@ -77,6 +82,7 @@ class Journal:
         """Open or create the file, or fall back to memory."""
         if self.path is None:
             self._db = tables.open_memory()
+            self._name()
             return
         try:
             self._open_file(self.path)
@@ -212,7 +218,17 @@ class Journal:
             self._first, self._last = kept
         elif has_predecessor(path):
             self._begin_anew()
+        self._name()
         self._opened = True
+
+    def _name(self) -> None:
+        """Know which journal it is, from the database, or name it if it is a new one."""
+        db = self._connection()
+        known = tables.identity(db)
+        if known is None:
+            known = tables.new_identity(self._first)
+            tables.set_identity(db, known)
+        self.identity = known
 
     def _begin_anew(self) -> None:
         """Readers stand at offsets of a journal that is gone. None of it may be taken for one of this journal: the
@@ -257,6 +273,7 @@ class Journal:
         self.path = None
         self._db = tables.open_memory()
         self._first = self._last + 1
+        self._name()
 
     def _close_db(self) -> None:
         db, self._db = self._db, None

@@ -6,6 +6,7 @@ All functions raise ``sqlite3.Error``; what becomes of the journal then is for t
 from __future__ import annotations
 
 import contextlib
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ _SCHEMA = (
     " (offset INTEGER PRIMARY KEY, utime INTEGER, call_id TEXT, seq INTEGER, caller TEXT, type TEXT, body BLOB)",
     "CREATE TABLE IF NOT EXISTS calls"
     " (number INTEGER PRIMARY KEY, call_id TEXT UNIQUE, last_seq INTEGER, closed INTEGER, record TEXT)",
+    "CREATE TABLE IF NOT EXISTS identity (journal_id TEXT, begin INTEGER)",
 )
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
 
@@ -33,6 +35,19 @@ class CallRow(NamedTuple):
     last_seq: int
     closed: bool
     record: str
+
+
+class Identity(NamedTuple):
+    """The name of a journal, the same for as long as its offsets mean the same events, and its first offset ever."""
+
+    journal_id: str
+    begin: int
+
+
+def new_identity(begin: int) -> Identity:
+    """A name that no other journal has. It is not out of the run's seed, and not of the clock alone: a robot that
+    knows no time when it starts has both twice."""
+    return Identity(secrets.token_hex(8), begin)
 
 
 def open_memory() -> sqlite3.Connection:
@@ -88,6 +103,19 @@ def offsets(db: sqlite3.Connection) -> tuple[int, int] | None:
     # Apart, each is a look at one end of the table; together SQLite would read all of it.
     first, last = db.execute("SELECT (SELECT min(offset) FROM events), (SELECT max(offset) FROM events)").fetchone()
     return None if last is None else (first, last)
+
+
+def identity(db: sqlite3.Connection) -> Identity | None:
+    """The journal's name and first offset; None before they are set."""
+    row = db.execute("SELECT journal_id, begin FROM identity").fetchone()
+    return None if row is None else Identity(*row)
+
+
+def set_identity(db: sqlite3.Connection, identity: Identity) -> None:
+    """Name a journal, once."""
+    with _transaction(db):
+        db.execute("DELETE FROM identity")
+        db.execute("INSERT INTO identity VALUES (?, ?)", identity)
 
 
 def write(

@@ -202,6 +202,29 @@ def test_a_full_disk_goes_on_in_memory(tmp_path: Path, opened: OpenJournal) -> N
     journal.close()
 
 
+def test_a_journal_is_another_one_where_an_offset_may_mean_another_event(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    journal.append([event(1)])
+    first = journal.identity
+    assert first.begin == 1
+    journal.close()
+    journal = opened(path)
+    assert journal.identity == first, "it is the same after a restart"
+    assert journal._db is not None
+    journal._db.execute("PRAGMA max_page_count=4")
+    for seq in range(2, 200):
+        journal.append([event(seq, text="x" * 1000)])
+    in_memory = journal.identity
+    assert in_memory.journal_id != first.journal_id
+    assert in_memory.begin == journal.first_offset > 1
+    assert journal.come_back()
+    assert journal.identity == in_memory, "the new file has all that memory had, at the same offsets"
+    journal.close()
+    assert opened(path).identity == in_memory
+    assert opened(tmp_path / "other.sqlite").identity.journal_id not in {first.journal_id, in_memory.journal_id}
+
+
 def test_a_path_that_cannot_be_written_is_memory(tmp_path: Path, opened: OpenJournal) -> None:
     (tmp_path / "file").write_text("")
     journal = opened(tmp_path / "file" / "journal.sqlite")
