@@ -8,6 +8,7 @@ import socket
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from dimos_streams.bus.multicast_route import LOOPBACK, route_commands, route_interface
 from dimos_streams.bus.zenoh_url import ZenohUrl
 from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import BusError, BusUrlError
@@ -65,12 +66,26 @@ class UdpmUrl:
                 return error.strerror or str(error)
         return None
 
+    @property
+    def ttl(self) -> int:
+        """How many networks messages cross: with 0 they stay on this machine. What is no number counts as 0."""
+        text = self.options.get("ttl", "0")
+        return int(text) if text.isdecimal() else 0
+
+    def stays_here(self) -> str:
+        """Why nothing that is sent leaves this machine although the URL says that it does; empty if it may."""
+        if self.ttl > 0 and route_interface(self.group) == LOOPBACK:
+            return (
+                f"the route to {self.group} is on 'lo', so nothing leaves this machine, whatever ttl={self.ttl} says"
+            )
+        return ""
+
     def explain_failure(self) -> str:
         """One line for a person: what is wrong with this machine, and what mends it."""
         problem = self.route_problem()
         if problem is not None:
             return (
-                f"no route for multicast to {self.group} ({problem}): `ip route add 224.0.0.0/4 dev lo` as root "
+                f"no route for multicast to {self.group} ({problem}): `{route_commands(self.ttl)[0]}` as root "
                 "mends it until the next boot; `dimos-streams doctor` says more"
             )
         return f"LCM cannot use {str(self)!r}; `dimos-streams doctor` looks for the reason"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.lcm_bus import LcmBus
+from dimos_streams.bus.multicast_route import route_commands, route_interface
 from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.cli.system.bus_echo import LARGEST, MANY, echo
 from dimos_streams.cli.system.finding import Finding
@@ -18,10 +19,19 @@ async def check_lcm(url: UdpmUrl) -> list[Finding]:
     """Whether there is a route, messages come back, and bursts have room."""
     problem = url.route_problem()
     if problem is not None:
-        commands = ("ip route add 224.0.0.0/4 dev lo", "ip link set lo multicast on")
-        return [Finding("multicast", "error", f"no route to {url.group}: {problem}; as root:", commands)]
-    route = Finding("multicast", "ok", f"there is a route to {url.group}")
-    return [route, *await _self_test(url), _receive_buffer()]
+        text = f"no route to {url.group}: {problem}; as root:"
+        return [Finding("multicast", "error", text, route_commands(url.ttl))]
+    return [_route(url), *await _self_test(url), _receive_buffer()]
+
+
+def _route(url: UdpmUrl) -> Finding:
+    """Whether the route goes as far as the URL says."""
+    if why := url.stays_here():
+        return Finding("multicast", "error", f"{why}; as root:", route_commands(url.ttl, replaces=True)[:1])
+    interface = route_interface(url.group)
+    on = f" on {interface!r}" if interface is not None else ""
+    reach = "other machines of that network hear us" if url.ttl > 0 else "with ttl=0 nothing leaves this machine"
+    return Finding("multicast", "ok", f"there is a route to {url.group}{on}; {reach}")
 
 
 async def _self_test(url: UdpmUrl) -> list[Finding]:

@@ -1,0 +1,67 @@
+"""The network interface that multicast takes (Linux), and what makes it take the one that a bus needs.
+
+Multicast that is to reach other machines (``ttl`` of 1 and more) needs a route on the link to them. A route on ``lo``
+takes it as well, without an error, and nothing of it leaves the machine.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import ipaddress
+import socket
+import struct
+from pathlib import Path
+
+LOOPBACK = "lo"
+_ROUTES = Path("/proc/thread-self/net/route")
+_GET_FLAGS = 0x8913
+_REQUEST = struct.Struct("@16sH14x")
+_UP, _MULTICAST = 0x1, 0x1000
+
+
+def route_interface(group: str) -> str | None:
+    """The interface on which this machine sends to a group, by its table of routes; None where that can't be told."""
+    try:
+        lines = _ROUTES.read_text().splitlines()[1:]
+    except OSError:
+        return None
+    address = _little_endian(group)
+    found: list[tuple[int, int, str]] = []
+    for line in lines:
+        name, destination, _, flags, _, _, metric, mask, *_ = line.split()
+        if int(flags, 16) & _UP and address & int(mask, 16) == int(destination, 16):
+            found.append((-int(mask, 16).bit_count(), int(metric), name))
+    return min(found)[2] if found else None
+
+
+def link_interfaces() -> list[str]:
+    """The interfaces by which others may be reached: those that are up and do multicast, a default route's first."""
+    usable = [name for _, name in socket.if_nameindex() if name != LOOPBACK and _does_multicast(name)]
+    default = route_interface("0.0.0.0")
+    return sorted(usable, key=lambda name: (name != default, name))
+
+
+def route_commands(ttl: int, *, replaces: bool = False) -> tuple[str, ...]:
+    """What gives multicast with that ``ttl`` a route, as root; ``replaces`` is for where there is another one.
+
+    Without an interface that leads to others it names a placeholder: somebody has to plug it in, or set it up.
+    """
+    name = (link_interfaces() or ["INTERFACE"])[0] if ttl > 0 else LOOPBACK
+    route = f"ip route {'replace' if replaces else 'add'} 224.0.0.0/4 dev {name}"
+    return (route, f"ip link set {name} multicast on")
+
+
+def _does_multicast(name: str) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        try:
+            answer = fcntl.ioctl(any_socket, _GET_FLAGS, _REQUEST.pack(name.encode(), 0))
+        except OSError:  # it has gone meanwhile
+            return False
+    flags: int = _REQUEST.unpack(answer)[1]
+    return flags & (_UP | _MULTICAST) == _UP | _MULTICAST
+
+
+def _little_endian(address: str) -> int:
+    """The address as the table of routes has it."""
+    number: int = struct.unpack("=I", ipaddress.IPv4Address(address).packed)[0]
+    return number
