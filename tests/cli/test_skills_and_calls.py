@@ -9,6 +9,7 @@ import signal
 
 import pytest
 
+from dimos_streams.cli.bridge_client.readiness import unready
 from tests.cli.machine import Machine, read_until
 
 pytestmark = pytest.mark.live
@@ -182,6 +183,29 @@ def test_status(rover: Machine) -> None:
     assert "rover (ok)" in text
     delivered = r"events  \d+ delivered, 0 lost, 0 malformed"
     assert re.search(delivered + r"; \d+ readers?, \d+ behind, 0 coalesced, 0 cut off", text)
+    assert rover("status", "--ready").code == 0
+
+
+def test_nothing_is_ready_where_nothing_runs(machine: Machine) -> None:
+    asked = machine("status", "--ready")
+    assert (asked.code, asked.out, asked.err) == (1, "", "error: not ready: no run lives\n")
+
+
+def test_what_is_not_ready_is_named_with_how_it_stands() -> None:
+    modules = [{"name": "robot", "alive": True}, {"name": "gate", "alive": False}, {"name": "agent", "alive": None}]
+    bridge = {"url": "http://127.0.0.1:7780", "status": "degraded", "counts": {}}
+    processes = [{"label": "robot", "state": "ready"}, {"label": "skills", "state": "waiting"}]
+    run = {"bridge": bridge, "processes": processes, "modules": modules}
+    assert unready([run]) == ["process skills waiting", "module gate silent", "module agent unheard"]
+    gone = {"url": "http://127.0.0.1:7780", "status": "unreachable"}
+    assert unready([{**run, "bridge": gone}]) == [
+        "bridge http://127.0.0.1:7780 unreachable",
+        "process skills waiting",
+    ]
+    alone = {"url": None, "status": "none"}
+    assert (
+        unready([{"bridge": alone, "processes": processes[:1], "modules": [{"name": "robot", "alive": None}]}]) == []
+    )
 
 
 def test_a_run_without_a_bridge_is_none_that_cannot_be_reached(machine: Machine) -> None:

@@ -23,12 +23,28 @@ if TYPE_CHECKING:
 _STOP_BOUND_S = 15.0
 
 
-def status(as_json: options.Json = False) -> None:
+def status(
+    as_json: options.Json = False,
+    ready: Annotated[
+        bool,
+        typer.Option(
+            "--ready", help="Exit with 1 unless a run lives and all of each is ready: processes, modules, bridge."
+        ),
+    ] = False,
+) -> None:
     """Show the living runs: processes, modules' health, the bridge."""
+    from dimos_streams.cli.bridge_client.readiness import unready
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.runtime.registry import runs
 
     states = run_async(_all_states(runs()))
+    if states or not ready:
+        _write_states(states, as_json=as_json)
+    if ready and (missing := unready(states)):
+        raise DimosStreamsError(f"not ready: {'; '.join(missing)}")
+
+
+def _write_states(states: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         write_json(states, indent=2)
     elif not states:

@@ -1,0 +1,25 @@
+"""Tells whether runs are ready: for the health check of a container, or a script that waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+
+def unready(states: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What of runs, as ``status --json`` shows them, is not ready, with how it stands; also that there is none."""
+    runs = list(states)
+    return [text for state in runs for text in _unready(state)] if runs else ["no run lives"]
+
+
+def _unready(state: Mapping[str, Any]) -> Iterator[str]:
+    bridge = state["bridge"]
+    answers = "counts" in bridge
+    if bridge["url"] and not answers:
+        yield f"bridge {bridge['url']} {bridge['status']}"
+    for process in state["processes"]:
+        if process["state"] != "ready":
+            yield f"process {process['label']} {process['state']}"
+    for module in state["modules"]:
+        if answers and not module["alive"]:  # whether it is, only a bridge knows
+            yield f"module {module['name']} {'unheard' if module['alive'] is None else 'silent'}"
