@@ -1,0 +1,71 @@
+"""Events on their way from a robot's journal to the hub, and the hub's acknowledgements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic_core import to_json
+
+from dimos_streams.fleet.protocol import MAX_ENTRIES, MAX_TEXT, PROTOCOL, FleetMessage, JournalId, Offset
+
+
+class ShippedEvent(FleetMessage):
+    """An event at its offset in the journal. ``event`` is the journal's own JSON: the data of ``/tool_streams``."""
+
+    offset: Offset
+    event: dict[str, Any]
+
+
+class ShippedGap(FleetMessage):
+    """Offsets whose events the robot does not have any more, or that the hub does not take."""
+
+    offset: Offset
+    """The first of them."""
+    to_offset: Offset
+    """The last one."""
+    gap: Annotated[str, Field(max_length=MAX_TEXT)]
+    """Why, for people."""
+
+
+class Batch(FleetMessage):
+    """Body of ``POST /fleet/robots/{robot}/batches``: consecutive offsets of one journal."""
+
+    protocol: int = PROTOCOL
+    version: Annotated[str, Field(max_length=100)]
+    """The robot's version of this package."""
+    sent_utime: int
+    """The robot's clock when it sent this, µs since the Unix epoch: shown, never decided by."""
+    journal: JournalId
+    """Names one history of offsets."""
+    entries: Annotated[list[ShippedEvent | ShippedGap], Field(min_length=1, max_length=MAX_ENTRIES)]
+
+
+class Position(FleetMessage):
+    """The answer to ``GET /fleet/robots/{robot}/position?journal=ID``, and to a batch."""
+
+    protocol: int = PROTOCOL
+    version: str
+    """The hub's version of this package."""
+    journal: JournalId
+    acknowledged: Annotated[int, Field(ge=0)]
+    """All up to this offset is stored for good; 0 if nothing of this journal is."""
+    wait_s: Annotated[float, Field(ge=0)] = 0.0
+    """The robot had better collect events for so long before its next batch; more where the hub has much to do."""
+
+
+def encoded_event(offset: int, event: bytes) -> bytes:
+    """A ``ShippedEvent`` from a journal's own bytes, as they are."""
+    return b'{"offset":%d,"event":%b}' % (offset, event)
+
+
+def encoded_gap(gap: ShippedGap) -> bytes:
+    """A ``ShippedGap`` in the same form."""
+    return to_json(gap.model_dump())
+
+
+def encoded_batch(journal: str, version: str, sent_utime: int, entries: Iterable[bytes]) -> bytes:
+    """A ``Batch`` of entries that are JSON already: nothing is decoded to be encoded again."""
+    head = to_json({"protocol": PROTOCOL, "version": version, "sent_utime": sent_utime, "journal": journal})
+    return b'%b,"entries":[%b]}' % (head[:-1], b",".join(entries))

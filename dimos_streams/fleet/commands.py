@@ -1,0 +1,70 @@
+"""Commands on their way from the hub to a robot's bridge, and the bridge's answers.
+
+A robot holds one ``GET /fleet/robots/{robot}/commands``, a stream of server-sent events. Its first event is ``hello``
+with a ``Hello``, then come events ``command`` with a ``Command`` each. A robot that asks again gets what is neither
+answered nor expired once more: it knows by the key what it has carried out.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dimos_streams.fleet.protocol import MAX_KEY, MAX_OFFSET, PROTOCOL, FleetMessage, RobotName
+from dimos_streams.tool_stream.event import MAX_NAME
+
+Method = Literal["GET", "POST"]
+Role = Literal["operator", "model"]
+"""``operator``: whoever asks has an operator's rights at the hub. ``model``: it is, or speaks for, a model; what it
+begins has a caller that begins with ``mcp/``, whose calls pass the bridge's gates for MCP clients."""
+Outcome = Literal["answered", "expired", "refused"]
+
+
+class Hello(FleetMessage):
+    """The first event of a stream of commands."""
+
+    protocol: int = PROTOCOL
+    version: str
+    hub: str
+    """Names the process of the hub."""
+    robot: RobotName
+
+
+class Command(FleetMessage):
+    """A request that a robot's bridge is to get as if whoever asks had sent it there."""
+
+    id: Annotated[int, Field(ge=1, le=MAX_OFFSET)]
+    """Grows with time, among the commands of one robot."""
+    key: Annotated[str, Field(min_length=1, max_length=MAX_KEY)]
+    """The idempotency key. A robot carries out one command of a key, across its restarts, and answers another one of
+    the same key with what it answered to the first."""
+    expires_at_s: Annotated[float, Field(ge=0)]
+    """When it expires, in seconds after this stream's request reached the hub, by the hub's monotonic clock.
+
+    The robot adds it to the reading of its own monotonic clock (one that counts suspended time too) from before it
+    sent that request. The request came later than it was sent, so the robot's moment is never after the hub's: a
+    command that was held up on the way is found to be stale, and no clock is compared with another machine's.
+    """
+    asked_by: Annotated[str, Field(max_length=MAX_NAME)]
+    """Who asks, for people and logs."""
+    role: Role
+    method: Method
+    path: Annotated[str, Field(pattern="^/[!-~]*$", max_length=2000)]
+    """Of the bridge's HTTP interface, with its query."""
+    body: dict[str, Any] | None = None
+
+
+class Answer(FleetMessage):
+    """Body of ``POST /fleet/robots/{robot}/answers``: what became of a command. It is sent until the hub has taken
+    it; one to a command that the hub has forgotten is taken as well."""
+
+    protocol: int = PROTOCOL
+    id: Annotated[int, Field(ge=1, le=MAX_OFFSET)]
+    outcome: Outcome
+    """``answered``: the bridge has said what follows. ``expired``: it came too late, and was not carried out.
+    ``refused``: the robot does not take such commands, and did nothing."""
+    status: Annotated[int, Field(ge=100, le=599)]
+    headers: dict[Literal["Location", "Link"], Annotated[str, Field(max_length=2000)]] = Field(default_factory=dict)
+    body: Any = None
+    """JSON; of what is not ``answered`` a problem (RFC 9457)."""

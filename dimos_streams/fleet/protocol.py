@@ -1,0 +1,64 @@
+"""The version of the protocol between robots and a fleet hub, its names and its limits."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PROTOCOL = 1
+"""Both sides must speak the same one: the hub refuses another with ``FLEET_VERSION``, and nothing is lost."""
+
+MAX_ENTRIES = 512
+"""Events and gaps in one batch."""
+MAX_BATCH_BYTES = 192 * 1024
+"""The size of a batch's body; a single event is always smaller."""
+MAX_ANSWER_BYTES = 192 * 1024
+"""The size of what a bridge answers to a command, as JSON."""
+MAX_REPORT_BYTES = 192 * 1024
+"""The size of a report; skills that have no room in it are left out, and counted."""
+MAX_OFFSET = 2**53 - 1
+MAX_KEY = 400
+MAX_TEXT = 1000
+
+COMMANDS_PING_S = 2.0
+"""A stream of commands that has nothing to say sends a comment after so long."""
+COMMANDS_SILENCE_S = 8.0
+"""A robot that heard nothing on it for so long takes it for dead, and asks for another one."""
+COMMANDS_AGE_S = 600.0
+"""The hub ends a stream of commands that is as old, and a robot one that is a little older: two monotonic clocks
+count apart by 0.1 s at most in such a time."""
+CLOCK_MARGIN_S = 0.2
+"""A command is as good as expired so long before it expires."""
+REPORT_EVERY_S = 20.0
+"""A robot reports at least so often, and at once when its skills change."""
+DEFAULT_EXPIRY_S = 10.0
+MAX_EXPIRY_S = 300.0
+
+# The ends of the types of problems (RFC 9457) on which a robot does more than try again later.
+FOREIGN_ROBOT = "foreign-robot"
+"""403: the token is another robot's, or nobody's."""
+FLEET_VERSION = "fleet-version"
+"""409: the hub speaks another version of the protocol. Try again now and then: either may be replaced."""
+FLEET_POSITION = "fleet-position"
+"""409, with ``acknowledged``: the batch begins behind the offset that would be next. Go on from there."""
+FLEET_CONFLICT = "fleet-conflict"
+"""409, with ``offset``: another event is stored at that offset. The journal has lost its end and was written anew:
+what comes from that offset on belongs into a journal with an id of its own."""
+FLEET_ENTRY = "fleet-entry"
+"""422, with ``offset``: the event there is none. A gap in its place lets the others pass."""
+HUB_UNAVAILABLE = "hub-unavailable"
+"""503, with ``Retry-After``: the hub can't store anything now. All that it has acknowledged is safe."""
+
+ROBOT_NAME = "^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
+JOURNAL_ID = "^[A-Za-z0-9_-]{8,64}$"
+
+RobotName = Annotated[str, Field(pattern=ROBOT_NAME)]
+JournalId = Annotated[str, Field(pattern=JOURNAL_ID)]
+Offset = Annotated[int, Field(ge=1, le=MAX_OFFSET)]
+
+
+class FleetMessage(BaseModel):
+    """Base: frozen, and a field that it does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
