@@ -74,6 +74,15 @@ def plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", "".join(seen)).split())
 
 
+def at_most(text: str, characters: int) -> str:
+    """The text, or the beginning of one that is longer than so many characters, by words where they are short, and
+    "…"."""
+    if len(text) <= characters:
+        return text
+    words = text[: characters - 1].rpartition(" ")[0]
+    return f"{words} …" if len(words) > characters // 2 else f"{text[: characters - 1]}…"
+
+
 def cut_to(text: str, most_bytes: int) -> str:
     """The text if its JSON has at most so many bytes, else as much of its beginning, and how much is missing."""
     if _json_bytes(text) <= most_bytes:

@@ -20,6 +20,10 @@ def why_blind(scan: LaserScan) -> str:
         return f"has angles that are none (from {scan.angle_min:g}, every {scan.angle_increment:g} rad)"
     if not len(scan.ranges):
         return "has no rays: `ranges` is empty"
+    if len(scan.ranges) == 1:
+        return "looks one way only: it has one ray, and the robot is wider than that"
+    if scan.angle_increment == 0:
+        return f"looks one way only: its {len(scan.ranges)} rays are 0 rad apart"
     if not scan.range_max > max(0.0, scan.range_min):
         return f"can hit nothing: its range_min is {scan.range_min:g} m, its range_max {scan.range_max:g} m"
     if not _any_measured(scan.ranges, scan.range_min):

@@ -163,6 +163,8 @@ def test_a_needed_scan_that_is_missing_or_stale_allows_turning_only() -> None:
         ({"range_max": 0.0}, "can hit nothing: its range_min is 0.05 m, its range_max 0 m"),
         ({"range_max": math.nan}, "can hit nothing"),
         ({"angle_increment": math.nan}, "has angles that are none"),
+        ({"angle_increment": 0.0}, "looks one way only: its 360 rays are 0 rad apart"),
+        ({"ranges": [5.0]}, "looks one way only: it has one ray"),
     ],
 )
 def test_a_scan_that_says_nothing_is_none(changes: dict[str, Any], why: str) -> None:

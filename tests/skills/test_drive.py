@@ -130,7 +130,7 @@ async def test_what_does_not_turn_is_not_reported_as_turned() -> None:
     ("before", "during", "why"),
     [
         (None, None, "no scan has ever come on /scan#sensor_msgs.LaserScan"),
-        (LaserScan(range_max=5.0, ranges=[4.0]), None, r"no scan for \d+\.\d s"),
+        (LaserScan(range_max=5.0, angle_increment=0.1, ranges=[4.0] * 9), None, r"no scan for \d+\.\d s"),
         (None, LaserScan(), "the scan has no rays: `ranges` is empty"),
     ],
     ids=["never", "silent", "empty"],

@@ -21,6 +21,7 @@ _PARTS = (
     ("cv2", "vision", "the HOG detector of people"),
     ("openai", "openai", "LLMs over OpenAI-compatible servers"),
     ("zenoh", "zenoh", "buses of `zenoh://`"),
+    ("cyclonedds", "ros2", "robots that run ROS 2"),
 )
 
 

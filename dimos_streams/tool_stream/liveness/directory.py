@@ -12,7 +12,7 @@ from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.text import well_formed_json
+from dimos_streams.common.text import at_most, well_formed_json
 from dimos_streams.errors import MessageError, UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
@@ -264,7 +264,7 @@ class ModuleDirectory:
                 entry.instances.bound,
                 other,
             )
-        entry.heard, entry.health = now, status.health[:_MAX_HEALTH]
+        entry.heard, entry.health = now, at_most(status.health, _MAX_HEALTH)
         if status.health == ENDED:
             entry.instances.left(status.instance)
         if part is not None:
@@ -301,7 +301,7 @@ class ModuleDirectory:
         """A status without an instance is not the module's own: it says what is wrong with it."""
         entry = self._entries.get(status.module)
         if entry is not None:
-            entry.reported_health, entry.reported_at = status.health[:_MAX_HEALTH], clock.monotonic()
+            entry.reported_health, entry.reported_at = at_most(status.health, _MAX_HEALTH), clock.monotonic()
 
     def _ask_for_skills(self) -> None:
         now = clock.monotonic()
