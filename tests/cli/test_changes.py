@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from tests.cli.machine import Machine, Result
 from tests.helpers import until
@@ -112,10 +113,15 @@ def test_settings_and_code_change_and_all_else_goes_on(kitchen: Kitchen) -> None
     (row,) = [row for row in shown if row["live"]]
     assert (row["module"], row["field"]) == ("kettle", "warm_c")
     assert (row["value"], row["source"]) == (80.0, "set while it runs")
+    (port,) = [row for row in shown if row["field"] == "port"]
+    (run,) = kitchen("status", "--json").json
+    assert (port["value"], port["source"]) == (kitchen.machine.port, f"run {run['run_id']}")
 
     assert kitchen("call", "boil", "--wait", "answer").code == 0
     kitchen.edit("tea", "mud")
     assert kitchen("restart", "kettle") == Result(0, "restarted: kettle\n", "")
+    heard = requests.get(f"http://127.0.0.1:{kitchen.machine.port}/modules", timeout=10).json()
+    assert {module["name"]: module["pid"] for module in heard}["kettle"] == kitchen.pids()["kettle"]
     assert kitchen.taste() == "mud at 80"
     boiled = next(call for call in kitchen("calls", "--json").json if call["skill"] == "boil")
     assert (boiled["outcome"], boiled["text"]) == ("cancelled", "an operator restarts module 'kettle'")

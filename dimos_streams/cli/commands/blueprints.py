@@ -118,9 +118,8 @@ def config(
     """Show every setting of every module, where its value is from, and whether it is live: `set` changes those."""
     from dimos_streams.blueprint.settings import explain
 
-    rows = explain(configured_blueprint(reference, settings))
-    if run is not None:
-        rows = _as_set(rows, run)
+    blueprint = configured_blueprint(reference, settings)
+    rows = explain(blueprint) if run is None else _as_set(explain(_served(blueprint, run)), run)
     if as_json:
         write_json([asdict(row) for row in rows], indent=2)
         return
@@ -134,6 +133,18 @@ def config(
         for row in rows
     ]
     write_table(("SETTING", "VALUE", "FROM", ""), table)
+
+
+def _served(blueprint: Blueprint, run: str) -> Blueprint:
+    """The blueprint with its bridge where that of a living run serves. Raises ``UserError`` for a run that there is
+    not."""
+    from dimos_streams.cli.bridge_client.connection import find_run
+    from dimos_streams.cli.running.run_plan import bridge_of
+
+    bridge, record = bridge_of(blueprint), find_run(run)
+    if bridge is None or record.port is None:
+        return blueprint
+    return blueprint.configured({f"{bridge}.port": record.port}, source=f"run {record.run_id}")
 
 
 def _as_set(rows: list[SettingRow], run: str) -> list[SettingRow]:
