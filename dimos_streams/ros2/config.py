@@ -9,8 +9,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from dimos_streams.module import ModuleConfig
 from dimos_streams.ros2.definitions import MAX_DEFINITION, NAVIGATE_TO_POSE
+from dimos_streams.ros2.domain import LOOPBACK
 from dimos_streams.ros2.names import checked_namespace, checked_topic, checked_type
-from dimos_streams.ros2.participant import LOOPBACK
 from dimos_streams.ros2.wire import DEFAULT, LATCHED, SENSOR, Quality
 from dimos_streams.skill.policy import Approval
 from dimos_streams.skill.tags import Tags

@@ -13,12 +13,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import quoteattr
 
 from dimos_streams import clock
 from dimos_streams.common.importing import how_to_get
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError, UserError
+from dimos_streams.ros2.domain import LOOPBACK, configuration, enter
 from dimos_streams.ros2.idl_types import bytes_class
 from dimos_streams.ros2.layout import Struct
 from dimos_streams.ros2.wire import DdsError, Direction, Endpoint, Quality, Reader, Writer
@@ -27,18 +27,10 @@ if TYPE_CHECKING:
     from cyclonedds.pub import DataWriter
     from cyclonedds.sub import DataReader
 
-LOOPBACK = "lo"
 _NS_PER_S = 1_000_000_000
 _WAIT_S = 0.2
 """The thread looks so often whether it shall end, and who has come and gone."""
 _MAX_ENDPOINTS = 5000
-_ANNOUNCED_EVERY = "500ms"
-"""So soon a robot that begins later is found: without multicast it can't make itself known."""
-_LEASE = "2s"
-"""The silence after which a robot forgets this side. It has to be before this side forgets the robot, by the robot's
-own lease: who is remembered by an end that was forgotten itself is never told again what there is."""
-_PARTICIPANTS = 30
-"""Processes of one machine that find each other where there is no multicast."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -134,7 +126,7 @@ class Participant:
         except ImportError as error:
             raise UserError(how_to_get("cyclonedds")) from error
         try:
-            _enter_domain(self._domain_id, self._config)
+            enter(self._domain_id, self._config)
             self._participant = DomainParticipant(self._domain_id)
         except DDSException as error:
             there = ", ".join(name for _, name in socket.if_nameindex())
@@ -255,46 +247,6 @@ class _Reader:
         self._announced = False
         while self._arrived and not self._closed:
             self._deliver(self._arrived.popleft())
-
-
-def configuration(interface: str, peers: tuple[str, ...]) -> str:
-    """Cyclone's configuration: one interface, and multicast only where it is asked for."""
-    alone = interface == LOOPBACK or bool(peers)
-    addresses = (*peers, "127.0.0.1") if alone else peers
-    listed = "".join(f"<Peer address={quoteattr(address)}/>" for address in addresses)
-    discovery = (
-        "<ParticipantIndex>auto</ParticipantIndex>"
-        f"<MaxAutoParticipantIndex>{_PARTICIPANTS}</MaxAutoParticipantIndex><Peers>{listed}</Peers>"
-        "<InitialLocatorPruneDelay>inf</InitialLocatorPruneDelay>"  # else peers are looked for in the first 30 s only
-        if alone
-        else ""
-    )
-    announced = f"<LeaseDuration>{_LEASE}</LeaseDuration><SPDPInterval>{_ANNOUNCED_EVERY}</SPDPInterval>"
-    return (
-        f"<CycloneDDS><Domain><General><Interfaces><NetworkInterface name={quoteattr(interface)}/></Interfaces>"
-        f"<AllowMulticast>{'false' if alone else 'spdp'}</AllowMulticast></General>"
-        f"<Discovery>{discovery}{announced}</Discovery></Domain></CycloneDDS>"
-    )
-
-
-_domains: dict[int, tuple[Any, str]] = {}
-"""The domains that this process is in: Cyclone has each once in a process, with one configuration."""
-_domains_lock = threading.Lock()
-
-
-def _enter_domain(domain_id: int, config: str) -> None:
-    """Raises ``UserError`` if this process is in the domain in another way."""
-    from cyclonedds.domain import Domain
-
-    with _domains_lock:
-        known = _domains.get(domain_id)
-        if known is None:
-            _domains[domain_id] = Domain(domain_id, config), config
-        elif known[1] != config:
-            raise UserError(
-                f"two modules of one process use DDS domain {domain_id} with different interfaces or peers: "
-                "give them different processes"
-            )
 
 
 def _qos(quality: Quality) -> Any:

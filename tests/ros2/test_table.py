@@ -21,9 +21,10 @@ from dimos_streams.messages.std_msgs import Header, String
 from dimos_streams.ros2.cdr import decode, encode
 from dimos_streams.ros2.config import Ros2RobotConfig
 from dimos_streams.ros2.conversions import MAX_PICTURE, incoming, turned
+from dimos_streams.ros2.domain import configuration
 from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.module import Ros2Robot
-from dimos_streams.ros2.participant import Participant, configuration
+from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.topics import routes_of
 from dimos_streams.streams import In, Out
 from tests.messages.test_image_time import claiming
