@@ -13,12 +13,11 @@ from dimos_streams.bus import Bus, Subscription
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.secrets import redacted
-from dimos_streams.errors import CallRejectedError, MessageError, SkillArgumentError, SkillError, UnknownSkillError
+from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.module import Module
 from dimos_streams.skill import OnLoss, SkillSpec
-from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.children import ChildStreams
 from dimos_streams.tool_stream.client import BusSkillClient
 from dimos_streams.tool_stream.event import (
@@ -30,14 +29,12 @@ from dimos_streams.tool_stream.event import (
     Outcome,
     is_call_id,
     is_name,
-    json_object,
     json_text,
-    on_loss_of,
 )
+from dimos_streams.tool_stream.hosting.admission import admitted, read_call, shortened
 from dimos_streams.tool_stream.hosting.heart import Heart
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.running_call import RunningCall, run_call
-from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
@@ -47,8 +44,6 @@ _MAX_TEXT = 4000
 _CANCEL_BOUND_S = 2.0
 _DRAIN_BOUND_S = 0.3
 """For receivers to take the ends of the calls of all modules that stop."""
-_MAX_OPEN = 1000
-"""Calls that a module runs at a time; more are rejected."""
 _MAX_MESSAGE = 512 * 1024
 _REJECTIONS = (20.0, 200.0)
 """Calls that are rejected in a second, and at once. Each is two events, which nobody may make a flood of; whoever is
@@ -175,10 +170,10 @@ class SkillHost:
         arguments: Mapping[str, Any] = {}
         on_loss: OnLoss | None = None
         try:
-            given, on_loss = _read(message)
+            given, on_loss = read_call(message)
             size = len(json_text(given).encode())
             arguments = given if size <= MAX_ARGUMENTS else {}
-            spec, checked = self._checked(hosted, message, given, size)
+            spec, checked = admitted(hosted, message, given, size)
         except SkillError as error:
             self._reject(hosted, message, arguments, on_loss, error)
             return
@@ -208,27 +203,6 @@ class SkillHost:
         else:
             del self._seen[message.call_id]
             _log.warning("more calls than can be rejected; call %r of %r ignored", message.call_id, message.skill)
-
-    def _checked(
-        self, hosted: HostedModule, message: SkillCall, arguments: Mapping[str, Any], size: int
-    ) -> tuple[SkillSpec, dict[str, Any]]:
-        """The skill that is called, and its arguments. Raises ``SkillError`` for a call that can't begin."""
-        spec = hosted.skills.get(message.skill)
-        if size > MAX_ARGUMENTS:
-            problem = f"they have {size} bytes, {MAX_ARGUMENTS} are possible"
-            raise SkillArgumentError(message.skill, {"arguments": problem})
-        if spec is None:
-            raise UnknownSkillError(message.skill, set(hosted.skills) - {SET})
-        _check_audience(spec, message)
-        checked = spec.validate(arguments)
-        if len(hosted.calls) >= _MAX_OPEN:
-            raise CallRejectedError(f"module {message.module!r} runs {_MAX_OPEN} calls already")
-        if spec.policy.moves and hosted.loss.runaway:
-            raise CallRejectedError(
-                f"module {message.module!r} can't move the robot: its call {hosted.loss.runaway} does not end"
-                f"{hosted.loss.consequence}"
-            )
-        return spec, checked
 
     def _open(
         self,
@@ -287,27 +261,5 @@ class SkillHost:
             self._seen[running.id] = running.writer.outcome
 
 
-def _read(message: SkillCall) -> tuple[dict[str, Any], OnLoss | None]:
-    """What a call gives, and its wish for its loss. Raises ``CallRejectedError`` for what is none."""
-    try:
-        return json_object(message.arguments_json, CALLS, SkillCall.msg_name), on_loss_of(message, CALLS)
-    except MessageError as error:
-        given = f"arguments_json is {_shortened(repr(message.arguments_json))}"
-        raise CallRejectedError(
-            f"{error} ({given}; valid: a JSON object by the names of the skill's parameters, or nothing)"
-        ) from error
-
-
-def _check_audience(spec: SkillSpec, message: SkillCall) -> None:
-    """The bridge has looked at this too; here it also holds for what comes from elsewhere. Raises ``SkillError``."""
-    why = refusal(message.skill, spec.policy.audience, caller=message.caller, parent=message.parent)
-    if why:
-        raise CallRejectedError(why)
-
-
 def _listed(arguments: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={_shortened(json.dumps(value))}" for name, value in arguments.items())
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 120 else f"{text[:117]}..."
+    return ", ".join(f"{name}={shortened(json.dumps(value))}" for name, value in arguments.items())

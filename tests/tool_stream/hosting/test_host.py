@@ -23,7 +23,7 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, STATUS, Outcome, ToolEvent
-from dimos_streams.tool_stream.hosting import host
+from dimos_streams.tool_stream.hosting import admission, host
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.threads import ToolStream
 from dimos_streams.tool_stream.wire import unpack_event
@@ -471,7 +471,7 @@ async def test_a_result_is_said_in_its_own_words_if_it_has_any(how: str, text: s
 
 @pytest.mark.virtual_time
 async def test_a_module_runs_so_many_calls_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "_MAX_OPEN", 2)
+    monkeypatch.setattr(admission, "_MAX_OPEN", 2)
     async with ModuleHarness(Carrier, name="carrier") as harness:
         for _ in range(2):
             await harness.call("carry", how="on")

@@ -1,0 +1,62 @@
+"""Whether a call may begin here: what it gives, what is asked for, who asks, and what runs already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dimos_streams.errors import CallRejectedError, MessageError, SkillArgumentError, UnknownSkillError
+from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.skill import OnLoss, SkillSpec
+from dimos_streams.tool_stream.audience import refusal
+from dimos_streams.tool_stream.event import CALLS, MAX_ARGUMENTS, json_object, on_loss_of
+from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
+from dimos_streams.tool_stream.hosting.settings_change import SET
+
+_MAX_OPEN = 1000
+"""Calls that a module runs at a time; more are rejected."""
+
+
+def read_call(message: SkillCall) -> tuple[dict[str, Any], OnLoss | None]:
+    """What a call gives, and its wish for its loss. Raises ``CallRejectedError`` for what is none."""
+    try:
+        return json_object(message.arguments_json, CALLS, SkillCall.msg_name), on_loss_of(message, CALLS)
+    except MessageError as error:
+        given = f"arguments_json is {shortened(repr(message.arguments_json))}"
+        raise CallRejectedError(
+            f"{error} ({given}; valid: a JSON object by the names of the skill's parameters, or nothing)"
+        ) from error
+
+
+def admitted(
+    hosted: HostedModule, message: SkillCall, arguments: Mapping[str, Any], size: int
+) -> tuple[SkillSpec, dict[str, Any]]:
+    """The skill that is called, and its arguments. Raises ``SkillError`` for a call that can't begin."""
+    spec = hosted.skills.get(message.skill)
+    if size > MAX_ARGUMENTS:
+        problem = f"they have {size} bytes, {MAX_ARGUMENTS} are possible"
+        raise SkillArgumentError(message.skill, {"arguments": problem})
+    if spec is None:
+        raise UnknownSkillError(message.skill, set(hosted.skills) - {SET})
+    _check_audience(spec, message)
+    checked = spec.validate(arguments)
+    if len(hosted.calls) >= _MAX_OPEN:
+        raise CallRejectedError(f"module {message.module!r} runs {_MAX_OPEN} calls already")
+    if spec.policy.moves and hosted.loss.runaway:
+        raise CallRejectedError(
+            f"module {message.module!r} can't move the robot: its call {hosted.loss.runaway} does not end"
+            f"{hosted.loss.consequence}"
+        )
+    return spec, checked
+
+
+def _check_audience(spec: SkillSpec, message: SkillCall) -> None:
+    """The bridge has looked at this too; here it also holds for what comes from elsewhere. Raises ``SkillError``."""
+    why = refusal(message.skill, spec.policy.audience, caller=message.caller, parent=message.parent)
+    if why:
+        raise CallRejectedError(why)
+
+
+def shortened(text: str) -> str:
+    """The text, or the beginning of a long one."""
+    return text if len(text) <= 120 else f"{text[:117]}..."
