@@ -26,6 +26,8 @@ from tests.cli.machine import REPOSITORY, ROVER, Machine
         (["run", "no_such.module:robot"], 2, "no_such"),
         (["run", ROVER, "--set", "rover.sped_m_s=3"], 2, "did you mean 'speed_m_s'?"),
         (["run", ROVER, "--exit-when-done"], 2, "--say"),
+        (["run", ROVER, "--daemon", "--log-stdout"], 2, "--daemon leaves standard output at once"),
+        (["run", ROVER, "--virtual-time", "--duration", "1", "--log-stdout"], 2, "--virtual-time has no processes"),
         (["run", ROVER, "--virtual-time"], 2, "--duration"),
         (["run", ROVER, "--virtual-time", "--in-process", "--duration", "1"], 2, "--in-process"),
         (["run", ROVER, "--virtual-time", "--daemon", "--duration", "1"], 2, "--daemon"),

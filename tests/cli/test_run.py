@@ -40,10 +40,14 @@ def test_exit_when_done(machine: Machine) -> None:
 
 @pytest.mark.live
 def test_run_for_scripts(machine: Machine) -> None:
-    result = machine(*run_of(machine, "--say", "move 0.2 m", "--exit-when-done", "--json"))
+    result = machine(*run_of(machine, "--say", "move 0.2 m", "--exit-when-done", "--json", "--log-stdout"))
     lines = result.json_lines
     kinds = [line["kind"] for line in lines]
     assert kinds[-1] == "summary"
+    (served,) = [line for line in lines if line["kind"] == "log" and "serving on" in line["text"]]
+    assert (served["process"], served["level"], served["logger"]) == ("bridge", "INFO", "dimos_streams.module.bridge")
+    shown = [line["text"] for line in machine("logs", "--json").json_lines]
+    assert [line["text"] for line in lines if line["kind"] == "log"] == shown, "the same as `logs`, each line once"
     assert lines[-1]["calls"] == {"completed": 1}
     assert {"module", "ready", "event"} <= set(kinds)
 
@@ -137,8 +141,9 @@ def test_stop(machine: Machine) -> None:
 
 @pytest.mark.live
 def test_a_module_that_cannot_start(machine: Machine) -> None:
-    for more in ([], ["--in-process"], ["--daemon"]):
+    for more in ([], ["--in-process"], ["--daemon"], ["--log-stdout"]):
         result = machine(*run_of(machine, "--set", "rover.fail_at_start=no wheels", *more))
+        assert ("Traceback" in result.out) == ("--log-stdout" in more), "why it failed is in a log"
         assert result.code == 1
         assert "no wheels" in result.err.splitlines()[-1]
         assert "Traceback" not in result.err

@@ -125,6 +125,10 @@ def run(
         typer.Option("--reload", help="Restart what changes: each module whose sources are written while it runs."),
     ] = False,
     daemon: Annotated[bool, typer.Option("--daemon", help="Go on in the background once all is ready.")] = False,
+    log_stdout: Annotated[
+        bool,
+        typer.Option("--log-stdout", help="Show what all processes log, too, as containers' logs are expected to."),
+    ] = False,
     as_json: options.JsonLines = False,
 ) -> None:
     """Run a blueprint: live, a process for each module, until Ctrl-C, `stop` or the end of `--duration`."""
@@ -135,7 +139,15 @@ def run(
 
     to_record = record_plan(record, record_channels, record_without, record_split)
     mode = mode_of(in_process=in_process, virtual_time=virtual_time)
-    check_options(mode, say=say, duration_s=duration, exit_when_done=exit_when_done, daemon=daemon, bus=bus)
+    check_options(
+        mode,
+        say=say,
+        duration_s=duration,
+        exit_when_done=exit_when_done,
+        daemon=daemon,
+        bus=bus,
+        log_stdout=log_stdout,
+    )
     # Numpy reads it only once. One thread is faster for matrices as small as ours.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if reload:
@@ -154,6 +166,7 @@ def run(
         as_json=as_json,
         reload=reload,
         record=to_record,
+        log_stdout=log_stdout,
     )
     check_plan(plan, port)
     _execute(plan, known, daemon=daemon)

@@ -98,7 +98,10 @@ def logs(
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.cli.terminal.log_files import RunLogs, find_run_dir
 
-    run_logs = RunLogs(find_run_dir(selector), process, as_json=as_json)
+    run_dir = find_run_dir(selector)
+    run_logs = RunLogs(run_dir, process, as_json=as_json)
+    if run_logs.empty:
+        note(f"there are no logs in {run_dir / 'logs'}")
     run_logs.write_new()
     if follow:
         run_async(run_logs.follow())

@@ -25,6 +25,7 @@ def check_options(
     exit_when_done: bool,
     daemon: bool,
     bus: str | None,
+    log_stdout: bool,
 ) -> None:
     """Refuse what contradicts itself whatever the blueprint is. Raises ``UserError``."""
     virtual = mode == "virtual"
@@ -35,6 +36,11 @@ def check_options(
         raise UserError("--exit-when-done waits for the end of what --say began; give --say TEXT")
     if virtual and duration_s is None and not exit_when_done:
         raise UserError("virtual time never waits, so it needs an end: give --duration SECONDS or --exit-when-done")
+    if log_stdout and (virtual or daemon):
+        why = "--virtual-time has no processes that log" if virtual else "--daemon leaves standard output at once"
+        raise UserError(
+            f"{why}: leave out --log-stdout{'' if virtual else '; `dimos-streams logs -f` shows the same'}"
+        )
     if virtual and (daemon or bus is not None):
         raise UserError(
             f"--virtual-time has no use for {'--daemon' if daemon else '--bus'}: nothing leaves the process"

@@ -46,6 +46,7 @@ class RunPlan:
     loss_bound_s: float = LOSS_BOUND_S
     as_json: bool = False
     record: RecordPlan | None = None
+    log_stdout: bool = False
     reload: bool = False
 
     def options(self) -> RunOptions:
@@ -152,9 +153,9 @@ def _is_agent(cls: type[Module]) -> bool:
     return review_skill(skill.policy for skill in skills_of(cls).values()) is not None
 
 
-def set_up_logging(mode: Mode, run_dir: Path | None, *, in_background: bool) -> None:
+def set_up_logging(mode: Mode, run_dir: Path | None, *, warn: bool, in_background: bool) -> None:
     """Warnings of this process are shown; in the background all that it logs goes to standard error. With all modules
-    in one process, what they log goes to a file."""
+    in one process, what they log goes to a file, and warnings are shown as well if ``warn`` says so."""
     timed = LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     shown = _Shown(logging.INFO if in_background else logging.WARNING)
     shown.setFormatter(timed if in_background else LogFormatter("%(levelname)s: %(message)s"))
@@ -163,7 +164,7 @@ def set_up_logging(mode: Mode, run_dir: Path | None, *, in_background: bool) -> 
         # The descriptors 1 and 2 stay the terminal's.
         file = logging.StreamHandler(open_log(run_dir / "logs" / "main.log"))
         file.setFormatter(timed)
-        handlers = [file] if in_background else [shown, file]
+        handlers = [shown, file] if warn and not in_background else [file]
     logging.basicConfig(level=logging.INFO, handlers=handlers)
 
 

@@ -15,11 +15,13 @@ from typing import Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.cli.exit_codes import worst_of
+from dimos_streams.cli.running.log_display import LogDisplay
 from dimos_streams.cli.running.record_plan import create_runner
 from dimos_streams.cli.running.run_link import RunLink, bus_link, gateway_link, http_link, own_bus_link
 from dimos_streams.cli.running.run_plan import RunPlan, set_up_logging
 from dimos_streams.cli.running.stall import StallWatch
 from dimos_streams.cli.system.async_runner import finish, run_async
+from dimos_streams.cli.terminal.log_files import LogLine
 from dimos_streams.cli.terminal.output import plural, write, write_json
 from dimos_streams.cli.terminal.reporter import CallCounts, Reporter, create_reporter, log_reporter
 from dimos_streams.common.limited_log import LimitedLog
@@ -57,7 +59,7 @@ def run_session(plan: RunPlan, *, on_ready: OnReady | None = None) -> int:
     Raises what made the run fail, and ``Interrupted``; the run has ended in order then.
     """
     options = plan.options()
-    set_up_logging(plan.mode, options.run_dir, in_background=on_ready is not None)
+    set_up_logging(plan.mode, options.run_dir, warn=not plan.log_stdout, in_background=on_ready is not None)
     session = _Session(plan, options, on_ready)
     return run_async(session.run(), virtual=plan.mode == "virtual", hurry=session.hurry)
 
@@ -72,6 +74,8 @@ class _Session:
         """The closes of the missions that are over, by their number among those that the plan begins."""
         self._stall = StallWatch()
         self._runner: _Runner = create_runner(plan, options, self._on_run_event)
+        logs = options.run_dir if plan.log_stdout else None
+        self._logs = None if logs is None else LogDisplay(logs, self._log_line)
         self._record: registry.RunRecord | None = None
         self._renewing: asyncio.TimerHandle | None = None
         self._ended = False
@@ -83,6 +87,8 @@ class _Session:
         self._began = clock.monotonic()
         try:
             self._register()
+            if self._logs is not None:
+                self._logs.start()
             modules = plural(len(self._plan.blueprint.modules), "module")
             self._reporter.note(f"starting {self._plan.blueprint.name}: {modules}")
             await self._runner.start()
@@ -175,6 +181,9 @@ class _Session:
         self._stall.note(event)
         self._reporter.tool_event(event)
 
+    def _log_line(self, line: LogLine) -> None:
+        self._reporter.log_line(line)
+
     def _on_run_event(self, event: RunEvent) -> None:
         self._reporter.module_event(event)
         asyncio.get_running_loop().call_soon(self._register)  # when what the event says has come true
@@ -233,6 +242,8 @@ class _Session:
         self._ended = True
         if self._record is not None:
             registry.remove(self._record)
+        if self._logs is not None:
+            self._logs.stop()
         self._reporter.close()
         if ran is not None and self._on_ready is None:
             self._summarize(*ran)

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from dimos_streams.cli.terminal.output import note, write, write_json
+from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.runtime.registry import runs, state_dir
 
-_LOOK_EVERY_S = 0.2
+LOOK_EVERY_S = 0.2
 _RECORD = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[A-Z]+) (?P<logger>\S+): (?P<text>.*)"
 )
@@ -71,20 +71,28 @@ class RunLogs:
         if process is not None and process.replace("/", ".") not in names:
             known = ", ".join(names) or "none"
             raise UserError(f"no process {process!r} has a log{suggest(process, names)} (processes: {known})")
-        if not names:
-            note(f"there are no logs in {self._folder}")
 
-    def write_new(self) -> None:
-        """Print what has been written since the last time, in the order of the lines' times."""
+    def new_lines(self) -> list[LogLine]:
+        """What has been written since the last time, in the order of the lines' times."""
         lines = [line for path in self._paths() for line in self._new_lines(path)]
         if self._process is None:
             lines.sort(key=lambda line: line.utime or 0)
+        return lines
+
+    def write_new(self) -> None:
+        """Print what has been written since the last time."""
+        lines = self.new_lines()
         width = max((len(path.stem) for path in self._paths()), default=0)
         for line in lines:
             if self._as_json:
                 write_json(line.to_dict())
             else:
                 write(line.raw if self._process is not None else f"{line.process:{width}}  {line.raw}")
+
+    @property
+    def empty(self) -> bool:
+        """Whether no process has a log yet."""
+        return not self._paths()
 
     async def follow(self) -> None:
         """Go on printing until the run has ended."""
@@ -93,7 +101,7 @@ class RunLogs:
             self.write_new()
             if not living:
                 return
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(LOOK_EVERY_S)
 
     def _paths(self, *, everything: bool = False) -> list[Path]:
         paths = sorted(self._folder.glob("*.log"))

@@ -13,6 +13,7 @@ from dimos_streams.cli.terminal.screen import Line, LogScreen, Screen, create_sc
 from dimos_streams.operator.agents import is_conversation, public_name
 
 if TYPE_CHECKING:
+    from dimos_streams.cli.terminal.log_files import LogLine
     from dimos_streams.runtime.events import RunEvent
     from dimos_streams.tool_stream.event import ToolEvent
 
@@ -21,6 +22,7 @@ _SHOWN_FIGURES = 6
 _REASON = 300
 """Characters of why a call could not begin."""
 _OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
+_LEVEL_STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 _SHOWN_ROLES = ("operator", "assistant", "error", "note")
 """Roles of the conversation's entries that are shown; the others repeat tool streams."""
 _LOOKS = frozenset({"approvals", "plans", "typing"})
@@ -35,6 +37,9 @@ class Reporter(Protocol):
 
     def tool_event(self, event: ToolEvent) -> None:
         """An event of any call."""
+
+    def log_line(self, line: LogLine) -> None:
+        """A line that a process of the run has logged."""
 
     def note(self, text: str, kind: str = "note", **data: Any) -> None:
         """Something that the command itself has to say; ``kind`` and ``data`` are for scripts."""
@@ -54,7 +59,7 @@ def log_reporter() -> Reporter:
 
 
 class JsonReporter:
-    """One JSON object a line. Its ``kind`` is ``module``, ``event``, or that of a note."""
+    """One JSON object a line. Its ``kind`` is ``module``, ``event``, ``log``, or that of a note."""
 
     def __init__(self) -> None:
         self._began = clock.utime()
@@ -75,6 +80,10 @@ class JsonReporter:
     def tool_event(self, event: ToolEvent) -> None:
         """See ``Reporter``."""
         write_json({"kind": "event", "time_s": self._elapsed(event.utime), **event.to_dict()})
+
+    def log_line(self, line: LogLine) -> None:
+        """See ``Reporter``."""
+        write_json({"kind": "log", "time_s": self._elapsed(line.utime or clock.utime()), **line.to_dict()})
 
     def note(self, text: str, kind: str = "note", **data: Any) -> None:
         """See ``Reporter``."""
@@ -132,6 +141,11 @@ class TextReporter:
                 self._screen.forget(event.call_id)
                 self._labels.forget(event)
             self._show(label, text, style, event.utime)
+
+    def log_line(self, line: LogLine) -> None:
+        """See ``Reporter``."""
+        said = line.text if line.level is None else f"{line.level} {line.logger}: {line.text}"
+        self._show(line.process, said, _LEVEL_STYLES.get(line.level or "", ""), line.utime or clock.utime())
 
     def note(self, text: str, kind: str = "note", **data: Any) -> None:
         """See ``Reporter``."""

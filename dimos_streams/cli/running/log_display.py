@@ -1,0 +1,41 @@
+"""Shows what the processes of a run log, beside what the run itself shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from dimos_streams.cli.terminal.log_files import LOOK_EVERY_S, LogLine, RunLogs
+
+
+class LogDisplay:
+    """Reads the run's log files as they grow, and shows each line once.
+
+    The files are what it shows, so that a line of a process that is killed is seen too, and `logs` goes on working.
+    """
+
+    def __init__(self, run_dir: Path, show: Callable[[LogLine], None]) -> None:
+        self._logs = RunLogs(run_dir, None)
+        self._show = show
+        self._looking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Look from now on, several times a second. To be called on the loop."""
+        self._looking = asyncio.create_task(self._look(), name="log display")
+
+    def stop(self) -> None:
+        """Show what is left, and look no more. Twice is fine."""
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+            self._show_new()
+
+    async def _look(self) -> None:
+        while True:
+            self._show_new()
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def _show_new(self) -> None:
+        for line in self._logs.new_lines():
+            self._show(line)
