@@ -12,6 +12,7 @@ robot costs more with every robot that runs; so the program drops what is on a c
 from __future__ import annotations
 
 import errno
+import functools
 import os
 from collections.abc import Mapping, Sequence
 
@@ -24,6 +25,7 @@ _FRAGMENT, _FRAGMENT_HEADER = 0x4C433033, 20  # "LC03", …; fragment 0 has the 
 _MESSAGE_SIZE, _FRAGMENT_OFFSET, _FRAGMENT_NUMBER, _FRAGMENT_COUNT = 8, 12, 16, 18
 _MAX_FRAGMENT = 0xFFFF
 _CHANNEL_MAX = 64
+_CHANNELS_KEPT = 1024
 _NAMESPACE_MAX = 32  # longer ones are accepted
 _LOADS = ((bpf.LD_W, 4), (bpf.LD_H, 2), (bpf.LD_B, 1))
 _MODULE_NAME = 8 + 8 + 4  # behind the channel: fingerprint, time, length of the name
@@ -60,6 +62,15 @@ def _program(channels: Channels | None) -> bytes:
 
     A load past the datagram's end drops it, which is right here: no NUL came before the end.
     """
+    named = _accept_nul() if channels is None else _accept_channels(channels)
+    if len(_head()) + len(named) > bpf.MAX_INSTRUCTIONS * bpf.INSTRUCTION_BYTES:
+        named = _accept_nul()
+    return _head() + named
+
+
+@functools.cache
+def _head() -> bytes:
+    """Find the channel's name: what follows has its beginning in X."""
     fragment = [
         # No message is larger than all its fragments together, and none begins behind the message's end.
         (bpf.LD_H_ABS, 0, 0, _UDP_HEADER + _FRAGMENT_COUNT),
@@ -86,31 +97,34 @@ def _program(channels: Channels | None) -> bytes:
         (bpf.RET, 0, 0, bpf.ACCEPT),
         *fragment,
     ]
-    named = _accept_nul() if channels is None else _accept_channels(channels)
-    if len(head) + len(named) > bpf.MAX_INSTRUCTIONS:
-        named = _accept_nul()
-    return bpf.packed((*head, *named))
+    return bpf.packed(head)
 
 
-def _accept_nul() -> list[bpf.Instruction]:
+@functools.cache
+def _accept_nul() -> bytes:
     """Accept a name at X that ends within its bound."""
     code: list[bpf.Instruction] = []
     for offset in range(_CHANNEL_MAX):
         code += [(bpf.LD_B, 0, 0, offset), (bpf.JEQ, 0, 1, 0), (bpf.RET, 0, 0, bpf.ACCEPT)]
-    return [*code, (bpf.RET, 0, 0, bpf.DROP)]
+    return bpf.packed([*code, (bpf.RET, 0, 0, bpf.DROP)])
 
 
-def _accept_channels(channels: Channels) -> list[bpf.Instruction]:
+def _accept_channels(channels: Channels) -> bytes:
     """Accept the names of some channels at X.
 
     Short names come first: then no load passes the end of a datagram whose channel is among those behind it.
     """
-    code: list[bpf.Instruction] = []
-    for channel in sorted(channels, key=lambda name: (len(name.encode()), name)):
-        name, namespaces = channel.encode() + b"\0", channels[channel]
-        accept = [(bpf.RET, 0, 0, bpf.ACCEPT)] if namespaces is None else _accept_modules(len(name), namespaces)
-        code += _if_equal(0, name, accept)
-    return [*code, (bpf.RET, 0, 0, bpf.DROP)]
+    ordered = sorted(channels, key=lambda name: (len(name.encode()), name))
+    accepted = (_accept_channel(each, None if (own := channels[each]) is None else tuple(own)) for each in ordered)
+    return b"".join(accepted) + bpf.packed([(bpf.RET, 0, 0, bpf.DROP)])
+
+
+@functools.lru_cache(maxsize=_CHANNELS_KEPT)
+def _accept_channel(channel: str, namespaces: tuple[str, ...] | None) -> bytes:
+    """Accept the name of one channel at X. A program is made anew with each subscription, of the same parts."""
+    name = channel.encode() + b"\0"
+    accept = [(bpf.RET, 0, 0, bpf.ACCEPT)] if namespaces is None else _accept_modules(len(name), namespaces)
+    return bpf.packed(_if_equal(0, name, accept))
 
 
 def _accept_modules(at: int, namespaces: Namespaces) -> list[bpf.Instruction]:

@@ -56,6 +56,7 @@ class LcmBus(Bus):
         self._queues: dict[str, LcmQueue] = {}
         self._sockets: list[int] = []
         """The receiving ones, if the kernel looks at what they get."""
+        self._let_through: guard.Channels | None = None
         self._read_at = 0.0
         """When messages were taken last."""
         self.guarded = False
@@ -84,13 +85,13 @@ class LcmBus(Bus):
     async def close(self) -> None:
         if self._lcm is None:
             return
+        self._sockets = []  # what they let through is of no matter any more
         for subscription in self.subscriptions():
             subscription.close()
         self._opened_loop().remove_reader(self._lcm.fileno())
         if isinstance(self._lcm, UdpmSocket):
             self._lcm.close()
         self._lcm = self._loop = None
-        self._sockets = []
 
     @property
     def notice(self) -> str:
@@ -206,8 +207,9 @@ class LcmBus(Bus):
     def _attach_guard(self, before: set[int]) -> None:
         try:
             sockets = guard.sockets_of(before, self._url.port)
+            self._let_through = self._heard()
             for fd in sockets:
-                guard.attach(fd, self._heard())
+                guard.attach(fd, self._let_through)
             if not sockets:
                 raise OSError("the receiving socket was not found")
             self._sockets, self.guarded = sockets, True
@@ -217,9 +219,13 @@ class LcmBus(Bus):
 
     def _refilter(self) -> None:
         """Have the kernel let through what is listened to now. Raises ``BusError`` if it does not any more."""
+        heard = self._heard()
+        if heard == self._let_through:
+            return
         try:
             for fd in self._sockets:
-                guard.attach(fd, self._heard())
+                guard.attach(fd, heard)
+            self._let_through = heard
         except OSError as error:
             raise BusError(f"the packet filter of bus {self.url!r} can't be changed: {error}") from error
 

@@ -22,7 +22,7 @@ TO_X_VALUE, TO_X, MULTIPLY = 0x01, 0x07, 0x24
 JUMP, JEQ, JGT, JGT_X, JGE_X = 0x05, 0x15, 0x25, 0x2D, 0x3D
 RET = 0x06
 ACCEPT, DROP = 0xFFFFFFFF, 0
-MAX_INSTRUCTIONS = 4096
+MAX_INSTRUCTIONS, INSTRUCTION_BYTES = 4096, 8
 
 _SO_ATTACH_FILTER, _SO_DETACH_FILTER = 26, 27
 
@@ -40,7 +40,7 @@ def attach(receiver: socket.socket, program: bytes) -> bool:
     if not sys.platform.startswith("linux"):
         raise OSError("packet filters need Linux")
     buffer = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
+    header = struct.pack("@HP", len(program) // INSTRUCTION_BYTES, ctypes.addressof(buffer))
     try:
         receiver.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, header)
     except OSError as error:

@@ -210,9 +210,8 @@ def test_a_bus_has_the_kernel_let_through_what_it_listens_to(bus_url: str, monke
         {"/scan": None, "/status": both[:1]},
         {"/scan": None},
         None,
-        None,
         {},
-    ]
+    ]  # and nothing where it is what it was, nor at the end
 
 
 def test_the_sockets_to_guard_are_the_new_ones_of_the_port() -> None:
