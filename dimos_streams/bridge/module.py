@@ -82,7 +82,12 @@ class Bridge(Module):
     there.
     """
 
-    late_imports = ("jsonschema", "dimos_streams.bridge.app", "dimos_streams.bridge.http.server")
+    late_imports = (
+        *("jsonschema", "dimos_streams.tool_stream.arguments.bounded_validator"),
+        *("dimos_streams.bridge.app", "dimos_streams.bridge.http.server"),
+        # Uvicorn, with its start, and Starlette, with the first request.
+        *("uvicorn.lifespan.off", "uvicorn.protocols.websockets.websockets_sansio_impl", "anyio._backends._asyncio"),
+    )
 
     config: BridgeConfig
     journal: Journal

@@ -182,7 +182,10 @@ def _import_commands() -> None:
         for found in vars(module).values():
             for late in getattr(found, "late_imports", ()):
                 importlib.import_module(late)
-    for name in filter(importlib.util.find_spec, ("requests", "uvloop")):
+    others = ["requests", "uvloop"]
+    if sys.version_info < (3, 14):
+        others.append("pydantic.v1")  # FastAPI asks it about each type, where it works
+    for name in filter(importlib.util.find_spec, others):
         importlib.import_module(name)
     from dimos_streams.cli.app import create_app
 
