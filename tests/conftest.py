@@ -27,6 +27,7 @@ _TOGETHER = frozenset({"docs", "packaging", "recording"})
 """Folders whose tests share what is costly to make."""
 _GIVES_WAY = 3
 _COLLECTED_AFTER = (5000, 50, 50)
+_LONGEST_OF_NAME = 200
 
 
 def pytest_configure() -> None:
@@ -40,6 +41,13 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTED_AFTER)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Long texts are named by their length: a test's name goes from process to process with each of its reports."""
+    if isinstance(val, str | bytes) and len(val) > _LONGEST_OF_NAME:
+        return f"{argname} of {len(val)}"
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)
