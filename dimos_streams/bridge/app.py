@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -10,7 +9,6 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Header, Query, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.types import ASGIApp
 
 from dimos_streams import __version__
@@ -27,6 +25,7 @@ from dimos_streams.bridge.http.request_order import RequestOrder
 from dimos_streams.bridge.http.robots import mount_robots
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
 from dimos_streams.bridge.http.settings import mount_settings
+from dimos_streams.bridge.http.stream_options import LastEventId, StreamOptions, after_offset
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
@@ -35,29 +34,6 @@ from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.tool_stream.event import is_call_id
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
-
-_OFFSET = "^[0-9]{0,16}$"
-
-
-def _offset(text: str) -> str:
-    if not re.fullmatch(_OFFSET, text):
-        raise ValueError("this is not an offset; take it from the id of an event")
-    return text
-
-
-LastEventId = Annotated[str, AfterValidator(_offset), Field(json_schema_extra={"pattern": _OFFSET})]
-"""An offset as clients of server-sent events send it: empty before the first one."""
-
-
-class StreamOptions(BaseModel):
-    """How event streams treat their clients."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    ping_s: float = Field(default=10.0, gt=0)
-    """Pause without events after which a comment is sent."""
-    send_timeout_s: float = Field(default=20.0, gt=0)
-    """A client that takes nothing for so long is cut off."""
 
 
 def create_app(
@@ -186,17 +162,10 @@ def _mount_streams(
             raise problems.ProblemError(kinds.NOT_FOUND, why)
         return EventStream(
             hub,
-            after=_after(last_event_id, from_),
+            after=after_offset(last_event_id, from_),
             caller=caller,
             call_id=call,
             ping_s=options.ping_s,
             send_timeout_s=options.send_timeout_s,
             abort=abort,
         )
-
-
-def _after(last_event_id: str | None, from_offset: int | None) -> int | None:
-    """The offset behind which a stream begins; what the client has read counts more than what it once asked for."""
-    if last_event_id:
-        return int(last_event_id)
-    return None if from_offset is None else max(0, from_offset - 1)

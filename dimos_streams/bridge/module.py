@@ -209,7 +209,8 @@ class Bridge(Module):
 
     async def _serve(self, server: HttpServer) -> None:
         self._to_undo.push_async_callback(server.stop)
-        from dimos_streams.bridge.app import StreamOptions, create_app, guarded
+        from dimos_streams.bridge.app import create_app, guarded
+        from dimos_streams.bridge.http.stream_options import StreamOptions
 
         options = StreamOptions(ping_s=self.config.ping_s, send_timeout_s=self.config.send_timeout_s)
         app = create_app(
@@ -226,7 +227,8 @@ class Bridge(Module):
 
     async def _serve_watchers(self, server: HttpServer) -> None:
         """Serve what can be read, without any effect on the run: no virtual time passes, nothing gets on the bus."""
-        from dimos_streams.bridge.app import StreamOptions, create_app, guarded
+        from dimos_streams.bridge.app import create_app, guarded
+        from dimos_streams.bridge.http.stream_options import StreamOptions
         from dimos_streams.bridge.http.watch_only import WatchOnly
 
         options = StreamOptions(ping_s=_LONG_S, send_timeout_s=_LONG_S)

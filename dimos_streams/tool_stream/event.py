@@ -83,6 +83,8 @@ class ToolEvent:
     text: str
     data: Mapping[str, Any] = field(default_factory=dict)
     """For ``close``: ``outcome``, and ``result`` where there is one."""
+    robot: str = ""
+    """The robot that it is from, as a fleet hub tells it; empty at a robot's own bridge."""
     instance: str = field(default="", compare=False, repr=False)
     """The start of the module that writes the stream; on the bus only, empty if it is not known."""
 
@@ -93,7 +95,7 @@ class ToolEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as they are served over HTTP."""
-        return {
+        fields = {
             "utime": self.utime,
             "call_id": self.call_id,
             "seq": self.seq,
@@ -104,6 +106,7 @@ class ToolEvent:
             "text": self.text,
             "data": dict(self.data),
         }
+        return {**fields, "robot": self.robot} if self.robot else fields
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> ToolEvent:
@@ -134,6 +137,7 @@ _FIELD_TYPES: dict[str, type] = {
     "caller": str,
     "text": str,
     "data": dict,
+    "robot": str,
 }
 
 

@@ -11,7 +11,7 @@ from sse_starlette import EventSourceResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.broadcast import Hub, HubReader
+from dimos_streams.bridge.journal.broadcast import Broadcast, HubReader
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.common.limited_log import LimitedLog
 
@@ -38,23 +38,27 @@ class EventStream(EventSourceResponse):
 
     def __init__(
         self,
-        hub: Hub,
+        hub: Broadcast,
         *,
         after: int | None,
         caller: str | None,
         call_id: str | None,
+        robot: str | None = None,
         ping_s: float,
         send_timeout_s: float,
         abort: Callable[[object], None],
     ) -> None:
         super().__init__(self._chunks(), ping=0, sep="\n")  # a ping is a chunk when there is no other
         self._hub = hub
-        self._after, self._caller, self._call_id = after, caller, call_id
+        self._after = after
+        self._caller, self._call_id, self._robot = caller, call_id, robot
         self._ping_s, self._send_timeout_s = ping_s, send_timeout_s
         self._abort = abort
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._reader = self._hub.reader(after=self._after, caller=self._caller, call_id=self._call_id)
+        self._reader = self._hub.reader(
+            after=self._after, caller=self._caller, call_id=self._call_id, robot=self._robot
+        )
         with anyio.CancelScope() as stalled:
             self._pace = _Pace(self._reader, stalled.cancel, ping_s=self._ping_s, send_timeout_s=self._send_timeout_s)
             try:

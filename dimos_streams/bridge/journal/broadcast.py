@@ -1,4 +1,7 @@
-"""The hub: one ring of the newest events and a cursor per reader, so that a reader costs a number, not a queue."""
+"""The hub: one ring of the newest events and a cursor per reader, so that a reader costs a number, not a queue.
+
+``Broadcast`` does that for any log of events, ``Hub`` for a bridge's journal.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ import asyncio
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES, JournalPages
 from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry, with_data
 from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query
+from dimos_streams.bridge.journal.query import Query, Read
 
 _COALESCED_BYTES = 4 * PAGE_BYTES
 """The size of a page before it is coalesced, which leaves little of it."""
@@ -43,18 +47,40 @@ class HubStatistics:
     """Readers whose connection was ended because they did not read."""
 
 
-class Hub:
-    """Fans journalled events out to any number of readers. Use from the loop only."""
+class EventLog(Protocol):
+    """Where events are kept, by offsets of which none is left out."""
 
-    def __init__(self, journal: Journal, limits: HubLimits | None = None) -> None:
-        self.journal = journal
-        self.pages = JournalPages(journal)
+    @property
+    def first_offset(self) -> int:
+        """The oldest offset that is kept."""
+
+    @property
+    def last_offset(self) -> int:
+        """The newest offset, 0 before the first event."""
+
+
+class Pages(Protocol):
+    """Reads what is not in memory any more."""
+
+    async def page(self, query: Query) -> Read:
+        """A page of what a query finds."""
+
+    def close(self) -> None:
+        """Read no more. Twice is fine."""
+
+
+class Broadcast:
+    """Fans the events of a log out to any number of readers. Use from the loop only."""
+
+    def __init__(self, log: EventLog, pages: Pages, limits: HubLimits | None = None) -> None:
+        self.log = log
+        self.pages = pages
         self.limits = limits or HubLimits()
         self.closed = False
         self.coalesced = self.gaps = self.cut = 0
         self._ring: list[EncodedEntry | None] = [None] * self.limits.ring_events
         self._ring_bytes = 0
-        self._oldest, self._last = journal.last_offset + 1, journal.last_offset
+        self._oldest, self._last = log.last_offset + 1, log.last_offset
         self._readers: dict[HubReader, None] = {}
         self._turn = asyncio.Lock()
 
@@ -66,7 +92,7 @@ class Hub:
     @property
     def first_offset(self) -> int:
         """The oldest offset that can still be read."""
-        return min(self._oldest, self.journal.first_offset)
+        return min(self._oldest, self.log.first_offset)
 
     def publish(self, entries: list[EncodedEntry]) -> None:
         """Hand on entries that the journal has just taken."""
@@ -78,9 +104,16 @@ class Hub:
         for reader in self._readers:
             reader.offer(entries, before)
 
-    def reader(self, *, after: int | None = None, caller: str | None = None, call_id: str | None = None) -> HubReader:
+    def reader(
+        self,
+        *,
+        after: int | None = None,
+        caller: str | None = None,
+        call_id: str | None = None,
+        robot: str | None = None,
+    ) -> HubReader:
         """A reader of what comes behind offset ``after`` (None: from now on); close it when done."""
-        reader = HubReader(self, self._last if after is None else after, caller, call_id)
+        reader = HubReader(self, Query(self._last if after is None else after, caller, call_id, robot))
         if self.closed:
             reader.close()
         else:
@@ -132,14 +165,24 @@ class Hub:
         self._oldest += 1
 
 
+class Hub(Broadcast):
+    """Fans a bridge's journalled events out."""
+
+    pages: JournalPages
+
+    def __init__(self, journal: Journal, limits: HubLimits | None = None) -> None:
+        super().__init__(journal, JournalPages(journal), limits)
+        self.journal = journal
+
+
 class HubReader:
     """An offset to read on from, and a filter."""
 
-    def __init__(self, hub: Hub, after: int, caller: str | None, call_id: str | None) -> None:
+    def __init__(self, hub: Broadcast, query: Query) -> None:
         self._hub = hub
-        self._offset = after
-        self._caller = caller
-        self._call_id = call_id
+        self._offset = query.after
+        self._query = query
+        """What is wanted, from wherever it has come to."""
         self._update = asyncio.Event()
         self._nudged = False
         self._lag_before: int | None = None
@@ -188,7 +231,7 @@ class HubReader:
 
     def offer(self, entries: list[EncodedEntry], before: int) -> None:
         """New entries, behind offset ``before``; for the hub. Who is up to date and wants none of it sleeps on."""
-        if self._offset == before and not any(map(self._wants, entries)):
+        if self._offset == before and not any(map(self._query.wants, entries)):
             self._offset = entries[-1].offset
         else:
             self._update.set()
@@ -200,7 +243,7 @@ class HubReader:
         if found is None:
             missing = self._missing(self._hub.first_offset)
             if missing is None:
-                read = await self._hub.pages.page(Query(self._offset, self._caller, self._call_id))
+                read = await self._hub.pages.page(self._query._replace(after=self._offset))
                 missing = self._missing(read.first)  # trimmed while it was read
             if missing is not None:
                 self._hub.gaps += 1
@@ -209,7 +252,7 @@ class HubReader:
             found, self._offset = read.entries, read.upto
         elif found:
             self._offset = found[-1].offset
-            found = [entry for entry in found if self._wants(entry)]
+            found = [entry for entry in found if self._query.wants(entry)]
         self._lag_before = lag
         # A reader that catches up is not slow, however far behind it began.
         is_slow = lag > self._hub.limits.coalesce_behind and before is not None and lag >= before
@@ -235,12 +278,7 @@ class HubReader:
         else:
             return None
         self._offset = first - 1
-        return gap_entry(self._offset, asked, to_offset, text, caller=self._caller, call_id=self._call_id)
-
-    def _wants(self, entry: EncodedEntry) -> bool:
-        return (self._caller is None or entry.caller == self._caller) and (
-            self._call_id is None or entry.call_id == self._call_id
-        )
+        return gap_entry(self._offset, asked, to_offset, text, caller=self._query.caller, call_id=self._query.call_id)
 
 
 def coalesce(entries: list[EncodedEntry]) -> list[EncodedEntry]:

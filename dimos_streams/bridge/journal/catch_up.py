@@ -86,7 +86,7 @@ class JournalPages:
     def _shared_page(self, query: Query) -> Read | None:
         """The rest of a page that another reader has had, if one begins at or before the offset that is asked for."""
         for other, read in self._shared.items():
-            same = (other.caller, other.call_id) == (query.caller, query.call_id)
+            same = other[1:] == query[1:]
             if same and other.after <= query.after < read.upto:
                 self._shared.move_to_end(other)
                 rest = [entry for entry in read.entries if entry.offset > query.after]

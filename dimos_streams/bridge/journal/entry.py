@@ -20,22 +20,31 @@ class EncodedEntry:
     ``body`` is the event's JSON, encoded once for the journal and all readers, and decoded on demand.
     """
 
-    __slots__ = ("_event", "body", "call_id", "caller", "offset", "type")
+    __slots__ = ("_event", "body", "call_id", "caller", "offset", "robot", "type")
 
     def __init__(
-        self, offset: int, call_id: str, caller: str, type: str, body: bytes, event: ToolEvent | None = None
+        self,
+        offset: int,
+        call_id: str,
+        caller: str,
+        type: str,
+        body: bytes,
+        event: ToolEvent | None = None,
+        robot: str = "",
     ) -> None:
+        """``robot`` is told by a fleet hub only."""
         self.offset = offset
         self.call_id = call_id
         self.caller = caller
         self.type = type
         self.body = body
+        self.robot = robot
         self._event = event
 
     @classmethod
     def of(cls, offset: int, event: ToolEvent) -> EncodedEntry:
         """The entry of an event."""
-        return cls(offset, event.call_id, event.caller, event.type, encode_event(event), event)
+        return cls(offset, event.call_id, event.caller, event.type, encode_event(event), event, event.robot)
 
     @property
     def event(self) -> ToolEvent:

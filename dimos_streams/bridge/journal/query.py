@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dimos_streams.bridge.journal.entry import EncodedEntry
 
-_SPAN = 4096
+SPAN = 4096
 """Offsets that one read looks at: bounds its time (about 1 ms) however rare the events are that it wants."""
 
 
@@ -26,13 +26,23 @@ class Query(NamedTuple):
     after: int
     caller: str | None = None
     call_id: str | None = None
+    robot: str | None = None
+    """At a fleet hub only: the journal of a bridge is one robot's."""
+
+    def wants(self, entry: EncodedEntry) -> bool:
+        """Whether an entry is one of those, apart from its offset."""
+        return (
+            (self.caller is None or entry.caller == self.caller)
+            and (self.call_id is None or entry.call_id == self.call_id)
+            and (self.robot is None or entry.robot == self.robot)
+        )
 
     def run(self, db: sqlite3.Connection, first: int, last: int, limit: int, max_bytes: int) -> Read:
         """Find up to ``limit`` entries of ``max_bytes`` together, at least one, in offsets ``first`` to ``last``.
 
         Looks at a bounded span, so ask again behind ``upto``. Raises ``sqlite3.Error``.
         """
-        upto = min(max(self.after, first - 1) + _SPAN, last)
+        upto = min(max(self.after, first - 1) + SPAN, last)
         query = "SELECT offset, call_id, caller, type, body FROM events WHERE offset > ? AND offset <= ?"
         values: list[int | str] = [self.after, upto]
         for column, value in (("caller", self.caller), ("call_id", self.call_id)):

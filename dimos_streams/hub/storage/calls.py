@@ -1,0 +1,116 @@
+"""Calls of all robots, folded from their events as these are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from dimos_streams.common.text import parse_json
+from dimos_streams.hub.storage.engine import Engine, Transaction
+from dimos_streams.hub.storage.rows import CallRow, ParcelEntry
+from dimos_streams.tool_stream.event import Outcome, json_text
+
+_AT_ONCE = 200
+"""Calls that one statement asks for."""
+
+
+class CallTable:
+    """See ``Storage``."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def find(self, call_id: str) -> list[CallRow]:
+        """The calls of an id: one, but for the case that two robots have chosen the same."""
+        return self._rows("WHERE call_id = ?", call_id)
+
+    def newest(
+        self, limit: int, *, robot: str | None, state: Literal["open", "closed"] | None, before: int | None
+    ) -> list[CallRow]:
+        """The newest calls, newest first, of one robot or state if wanted, whose first event is before a number."""
+        conditions, values = ["1 = 1"], list[object]()
+        for condition, value in (
+            ("robot = ?", robot),
+            ("closed = ?", None if state is None else int(state == "closed")),
+            ("first_seq < ?", before),
+        ):
+            if value is not None:
+                conditions.append(condition)
+                values.append(value)
+        return self._rows(f"WHERE {' AND '.join(conditions)} ORDER BY first_seq DESC LIMIT ?", *values, limit)
+
+    def open_count(self) -> int:
+        """How many calls are not closed, as far as their events have come."""
+        with self._engine.transaction() as db:
+            return int(db.rows("SELECT count(*) FROM calls WHERE closed = 0")[0][0])
+
+    def fold(self, db: Transaction, events: Sequence[tuple[int, str, ParcelEntry]]) -> None:
+        """Enter what new events say of their calls. Progress says nothing that lasts, and is passed over."""
+        said = [each for each in events if each[2].call_id and each[2].type in ("open", "update", "close")]
+        records = self._records(db, {(robot, entry.call_id) for _, robot, entry in said})
+        changed: dict[tuple[str, str], tuple[int, int]] = {}
+        for seq, robot, entry in said:
+            key = robot, entry.call_id
+            records[key] = _folded(records.get(key), robot, entry.event)
+            changed[key] = changed.get(key, (seq, seq))[0], seq
+        db.many(
+            "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (robot, call_id) DO UPDATE SET"
+            " last_seq = excluded.last_seq, closed = excluded.closed, record = excluded.record",
+            [
+                (*key, first, last, int(records[key]["state"] == "closed"), json_text(records[key]))
+                for key, (first, last) in sorted(changed.items())
+            ],
+        )
+
+    def _records(self, db: Transaction, keys: set[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        ids = sorted({call_id for _, call_id in keys})
+        for at in range(0, len(ids), _AT_ONCE):
+            some = ids[at : at + _AT_ONCE]
+            marks = ", ".join("?" * len(some))
+            for robot, call_id, record in db.rows(
+                f"SELECT robot, call_id, record FROM calls WHERE call_id IN ({marks})", *some
+            ):
+                if (robot, call_id) in keys:
+                    found[robot, call_id] = parse_json(record)
+        return found
+
+    def _rows(self, condition: str, *values: object) -> list[CallRow]:
+        with self._engine.transaction() as db:
+            rows = db.rows(f"SELECT robot, call_id, first_seq, closed, record FROM calls {condition}", *values)
+        return [
+            CallRow(robot, call_id, first, bool(closed), record) for robot, call_id, first, closed, record in rows
+        ]
+
+
+def _folded(record: dict[str, Any] | None, robot: str, event: Any) -> dict[str, Any]:
+    """The fields of a ``CallView``, and the robot, after one more event."""
+    data = event["data"]
+    view = record or {
+        "robot": robot,
+        "call_id": event["call_id"],
+        "skill": event["skill"],
+        "module": event["module"],
+        "caller": event["caller"],
+        "parent": "",
+        "arguments": {},
+        "state": "open",
+        "outcome": None,
+        "answer": None,
+        "text": "",
+        "result": None,
+        "last_seq": 0,
+        "resources": [],
+        "on_loss": "stop",
+        "requested_utime": event["utime"],
+        "closed_utime": None,
+    }
+    view["last_seq"], view["text"] = event["seq"], event["text"]
+    if event["type"] == "open":
+        view |= {name: data[name] for name in ("parent", "arguments", "resources", "on_loss") if name in data}
+    elif view["answer"] is None:
+        view["answer"] = event["text"]
+    if event["type"] == "close":
+        outcome = data.get("outcome", Outcome.FAILED)
+        view |= {"state": "closed", "outcome": outcome, "result": data.get("result"), "closed_utime": event["utime"]}
+    return view

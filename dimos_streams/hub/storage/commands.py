@@ -1,0 +1,122 @@
+"""Commands on their way to robots, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from dimos_streams.fleet.commands import Answer
+from dimos_streams.hub.storage.engine import COMMANDS, Engine
+from dimos_streams.hub.storage.rows import CommandState, DueCommand, NewCommand
+from dimos_streams.tool_stream.event import json_text
+
+MAX_WAITING = 64
+"""Commands of one robot that are neither answered nor expired."""
+_US = 1_000_000
+_WHAT = ("asked_by", "role", "method", "path", "body")
+"""The part that must be the same in two commands of one key."""
+
+
+class CommandTable:
+    """See ``Storage``. How long a command is valid is counted by the database's clock alone."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def give(self, new: NewCommand) -> int | str:
+        """Keep a command for its robot; its id, or that of the one with this key. A text says why not."""
+        what = tuple(getattr(new, name) for name in _WHAT)
+        with self._engine.transaction() as db:
+            known = db.rows(
+                f"SELECT id, {', '.join(_WHAT)} FROM commands WHERE robot = ? AND key = ?", new.robot, new.key
+            )
+            if known:
+                if tuple(known[0][1:]) != what:
+                    return f"idempotency key {new.key!r} was used for another command"
+                return int(known[0][0])
+            now = db.now()
+            waiting = "SELECT count(*) FROM commands WHERE robot = ? AND answered IS NULL AND expires > ?"
+            if db.rows(waiting, new.robot, now)[0][0] >= MAX_WAITING:
+                return f"{MAX_WAITING} commands for robot {new.robot!r} wait already; try again later"
+            rows = db.rows(
+                "INSERT INTO commands (robot, key, asked_by, role, method, path, body, given, expires)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                new.robot, new.key, *what, now, now + int(new.expires_in_s * _US),
+            )  # fmt: skip
+            db.notify(COMMANDS)
+        return int(rows[0][0])
+
+    def due(self, streams: dict[str, str]) -> list[DueCommand]:
+        """Commands that the streams of robots are to hand on, oldest first; from now on they count as sent there."""
+        if not streams:
+            return []
+        marks = ", ".join("?" * len(streams))
+        with self._engine.transaction() as db:
+            now = db.now()
+            rows = db.rows(
+                f"SELECT id, robot, key, asked_by, role, method, path, body, expires, sent_by FROM commands"
+                f" WHERE answered IS NULL AND expires > ? AND robot IN ({marks}) ORDER BY id",
+                now, *streams,
+            )  # fmt: skip
+            fresh = [row for row in rows if row[-1] != streams[row[1]]]
+            db.many(
+                "UPDATE commands SET sent = ?, sent_by = ? WHERE id = ?",
+                [(now, streams[row[1]], row[0]) for row in fresh],
+            )
+        return [
+            DueCommand(
+                id=id,
+                robot=robot,
+                key=key,
+                asked_by=asked_by,
+                role=role,
+                method=method,
+                path=path,
+                body=body,
+                expires_in_s=(expires - now) / _US,
+            )
+            for id, robot, key, asked_by, role, method, path, body, expires, _ in fresh
+        ]
+
+    def answer(self, robot: str, answer: Answer) -> None:
+        """Keep an answer; only the first one counts, and one to an unknown command is nothing."""
+        with self._engine.transaction() as db:
+            db.run(
+                "UPDATE commands SET answered = ?, outcome = ?, status = ?, headers = ?, answer = ?"
+                " WHERE id = ? AND robot = ? AND answered IS NULL",
+                db.now(), answer.outcome, answer.status, json_text(answer.headers), json_text(answer.body),
+                answer.id, robot,
+            )  # fmt: skip
+            db.notify(COMMANDS)
+
+    def states(self, ids: Collection[int]) -> dict[int, CommandState]:
+        """How commands stand, by id; those that are forgotten are not among them."""
+        if not ids:
+            return {}
+        marks = ", ".join("?" * len(ids))
+        with self._engine.transaction() as db:
+            now = db.now()
+            rows = db.rows(
+                f"SELECT id, sent, expires, outcome, status, headers, answer FROM commands WHERE id IN ({marks})",
+                *ids,
+            )
+        return {row[0]: _state(now, *row) for row in rows}
+
+    def forget(self, after_s: float) -> None:
+        """Forget commands that have been over for so long."""
+        with self._engine.transaction() as db:
+            db.run("DELETE FROM commands WHERE expires < ?", db.now() - int(after_s * _US))
+
+
+def _state(
+    now: int, id: int, sent: int | None, expires: int, outcome: Any, status: Any, headers: Any, body: Any
+) -> CommandState:
+    return CommandState(
+        id=id,
+        sent=sent is not None,
+        left_s=(expires - now) / _US,
+        outcome=outcome,
+        status=status or 0,
+        headers=headers or "{}",
+        body=body or "null",
+    )

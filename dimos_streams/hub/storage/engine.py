@@ -1,0 +1,92 @@
+"""What a database engine has to offer to a hub's storage."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+Row = tuple[Any, ...]
+Wake = Callable[[str], None]
+"""Called, from any thread, with the channel on which something is new."""
+
+EVENTS, COMMANDS = "dimos_streams_events", "dimos_streams_commands"
+"""The channels."""
+
+
+class Transaction(ABC):
+    """Statements that take effect together. Parameters stand as ``?``."""
+
+    @abstractmethod
+    def rows(self, statement: str, *values: object) -> list[Row]:
+        """Execute a statement; its rows."""
+
+    @abstractmethod
+    def run(self, statement: str, *values: object) -> int:
+        """Execute a statement that has no rows; how many it has changed."""
+
+    @abstractmethod
+    def many(self, statement: str, rows: Sequence[Row]) -> None:
+        """Execute a statement once for each row of values."""
+
+    @abstractmethod
+    def insert_events(self, rows: Sequence[Row]) -> None:
+        """Add rows to ``events``, in the order of its columns."""
+
+    @abstractmethod
+    def now(self) -> int:
+        """The time by the database's clock, µs since the Unix epoch."""
+
+    @abstractmethod
+    def notify(self, channel: str) -> None:
+        """Wake all hubs that read the same database, once the transaction is over."""
+
+
+class Engine(ABC):
+    """A database. Used from several threads, each of which has a connection of its own.
+
+    Methods raise ``StorageUnavailableError`` where the database does not answer or takes nothing; nothing of the
+    transaction at hand has happened then, or it has happened and its end could not be told.
+    """
+
+    identity: str
+    """The type of a column that numbers its rows."""
+    partitioned: str
+    """What follows the columns of ``events``."""
+    where: str
+    """The database, as it may be shown."""
+
+    @abstractmethod
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """A transaction that is committed at its end, and rolled back by an exception."""
+        yield  # type: ignore[misc]
+
+    @abstractmethod
+    def tables(self, transaction: Transaction) -> set[str]:
+        """The names of all tables, whoever has made them."""
+
+    @abstractmethod
+    def lock_schema(self, transaction: Transaction) -> None:
+        """Wait until nobody else makes or changes tables, up to the end of the transaction."""
+
+    @abstractmethod
+    def make_room(self, last_seq: int) -> None:
+        """See that there are partitions for the events to come."""
+
+    @abstractmethod
+    def drop_events(self, upto: int) -> int:
+        """Forget events up to a sequence number, in whole partitions; the oldest number that is kept."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes that the database uses."""
+
+    @abstractmethod
+    def listen(self, wake: Wake) -> None:
+        """Begin to call ``wake`` when another hub notifies; now and then it may be missed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of all connections; no thread uses one any more. Twice is fine."""

@@ -1,0 +1,225 @@
+"""PostgreSQL: several hubs on one database."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.secrets import know_url, redacted, without_user
+from dimos_streams.errors import UserError
+from dimos_streams.hub.storage.engine import COMMANDS, EVENTS, Engine, Row, Transaction, Wake
+from dimos_streams.hub.storage.rows import StorageUnavailableError
+
+if TYPE_CHECKING:
+    import psycopg
+
+_AHEAD = 2
+"""Empty partitions behind the one that is being filled."""
+_SCHEMA_LOCK = 0x64537472
+"""The key of PostgreSQL's advisory lock for changes of the tables."""
+_LISTEN_S = 5.0
+_RETRY_S = 1.0
+_OPTIONS = " ".join(
+    f"-c {name}={value}"
+    for name, value in {
+        # A hub that is stopped in the middle of a transaction would hold up all others for good.
+        "idle_in_transaction_session_timeout": "10s",
+        "statement_timeout": "60s",
+        "lock_timeout": "20s",
+        "timezone": "UTC",
+    }.items()
+)
+
+_log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
+
+
+class PostgresEngine(Engine):
+    """A database of a PostgreSQL server, 13 or newer."""
+
+    identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+    partitioned = " PARTITION BY RANGE (seq)"
+
+    def __init__(self, url: str, *, partition: int) -> None:
+        """Raises ``UserError`` if the driver is not installed, or can't read the URL."""
+        know_url(url)
+        try:
+            import psycopg
+        except ImportError as error:
+            raise UserError(
+                "PostgreSQL needs the extra `hub`: pip install 'dimos-streams[hub]'"
+                " (without it: --database sqlite:///FILE)"
+            ) from error
+        self.where = without_user(url).partition("?")[0]
+        try:
+            psycopg.conninfo.conninfo_to_dict(url)
+        except psycopg.Error as error:
+            raise UserError(f"--database {self.where!r} can't be read: {_line(error)}") from error
+        self._psycopg = psycopg
+        self._url = url
+        self._partition = partition
+        self._local = threading.local()
+        self._guard = threading.Lock()
+        self._connections: set[psycopg.Connection[Any]] = set()
+        self._listener: threading.Thread | None = None
+        self._closed = threading.Event()
+        self._room_upto = 0
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """See ``Engine``."""
+        try:
+            db = self._connection()
+            with db.transaction():
+                yield _PostgresTransaction(db)
+        except self._psycopg.Error as error:
+            self._drop_broken()
+            raise StorageUnavailableError(f"the hub's database {self.where}: {_line(error)}") from error
+
+    def tables(self, transaction: Transaction) -> set[str]:
+        """See ``Engine``."""
+        query = (
+            "SELECT relname FROM pg_class"
+            " WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace"
+        )
+        return {str(name) for (name,) in transaction.rows(query)}
+
+    def lock_schema(self, transaction: Transaction) -> None:
+        """See ``Engine``."""
+        transaction.rows("SELECT pg_advisory_xact_lock(?)", _SCHEMA_LOCK)
+
+    def make_room(self, last_seq: int) -> None:
+        """See ``Engine``. A new partition is made by itself and then attached, for which nobody has to wait."""
+        if last_seq + self._partition < self._room_upto:
+            return
+        with self.transaction() as db:
+            self.lock_schema(db)
+            upto = max((to for _, _, to in _partitions(db)), default=1)
+            while upto <= last_seq + _AHEAD * self._partition:
+                name, to = f"events_{upto}", upto + self._partition
+                db.run(f"CREATE TABLE {name} (LIKE events INCLUDING ALL)")
+                db.run(f"ALTER TABLE {name} ADD CONSTRAINT {name}_range CHECK (seq >= {upto} AND seq < {to})")
+                db.run(f"ALTER TABLE events ATTACH PARTITION {name} FOR VALUES FROM ({upto}) TO ({to})")
+                upto = to
+        self._room_upto = upto
+
+    def drop_events(self, upto: int) -> int:
+        """See ``Engine``."""
+        first = 1
+        with self.transaction() as db:
+            old = [(name, to) for name, _, to in _partitions(db) if to <= upto + 1]
+        for name, to in old:
+            with self.transaction() as db:
+                db.run("SET LOCAL lock_timeout = '2s'")
+                db.run(f"DROP TABLE IF EXISTS {name}")
+            first = to
+        return first
+
+    def size(self) -> int:
+        """See ``Engine``."""
+        with self.transaction() as db:
+            return int(db.rows("SELECT pg_database_size(current_database())")[0][0])
+
+    def listen(self, wake: Wake) -> None:
+        """See ``Engine``."""
+        self._listener = threading.Thread(target=self._listen, args=(wake,), name="hub listen", daemon=True)
+        self._listener.start()
+
+    def close(self) -> None:
+        """See ``Engine``."""
+        self._closed.set()
+        with self._guard:
+            connections, self._connections = self._connections, set()
+        for db in connections:
+            with contextlib.suppress(self._psycopg.Error):
+                db.close()
+
+    def _listen(self, wake: Wake) -> None:
+        while not self._closed.is_set():
+            try:
+                with self._connect(autocommit=True) as db:
+                    for channel in (EVENTS, COMMANDS):
+                        db.execute(f"LISTEN {channel}")
+                        wake(channel)  # for what came before
+                    while not self._closed.is_set():
+                        for notice in db.notifies(timeout=_LISTEN_S):
+                            wake(notice.channel)
+                        db.execute("SELECT 1")  # a connection that is dead says nothing by itself
+            except self._psycopg.Error as error:
+                if not self._closed.is_set():
+                    _log.warning("the hub's database %s notifies nobody: %s", self.where, _line(error))
+                    self._closed.wait(_RETRY_S)
+
+    def _connection(self) -> psycopg.Connection[Any]:
+        db: psycopg.Connection[Any] | None = getattr(self._local, "db", None)
+        if db is None or db.closed:
+            db = self._local.db = self._connect(autocommit=True)
+        return db
+
+    def _connect(self, *, autocommit: bool) -> psycopg.Connection[Any]:
+        db = self._psycopg.connect(
+            self._url,
+            autocommit=autocommit,
+            connect_timeout=5,
+            keepalives_idle=5,
+            keepalives_interval=2,
+            keepalives_count=3,
+            tcp_user_timeout=15_000,
+            application_name="dimos-streams hub",
+            options=_OPTIONS,
+        )
+        with self._guard:
+            self._connections = {each for each in self._connections if not each.closed} | {db}
+        if self._closed.is_set():
+            db.close()
+        return db
+
+    def _drop_broken(self) -> None:
+        """The next transaction of this thread has a new connection, if this one can't be used any more."""
+        db: psycopg.Connection[Any] | None = getattr(self._local, "db", None)
+        if db is not None and (db.closed or db.broken):
+            self._local.db = None
+
+
+class _PostgresTransaction(Transaction):
+    def __init__(self, db: psycopg.Connection[Any]) -> None:
+        self._db = db
+
+    def rows(self, statement: str, *values: object) -> list[Row]:
+        return self._db.execute(statement.replace("?", "%s"), values or None).fetchall()
+
+    def run(self, statement: str, *values: object) -> int:
+        return self._db.execute(statement.replace("?", "%s"), values or None).rowcount
+
+    def many(self, statement: str, rows: Sequence[Row]) -> None:
+        if rows:
+            with self._db.cursor() as cursor:
+                cursor.executemany(statement.replace("?", "%s"), rows)
+
+    def insert_events(self, rows: Sequence[Row]) -> None:
+        with self._db.cursor() as cursor, cursor.copy("COPY events FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def now(self) -> int:
+        return int(self.rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")[0][0])
+
+    def notify(self, channel: str) -> None:
+        self.rows("SELECT pg_notify(?, '')", channel)
+
+
+def _partitions(db: Transaction) -> list[tuple[str, int, int]]:
+    """The partitions of ``events``, oldest first: name, first number, and the one behind the last."""
+    found = db.rows(
+        "SELECT relname, pg_get_expr(relpartbound, oid) FROM pg_class"
+        " WHERE oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'events'::regclass)"
+    )
+    bounds = [(name, *(int(part) for part in bound.split("'")[1::2])) for name, bound in found]
+    return sorted(bounds, key=lambda each: each[1])
+
+
+def _line(error: Exception) -> str:
+    return redacted(" ".join(str(error).split())) or type(error).__name__

@@ -1,0 +1,123 @@
+"""The robots of a fleet: their tokens, and what they report."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Collection, Mapping
+
+from dimos_streams.errors import UserError, suggest
+from dimos_streams.hub.storage.engine import Engine
+from dimos_streams.hub.storage.rows import RobotRow
+
+_US = 1_000_000
+_TOKEN_BYTES = 24
+
+
+class UnknownFleetRobotError(UserError):
+    """No robot of the fleet is called so."""
+
+    def __init__(self, robot: str, known: Collection[str]) -> None:
+        names = ", ".join(sorted(known)[:50]) if known else "none; `dimos-streams hub robots add NAME` adds one"
+        super().__init__(f"no robot of this fleet is called {robot!r}{suggest(robot, known)} (robots: {names})")
+
+
+class RobotTable:
+    """See ``Storage``. Of tokens only hashes are kept: they are random, and long enough for that."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, name: str, *, again: bool = False) -> str:
+        """Let a robot connect; its token. With ``again`` one that is known gets another token, and the old one ends.
+
+        Raises ``UserError`` for one that is known already.
+        """
+        token = f"dsr_{secrets.token_urlsafe(_TOKEN_BYTES)}"
+        with self._engine.transaction() as db:
+            known = db.rows("SELECT name FROM robots WHERE name = ?", name)
+            if known and not again:
+                raise UserError(f"robot {name!r} is known already; --new-token gives it another token")
+            db.run(
+                "INSERT INTO robots (name, token_hash, added) VALUES (?, ?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash",
+                name, _hash(token), db.now(),
+            )  # fmt: skip
+        return token
+
+    def remove(self, name: str) -> None:
+        """Let a robot connect no more. Its events stay. Raises ``UnknownFleetRobotError``."""
+        with self._engine.transaction() as db:
+            if db.run("DELETE FROM robots WHERE name = ?", name) == 0:
+                raise UnknownFleetRobotError(name, [row[0] for row in db.rows("SELECT name FROM robots")])
+
+    def of_token(self, token: str) -> str:
+        """The robot that has a token; empty for nobody's."""
+        with self._engine.transaction() as db:
+            rows = db.rows("SELECT name FROM robots WHERE token_hash = ?", _hash(token))
+        return str(rows[0][0]) if rows else ""
+
+    def all(self) -> list[RobotRow]:
+        """All robots, by name."""
+        with self._engine.transaction() as db:
+            now = db.now()
+            rows = db.rows(
+                "SELECT name, added, heard, connected_until, clock_us, version, report, skills, acknowledged"
+                " FROM robots LEFT JOIN journals"
+                " ON journals.robot = robots.name AND journals.journal = robots.journal ORDER BY name"
+            )
+        return [
+            RobotRow(
+                name=name,
+                added=added,
+                heard=heard,
+                connected=until >= now,
+                clock_us=clock_us,
+                version=version,
+                report=report,
+                skills=skills,
+                acknowledged=None if acknowledged is None else max(0, acknowledged),
+            )
+            for name, added, heard, until, clock_us, version, report, skills, acknowledged in rows
+        ]
+
+    def report(self, name: str, *, version: str, journal: str, report: str, skills: str | None) -> bool:
+        """Keep a report; whether the robot's skills are known."""
+        with self._engine.transaction() as db:
+            db.run(
+                "UPDATE robots SET version = ?, journal = ?, report = ?, heard = ? WHERE name = ?",
+                version, journal, report, db.now(), name,
+            )  # fmt: skip
+            if skills is not None:
+                db.run("UPDATE robots SET skills = ? WHERE name = ?", skills, name)
+                return True
+            return db.rows("SELECT 1 FROM robots WHERE name = ? AND skills <> '[]'", name) != []
+
+    def hear(self, clocks: Mapping[str, int]) -> None:
+        """Note that robots were heard of, and how far their clocks seem to be ahead, in µs."""
+        with self._engine.transaction() as db:
+            now = db.now()
+            rows = [(now, ahead, name) for name, ahead in sorted(clocks.items())]
+            db.many("UPDATE robots SET heard = ?, clock_us = ? WHERE name = ?", rows)
+
+    def connect(self, name: str, stream: str, valid_s: float) -> None:
+        """Note that a robot has a new stream of commands; any other one of it is over."""
+        with self._engine.transaction() as db:
+            until = db.now() + int(valid_s * _US)
+            db.run("UPDATE robots SET connected_by = ?, connected_until = ? WHERE name = ?", stream, until, name)
+
+    def keep(self, streams: Mapping[str, str], valid_s: float) -> set[str]:
+        """Note that streams go on, by the names of their robots; those whose stream another one has followed."""
+        with self._engine.transaction() as db:
+            until = db.now() + int(valid_s * _US)
+            statement = "UPDATE robots SET connected_until = ? WHERE name = ? AND connected_by = ?"
+            return {name for name, stream in sorted(streams.items()) if not db.run(statement, until, name, stream)}
+
+    def disconnect(self, name: str, stream: str) -> None:
+        """Note that a stream is over."""
+        with self._engine.transaction() as db:
+            db.run("UPDATE robots SET connected_until = 0 WHERE name = ? AND connected_by = ?", name, stream)
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

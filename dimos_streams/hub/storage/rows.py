@@ -1,0 +1,158 @@
+"""What goes into a hub's storage and comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.fleet.commands import Outcome, Role
+
+
+class StorageUnavailableError(DimosStreamsError):
+    """The database does not answer, or takes nothing: down, full, cut off. It may be different later."""
+
+
+class WrongSchemaError(UserError):
+    """The tables in the database are of another version than this hub's, or of another program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """Consecutive entries of one journal, as a robot has sent them."""
+
+    robot: str
+    journal: str
+    entries: tuple[ParcelEntry, ...]
+
+
+class ParcelEntry(NamedTuple):
+    """An event, or a gap, that is to be stored."""
+
+    first: int
+    last: int
+    """The offsets that it covers: those of a gap may be many."""
+    call_id: str
+    caller: str
+    type: str
+    body: str
+    """The event's JSON as its bridge has it."""
+    event: Mapping[str, Any]
+    """The same, decoded."""
+
+
+class Taken(NamedTuple):
+    """All of a parcel is stored, now or before."""
+
+    acknowledged: int
+
+
+class OutOfPlace(NamedTuple):
+    """A parcel begins behind the offset that would be next; nothing of it was stored."""
+
+    acknowledged: int
+
+
+class Conflicting(NamedTuple):
+    """Another event is stored at an offset of a parcel; nothing of it was stored."""
+
+    offset: int
+
+
+Placed = Taken | OutOfPlace | Conflicting
+
+
+class Bounds(NamedTuple):
+    """The oldest sequence number that is kept, and the newest one; the oldest is one more if none is."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How much is kept. What is older goes, a whole partition at a time."""
+
+    days: float = 30.0
+    """By the time at which the hub has stored it."""
+    events: int = 20_000_000
+    command_s: float = 3600.0
+    """Commands that are over are remembered for so long, so that who asks again gets the same answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotRow:
+    """A robot that may connect, and what is known of it. Times are by the database's clock, in µs."""
+
+    name: str
+    added: int
+    heard: int | None
+    """When any hub has heard of it last."""
+    connected: bool
+    """Whether it holds a stream of commands, at any hub."""
+    clock_us: int | None
+    """How far its clock seems to be ahead of the hub's; as exact as a request is fast."""
+    version: str
+    report: str
+    """Its newest report, JSON; empty before the first one."""
+    skills: str
+    """Its skills, a JSON array."""
+    acknowledged: int | None
+    """The offset up to which the journal that it reported is stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCommand:
+    """A command that somebody gives."""
+
+    robot: str
+    key: str
+    asked_by: str
+    role: Role
+    method: str
+    path: str
+    body: str
+    """JSON, ``null`` without one."""
+    expires_in_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueCommand:
+    """A command that its robot is to get."""
+
+    id: int
+    robot: str
+    key: str
+    asked_by: str
+    role: Role
+    method: str
+    path: str
+    body: str
+    expires_in_s: float
+    """From now on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandState:
+    """How a command stands."""
+
+    id: int
+    sent: bool
+    """Whether it was handed to the robot's stream at least once."""
+    left_s: float
+    """Until it expires."""
+    outcome: Outcome | None
+    status: int
+    headers: str
+    body: str
+
+
+class CallRow(NamedTuple):
+    """A call of a robot, folded from its events. ``record`` is the JSON of a ``CallView``."""
+
+    robot: str
+    call_id: str
+    first_seq: int
+    closed: bool
+    record: str

@@ -1,0 +1,159 @@
+"""SQLite: the embedded database, for a hub of one process."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from dimos_streams import clock
+from dimos_streams.common.secrets import without_user
+from dimos_streams.errors import UserError
+from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake
+from dimos_streams.hub.storage.rows import StorageUnavailableError
+
+_BUSY_S = 10.0
+_STEP = 10_000
+"""Events that are deleted in one transaction: others wait for it."""
+
+
+class SqliteEngine(Engine):
+    """A file. It belongs to one process, which holds a lock beside it."""
+
+    identity = "integer PRIMARY KEY AUTOINCREMENT"
+    partitioned = ""
+
+    def __init__(self, path: Path, *, partition: int) -> None:
+        self.where = str(path)
+        self._path = path
+        self._partition = partition
+        self._local = threading.local()
+        self._guard = threading.Lock()
+        self._connections: list[sqlite3.Connection] = []
+        self._lock = -1
+
+    def take(self) -> None:
+        """Make this the only process that serves from the file. Raises ``UserError`` if there is one."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise UserError(f"the hub's database {self._path} can't be used: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
+            raise UserError(
+                f"another hub serves from {self._path}: stop it, or use PostgreSQL for several hubs (--database"
+                " postgresql://…)"
+            ) from error
+        self._lock = lock
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """See ``Engine``."""
+        try:
+            db = self._connection()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield _SqliteTransaction(db)
+                db.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):  # the first error says more
+                    db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise StorageUnavailableError(f"the hub's database {self.where}: {error}") from error
+
+    def tables(self, transaction: Transaction) -> set[str]:
+        """See ``Engine``."""
+        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'"
+        return {str(name) for (name,) in transaction.rows(query)}
+
+    def lock_schema(self, transaction: Transaction) -> None:
+        """See ``Engine``: a transaction that writes is alone."""
+
+    def make_room(self, last_seq: int) -> None:
+        """See ``Engine``: a table has no partitions here."""
+
+    def drop_events(self, upto: int) -> int:
+        """See ``Engine``. The table's rows are in the order of their numbers: a partition is a range of them."""
+        kept = upto - upto % self._partition + 1
+        while True:
+            with self.transaction() as db:
+                ((first,),) = db.rows("SELECT min(seq) FROM events")
+                if first is None or first >= kept:
+                    return int(kept)
+                db.run("DELETE FROM events WHERE seq < ?", min(first + _STEP, kept))
+
+    def size(self) -> int:
+        """See ``Engine``."""
+        try:
+            return sum(path.stat().st_size for path in self._path.parent.glob(f"{self._path.name}*"))
+        except OSError as error:
+            raise StorageUnavailableError(f"the hub's database {self.where}: {error.strerror}") from error
+
+    def listen(self, wake: Wake) -> None:
+        """See ``Engine``: there is no other hub."""
+
+    def close(self) -> None:
+        """See ``Engine``."""
+        with self._guard:
+            connections, self._connections = self._connections, []
+        for db in connections:
+            db.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _connection(self) -> sqlite3.Connection:
+        db: sqlite3.Connection | None = getattr(self._local, "db", None)
+        if db is None:
+            # Closed by another thread than its own, which has ended by then.
+            db = sqlite3.connect(self._path, isolation_level=None, timeout=_BUSY_S, check_same_thread=False)
+            with self._guard:
+                self._connections.append(db)
+            db.execute("PRAGMA journal_mode=WAL")
+            # What a robot was told to be stored it may forget: no commit may be lost with the power.
+            db.execute("PRAGMA synchronous=FULL")
+            self._local.db = db
+        return db
+
+
+def sqlite_engine(url: str, *, partition: int) -> SqliteEngine:
+    """The engine of a URL such as ``sqlite:///hub.sqlite``. Raises ``UserError``."""
+    parts = urlsplit(url)
+    path = unquote(parts.path)[1:]
+    if parts.netloc or parts.query or not path:
+        raise UserError(
+            f"--database {without_user(url)!r} names no file; valid: sqlite:///FILE (a relative path), sqlite:////DIR/FILE"
+        )
+    return SqliteEngine(Path(path), partition=partition)
+
+
+class _SqliteTransaction(Transaction):
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def rows(self, statement: str, *values: object) -> list[Row]:
+        return self._db.execute(statement, values).fetchall()
+
+    def run(self, statement: str, *values: object) -> int:
+        return self._db.execute(statement, values).rowcount
+
+    def many(self, statement: str, rows: Sequence[Row]) -> None:
+        self._db.executemany(statement, rows)
+
+    def insert_events(self, rows: Sequence[Row]) -> None:
+        self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def now(self) -> int:
+        return clock.utime()
+
+    def notify(self, channel: str) -> None:
+        """Nobody else reads the file."""

@@ -1,0 +1,296 @@
+"""The storage of a hub: events of all robots in one sequence, the robots, their calls, and commands for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dimos_streams import __version__
+from dimos_streams.bridge.journal.entry import EncodedEntry
+from dimos_streams.bridge.journal.query import SPAN, Query, Read
+from dimos_streams.errors import UserError
+from dimos_streams.hub.storage.calls import CallTable
+from dimos_streams.hub.storage.commands import CommandTable
+from dimos_streams.hub.storage.engine import EVENTS, Engine, Row, Transaction
+from dimos_streams.hub.storage.robots import RobotTable
+from dimos_streams.hub.storage.rows import (
+    Bounds,
+    Conflicting,
+    OutOfPlace,
+    Parcel,
+    ParcelEntry,
+    Placed,
+    Retention,
+    Taken,
+    WrongSchemaError,
+)
+from dimos_streams.hub.storage.schema import MIGRATIONS, SCHEMA
+
+PARTITION = 1_000_000
+"""Events that are dropped together."""
+_US = 1_000_000
+_GONE_DAYS = 60.0
+"""A journal that has shipped nothing for so long, and for twice the retention, is forgotten."""
+
+
+class Storage:
+    """What a hub keeps. Its methods wait for the database, each in one transaction: call them from threads.
+
+    ``store`` gives events their numbers. It takes them in one row, whose lock it holds until its commit; so the order
+    of numbers is the order of commits, there is none left out, and whoever sees a number has all before it.
+
+    All methods raise ``StorageUnavailableError``, and those that write ``WrongSchemaError``.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.robots = RobotTable(engine)
+        self.calls = CallTable(engine)
+        self.commands = CommandTable(engine)
+
+    def open(self, *, migrate: bool = False) -> int:
+        """Make the tables if there are none; the version that they had, 0 if they were made.
+
+        Raises ``WrongSchemaError`` for tables of another version, unless they are older and ``migrate`` is given.
+        """
+        with self.engine.transaction() as db:
+            self.engine.lock_schema(db)
+            version = self._version(db)
+            if version > SCHEMA:
+                raise self._wrong_schema(version, "upgrade this hub")
+            if 0 < version < SCHEMA and not migrate:
+                raise self._wrong_schema(
+                    version, "stop all hubs that use it, then `dimos-streams hub migrate --database …`"
+                )
+            for statements in MIGRATIONS[version:]:
+                for statement in statements:
+                    filled = statement.replace("{identity}", self.engine.identity)
+                    db.run(filled.replace("{partitioned}", self.engine.partitioned))
+            if version < SCHEMA:
+                db.run("UPDATE fleet SET schema_version = ?", SCHEMA)
+        self.engine.make_room(self.bounds().last)
+        return version
+
+    def close(self) -> None:
+        """Let go of the database. Twice is fine."""
+        self.engine.close()
+
+    def position(self, robot: str, journal: str) -> int:
+        """The offset up to which a journal is stored, 0 if nothing of it is."""
+        with self.engine.transaction() as db:
+            rows = db.rows("SELECT acknowledged FROM journals WHERE robot = ? AND journal = ?", robot, journal)
+        return int(rows[0][0]) if rows else 0
+
+    def store(self, parcels: Sequence[Parcel]) -> list[Placed]:
+        """Store what is new in parcels, in their order and in one transaction; what became of each."""
+        self.engine.make_room(self.bounds().last + sum(len(parcel.entries) for parcel in parcels))
+        with self.engine.transaction() as db:
+            journals = _Journals(db, {(parcel.robot, parcel.journal) for parcel in parcels})
+            placed = [journals.place(parcel) for parcel in parcels]
+            if not journals.fresh:
+                return placed
+            last, version = db.rows(
+                "UPDATE fleet SET last_seq = last_seq + ? RETURNING last_seq, schema_version", len(journals.fresh)
+            )[0]
+            if version != SCHEMA:
+                raise self._wrong_schema(version, "another hub has changed it: upgrade this one")
+            stored, first = db.now(), last - len(journals.fresh) + 1
+            numbered = list(enumerate(journals.fresh, first))
+            db.insert_events([_event_row(seq, stored, *fresh) for seq, fresh in numbered])
+            journals.acknowledge(stored)
+            self.calls.fold(db, [(seq, robot, entry) for seq, (robot, _, entry) in numbered])
+            db.notify(EVENTS)
+        return placed
+
+    def bounds(self) -> Bounds:
+        """The oldest number and the newest one."""
+        with self.engine.transaction() as db:
+            return Bounds(*db.rows("SELECT first_seq, last_seq FROM fleet")[0])
+
+    def read(self, query: Query, limit: int, max_bytes: int, last: int | None = None) -> Read:
+        """Up to ``limit`` events of ``max_bytes`` together, at least one, none behind ``last``. Looks at a bounded
+        span: ask again."""
+        with self.engine.transaction() as db:
+            first, newest = db.rows("SELECT first_seq, last_seq FROM fleet")[0]
+            last = newest if last is None else min(last, newest)
+            upto = min(max(query.after, first - 1) + SPAN, last)
+            statement = "SELECT seq, call_id, caller, type, robot, body FROM events WHERE seq > ? AND seq <= ?"
+            values: list[object] = [query.after, upto]
+            for column, value in (("caller", query.caller), ("call_id", query.call_id), ("robot", query.robot)):
+                if value is not None:
+                    statement += f" AND {column} = ?"
+                    values.append(value)
+            rows = db.rows(f"{statement} ORDER BY seq LIMIT ?", *values, limit)
+        entries = list(_within(map(_entry, rows), max_bytes))
+        if len(entries) < len(rows):
+            return Read(entries, entries[-1].offset, first)
+        return Read(entries, entries[-1].offset if len(rows) == limit else upto, first)
+
+    def trim(self, retention: Retention) -> Bounds:
+        """Forget what is older than it has to be; what is kept."""
+        with self.engine.transaction() as db:
+            first, last = db.rows("SELECT first_seq, last_seq FROM fleet")[0]
+            before = db.now() - int(retention.days * 86_400 * _US)
+            # Numbers and times grow together, so the end of what is old is found by halving.
+            upto = max(last - retention.events, _last_before(db, first, last, before))
+            db.run(
+                "DELETE FROM journals WHERE stored < ?",
+                db.now() - int(max(_GONE_DAYS, 2 * retention.days) * 86_400 * _US),
+            )
+        self.commands.forget(retention.command_s)
+        if upto >= first:
+            kept = self.engine.drop_events(upto)
+            with self.engine.transaction() as db:
+                db.run("UPDATE fleet SET first_seq = ? WHERE first_seq < ?", kept, kept)
+                db.run("DELETE FROM calls WHERE closed = 1 AND last_seq < ?", kept)
+        return self.bounds()
+
+    def others(self, name: str, url: str, valid_s: float) -> list[tuple[str, str, str]]:
+        """Say that this hub is there; name, version and URL of the others that are."""
+        with self.engine.transaction() as db:
+            now = db.now()
+            db.run(
+                "INSERT INTO hubs VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
+                " version = excluded.version, url = excluded.url, until = excluded.until",
+                name, __version__, url, now + int(valid_s * _US),
+            )  # fmt: skip
+            db.run("DELETE FROM hubs WHERE until < ?", now - 3600 * _US)
+            rows = db.rows("SELECT name, version, url FROM hubs WHERE name <> ? AND until >= ?", name, now)
+        return [(str(other), str(version), str(at)) for other, version, at in rows]
+
+    def leave(self, name: str) -> None:
+        """Say that this hub is gone."""
+        with self.engine.transaction() as db:
+            db.run("DELETE FROM hubs WHERE name = ?", name)
+
+    def _version(self, db: Transaction) -> int:
+        """The version of the tables, 0 if there are none. Raises ``WrongSchemaError`` for another program's."""
+        tables = self.engine.tables(db)
+        if not tables:
+            return 0
+        if "fleet" in tables:
+            return int(db.rows("SELECT schema_version FROM fleet")[0][0])
+        raise WrongSchemaError(
+            f"the database {self.engine.where} has tables of another program; give the hub one of its own"
+        )
+
+    def _wrong_schema(self, version: int, what_to_do: str) -> WrongSchemaError:
+        return WrongSchemaError(
+            f"the database {self.engine.where} has schema {version}, and this hub (version {__version__}) uses"
+            f" schema {SCHEMA}: {what_to_do}"
+        )
+
+
+class _Journals:
+    """The journals of some parcels, locked; which entries are new, and how far each journal is stored."""
+
+    def __init__(self, db: Transaction, keys: Iterable[tuple[str, str]]) -> None:
+        self._db = db
+        self._known: dict[tuple[str, str], tuple[int, int]] = {}
+        """The id of each journal, and the offset up to which it is stored; -1 where nothing is."""
+        self._changed: set[tuple[str, str]] = set()
+        self.fresh: list[tuple[str, int, ParcelEntry]] = []
+        """Robot, id of the journal, and entry."""
+        for robot, journal in sorted(keys):  # in one order, so that no two hubs wait for each other
+            db.run(
+                "INSERT INTO journals (robot, journal, acknowledged, stored) VALUES (?, ?, -1, ?)"
+                " ON CONFLICT (robot, journal) DO NOTHING",
+                robot, journal, db.now(),
+            )  # fmt: skip
+            # To change a row is to lock it, in both engines.
+            row = db.rows(
+                "UPDATE journals SET acknowledged = acknowledged WHERE robot = ? AND journal = ?"
+                " RETURNING id, acknowledged",
+                robot, journal,
+            )[0]  # fmt: skip
+            self._known[robot, journal] = (row[0], row[1])
+
+    def place(self, parcel: Parcel) -> Placed:
+        """Sort the entries of a parcel into those that are stored and those that are new."""
+        key = parcel.robot, parcel.journal
+        id, upto = self._known[key]
+        if upto >= 0 and parcel.entries[0].first > upto + 1:
+            return OutOfPlace(upto)
+        before = [entry for entry in parcel.entries if entry.first <= upto]
+        if before and (offset := self._conflict(id, before)):
+            return Conflicting(offset)
+        fresh = [entry for entry in parcel.entries if entry.last > upto]
+        self.fresh += [(parcel.robot, id, entry) for entry in fresh]
+        if fresh:
+            self._known[key] = (id, fresh[-1].last)
+            self._changed.add(key)
+        return Taken(max(upto, parcel.entries[-1].last))
+
+    def acknowledge(self, stored: int) -> None:
+        """Keep how far each journal is stored now."""
+        rows = [(self._known[key][1], stored, self._known[key][0]) for key in sorted(self._changed)]
+        self._db.many("UPDATE journals SET acknowledged = ?, stored = ? WHERE id = ?", rows)
+
+    def _conflict(self, id: int, entries: Sequence[ParcelEntry]) -> int:
+        """The first offset at which another event is stored, or has come in this transaction; 0 if there is none.
+
+        Where either side has a gap there is nothing to compare: a robot may have trimmed what it had sent before.
+        """
+        stored = {
+            offset: body
+            for offset, kind, body in self._db.rows(
+                "SELECT journal_offset, type, body FROM events"
+                " WHERE journal_id = ? AND journal_offset >= ? AND journal_offset <= ?",
+                id, entries[0].first, entries[-1].last,
+            )
+            if kind != "gap"
+        }  # fmt: skip
+        stored |= {entry.last: entry.body for _, of, entry in self.fresh if of == id and entry.type != "gap"}
+        for entry in entries:
+            if entry.type != "gap" and stored.get(entry.last, entry.body) != entry.body:
+                return entry.last
+        return 0
+
+
+def open_engine(url: str, *, partition: int = PARTITION) -> Engine:
+    """The engine of a database's URL; nothing is opened yet. Raises ``UserError``."""
+    from dimos_streams.hub.storage.postgres import PostgresEngine
+    from dimos_streams.hub.storage.sqlite import sqlite_engine
+
+    scheme = url.partition("://")[0]
+    if scheme in ("postgresql", "postgres"):
+        return PostgresEngine(url, partition=partition)
+    if scheme == "sqlite":
+        return sqlite_engine(url, partition=partition)
+    raise UserError(
+        f"--database {scheme[:50]!r}… is of no kind that a hub knows; valid: sqlite:///FILE (a relative path),"
+        " sqlite:////DIR/FILE, postgresql://USER@HOST/NAME"
+    )
+
+
+def _event_row(seq: int, stored: int, robot: str, journal_id: int, entry: ParcelEntry) -> Row:
+    return (
+        seq, stored, robot, journal_id, entry.last, entry.call_id, entry.caller, entry.type, entry.body,
+    )  # fmt: skip
+
+
+def _entry(row: Row) -> EncodedEntry:
+    """A row as readers get it: the event's JSON with the robot in it."""
+    seq, call_id, caller, kind, robot, body = row
+    whole = b'%b,"robot":"%b"}' % (body[:-1].encode(), robot.encode())
+    return EncodedEntry(seq, call_id, caller, kind, whole, robot=robot)
+
+
+def _within(entries: Iterable[EncodedEntry], limit: int) -> Iterable[EncodedEntry]:
+    size = 0
+    for index, entry in enumerate(entries):
+        size += len(entry.body)
+        if index and size > limit:
+            return
+        yield entry
+
+
+def _last_before(db: Transaction, first: int, last: int, stored: int) -> int:
+    """The newest event that was stored before a time, ``first - 1`` if none was."""
+    low, high = first - 1, last
+    while low < high:
+        middle = (low + high + 1) // 2
+        if db.rows("SELECT stored FROM events WHERE seq = ?", middle)[0][0] < stored:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,80 @@
+"""A hub's databases: SQLite files, and a PostgreSQL server of the session's own where Debian's is installed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+_numbers = itertools.count(1)
+
+
+def _as_postgres(*command: object) -> list[str]:
+    """The server refuses to run as root."""
+    words = list(map(str, command))
+    return ["runuser", "-u", "postgres", "--", *words] if os.geteuid() == 0 else words
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The beginning of the URLs of a server's databases: on a free port of this machine, gone after the tests."""
+    pytest.importorskip("psycopg", reason="the extra `hub` is not installed")
+    if not _SERVERS:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    if os.geteuid() == 0 and shutil.which("runuser") is None:
+        pytest.skip("PostgreSQL does not run as root, and there is no runuser")
+    bin = _SERVERS[-1].parent
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    home = Path(tempfile.mkdtemp(prefix="hub-postgres-"))
+    try:
+        if os.geteuid() == 0:
+            shutil.chown(home, "postgres")
+        initdb = _as_postgres(
+            bin / "initdb", "-D", home / "data", "-A", "trust", "-U", "hub", "--no-sync", "-E", "UTF8"
+        )
+        subprocess.run(initdb, cwd="/", check=True, capture_output=True, timeout=120)
+        # Tests end servers in worse ways than any that flushing would help against, but for that of a lost machine.
+        options = f"-c listen_addresses=127.0.0.1 -p {port} -c fsync=off -c unix_socket_directories={home}"
+        control = _as_postgres(bin / "pg_ctl", "-D", home / "data", "-w", "-l", home / "log")
+        subprocess.run([*control, "-o", options, "start"], cwd="/", check=True, capture_output=True, timeout=60)
+        try:
+            yield f"postgresql://hub@127.0.0.1:{port}"
+        finally:
+            subprocess.run(
+                [*control, "-m", "immediate", "stop"], cwd="/", check=False, capture_output=True, timeout=60
+            )
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """An empty database."""
+    import psycopg
+
+    name = f"test_{next(_numbers)}"
+    with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as db:
+        db.execute(f"CREATE DATABASE {name}")
+        try:
+            yield f"{postgres_server}/{name}"
+        finally:
+            db.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each engine."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/hub.sqlite"
+    url: str = request.getfixturevalue("postgres_url")
+    return url

@@ -1,0 +1,260 @@
+"""What a hub keeps: the same on each engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from dimos_streams.bridge.journal.query import Query
+from dimos_streams.errors import UserError
+from dimos_streams.fleet.commands import Answer
+from dimos_streams.hub.storage.rows import (
+    Conflicting,
+    NewCommand,
+    OutOfPlace,
+    Parcel,
+    ParcelEntry,
+    Retention,
+    StorageUnavailableError,
+    Taken,
+    WrongSchemaError,
+)
+from dimos_streams.hub.storage.schema import MIGRATIONS
+from dimos_streams.hub.storage.storage import Storage, open_engine
+from dimos_streams.tool_stream.event import EventType, ToolEvent, json_text
+
+_PARTITION = 50
+ALL = 10**9
+
+
+@pytest.fixture
+def storage(database_url: str) -> Iterator[Storage]:
+    with _opened(database_url) as made:
+        yield made
+
+
+class _opened:
+    """A storage, closed at the end."""
+
+    def __init__(self, url: str) -> None:
+        self._storage = Storage(open_engine(url, partition=_PARTITION))
+
+    def __enter__(self) -> Storage:
+        self._storage.open()
+        return self._storage
+
+    def __exit__(self, *error: object) -> None:
+        self._storage.close()
+
+
+def entry(
+    offset: int, text: str = "", *, call: str = "c1", type: EventType = "update", **data: object
+) -> ParcelEntry:
+    event = ToolEvent(
+        utime=offset, call_id=call, seq=offset, type=type, module="m", skill="s", caller="me", text=text, data=data
+    ).to_dict()  # fmt: skip
+    return ParcelEntry(offset, offset, call, "me", type, json_text(event), event)
+
+
+def gap(first: int, last: int) -> ParcelEntry:
+    return entry(last, "trimmed", call="", type="gap")._replace(first=first)
+
+
+def parcel(*entries: ParcelEntry, robot: str = "r1", journal: str = "journal-1") -> Parcel:
+    return Parcel(robot, journal, entries)
+
+
+def numbered(first: int, last: int) -> list[ParcelEntry]:
+    return [entry(offset) for offset in range(first, last + 1)]
+
+
+def seqs(storage: Storage, **query: str) -> list[int]:
+    found, after = [], 0
+    while True:
+        read = storage.read(Query(after, **query), 7, ALL)
+        found += [each.offset for each in read.entries]
+        if read.upto == after or read.upto >= storage.bounds().last:
+            return found
+        after = read.upto
+
+
+@pytest.mark.feature("H2")
+def test_each_offset_is_stored_once_however_often_it_is_sent(storage: Storage) -> None:
+    assert storage.position("r1", "journal-1") == 0
+    assert storage.store([parcel(*numbered(1, 3))]) == [Taken(3)]
+    assert storage.store([parcel(*numbered(1, 3))]) == [Taken(3)], "the same again"
+    assert storage.store([parcel(*numbered(2, 5)), parcel(*numbered(4, 6))]) == [Taken(5), Taken(6)]
+    assert storage.position("r1", "journal-1") == 6
+    assert seqs(storage) == [1, 2, 3, 4, 5, 6]
+    event = storage.read(Query(0), 1, ALL).entries[0].event
+    assert (event.robot, event.seq, event.call_id) == ("r1", 1, "c1")
+
+
+@pytest.mark.feature("H2")
+def test_what_is_out_of_place_or_contradicts_is_refused_and_told_and_the_others_are_taken(storage: Storage) -> None:
+    storage.store([parcel(*numbered(1, 3))])
+    other = parcel(*numbered(900, 901), robot="r2")
+    assert storage.store([parcel(*numbered(5, 6)), other]) == [OutOfPlace(3), Taken(901)], "a journal begins anywhere"
+    placed = storage.store([parcel(entry(2), entry(3, "other"), entry(4)), parcel(entry(4), journal="journal-2")])
+    assert placed == [Conflicting(3), Taken(4)]
+    same_batch = storage.store([parcel(entry(4, "a")), parcel(entry(4, "b"), entry(5))])
+    assert same_batch == [Taken(4), Conflicting(4)], "two that come at once"
+    assert storage.position("r1", "journal-1") == 4
+    assert (seqs(storage, robot="r2"), len(seqs(storage))) == ([4, 5], 7)
+
+
+def test_a_gap_stands_for_offsets_and_contradicts_nothing(storage: Storage) -> None:
+    assert storage.store([parcel(gap(1, 40), entry(41))]) == [Taken(41)]
+    assert storage.store([parcel(gap(30, 45))]) == [Taken(45)], "trimmed before the acknowledgement came"
+    assert storage.store([parcel(*numbered(40, 46))]) == [Taken(46)]
+    assert [each.type for each in storage.read(Query(0), 10, ALL).entries] == ["gap", "update", "gap", "update"]
+
+
+def test_pages_are_bounded_in_number_bytes_and_search(storage: Storage) -> None:
+    storage.store([parcel(*(entry(offset, "x" * 1000, call=f"c{offset % 3}") for offset in range(1, 31)))])
+    assert len(storage.read(Query(0), 5, ALL).entries) == 5
+    page = storage.read(Query(0), 10, 3000)
+    assert ([each.offset for each in page.entries], page.upto) == ([1, 2], 2)
+    assert storage.read(Query(0), 10, 1).upto == 1, "one at least"
+    assert seqs(storage, call_id="c1") == list(range(1, 31, 3))
+    assert storage.read(Query(0, caller="nobody"), 10, ALL).upto == 30
+
+
+@pytest.mark.feature("H2")
+def test_what_is_old_goes_in_whole_partitions(storage: Storage) -> None:
+    storage.store([parcel(*numbered(1, 170))])
+    assert storage.trim(Retention(events=1000)) == (1, 170)
+    assert storage.trim(Retention(events=60)) == (101, 170), "so many at least are kept"
+    assert seqs(storage) == list(range(101, 171))
+    assert storage.read(Query(0), 5, ALL).first == 101
+    assert storage.store([parcel(*numbered(90, 171))]) == [Taken(171)], "what is gone is not compared"
+    assert storage.trim(Retention(days=0)) == (151, 171)
+
+
+def test_hubs_that_write_at_once_leave_no_number_out_and_show_none_before_those_below(database_url: str) -> None:
+    with _opened(database_url) as storage, ThreadPoolExecutor(4) as pool:
+
+        def write(robot: int) -> None:
+            for offset in range(1, 21):
+                storage.store([parcel(entry(offset), robot=f"r{robot}")])
+
+        writing = [pool.submit(write, robot) for robot in range(3)]
+        seen: list[int] = []
+        while len(seen) < 60:
+            seen += [each.offset for each in storage.read(Query(len(seen)), 100, ALL).entries]
+            assert seen == list(range(1, len(seen) + 1))
+        for each in writing:
+            each.result()
+
+
+def test_calls_are_folded_from_their_events(storage: Storage) -> None:
+    opened = entry(1, type="open", arguments={"a": 1}, parent="", resources=["base"], on_loss="continue")
+    storage.store([parcel(opened, entry(2, "on it"), entry(3, "10 %", type="progress"))])
+    storage.store([parcel(entry(1, call="c1", type="open"), robot="r2"), parcel(entry(2, call="c2"), robot="r2")])
+    (first, other) = storage.calls.find("c1")
+    assert {first.robot, other.robot} == {"r1", "r2"}
+    storage.store([parcel(entry(4, "done", type="close", outcome="completed", result=5))])
+    row = next(each for each in storage.calls.find("c1") if each.robot == "r1")
+    assert row.closed
+    for part in ('"answer":"on it"', '"result":5', '"resources":["base"]', '"state":"closed"', '"text":"done"'):
+        assert part in row.record
+    newest = storage.calls.newest(10, robot=None, state="open", before=None)
+    assert [(each.robot, each.call_id) for each in newest] == [("r2", "c2"), ("r2", "c1")]
+    assert storage.calls.newest(1, robot="r1", state=None, before=newest[1].first_seq)[0].call_id == "c1"
+
+
+def test_robots_have_tokens_of_their_own(storage: Storage) -> None:
+    token = storage.robots.add("r1")
+    assert (storage.robots.of_token(token), storage.robots.of_token("else")) == ("r1", "")
+    with pytest.raises(UserError, match="--new-token"):
+        storage.robots.add("r1")
+    newer = storage.robots.add("r1", again=True)
+    assert (storage.robots.of_token(token), storage.robots.of_token(newer)) == ("", "r1")
+    storage.robots.hear({"r1": 86_400_000_000})
+    assert not storage.robots.report("r1", version="1", journal="j", report="{}", skills=None)
+    assert storage.robots.report("r1", version="1", journal="j", report="{}", skills='[{"name":"x"}]')
+    storage.robots.connect("r1", "stream-1", 60)
+    storage.robots.connect("r1", "stream-2", 60)
+    assert storage.robots.keep({"r1": "stream-1"}, 60) == {"r1"}, "another stream has followed"
+    (row,) = storage.robots.all()
+    assert (row.connected, row.clock_us, row.version) == (True, 86_400_000_000, "1")
+    storage.robots.remove("r1")
+    with pytest.raises(UserError, match="no robot of this fleet is called 'r1'"):
+        storage.robots.remove("r1")
+
+
+def command(key: str = "k", expires_in_s: float = 60.0, **fields: str) -> NewCommand:
+    given = {"robot": "r1", "asked_by": "me", "method": "POST", "path": "/calls", "body": "{}", **fields}
+    return NewCommand(key=key, expires_in_s=expires_in_s, role="operator", **given)
+
+
+@pytest.mark.feature("H2")
+def test_a_command_is_one_by_its_key_and_is_handed_to_each_stream_until_it_is_answered(storage: Storage) -> None:
+    id = storage.commands.give(command())
+    assert isinstance(id, int)
+    assert storage.commands.give(command()) == id
+    assert "another command" in str(storage.commands.give(command(path="/else")))
+    assert not storage.commands.states([id])[id].sent
+    assert storage.commands.due({"r2": "a"}) == []
+    assert [each.id for each in storage.commands.due({"r1": "a"})] == [id]
+    assert storage.commands.due({"r1": "a"}) == [], "once on a stream"
+    (again,) = storage.commands.due({"r1": "b"})
+    assert (again.key, 50 < again.expires_in_s <= 60) == ("k", True)
+    storage.commands.answer("r2", Answer(id=id, outcome="answered", status=200))
+    storage.commands.answer("r1", Answer(id=id, outcome="answered", status=201, body={"n": 1}))
+    storage.commands.answer("r1", Answer(id=id, outcome="expired", status=504))
+    state = storage.commands.states([id])[id]
+    assert (state.sent, state.outcome, state.status, state.body) == (True, "answered", 201, '{"n":1}')
+    assert storage.commands.due({"r1": "c"}) == []
+    expired = storage.commands.give(command("other", expires_in_s=-1.0))
+    assert storage.commands.due({"r1": "c"}) == [], f"{expired} has expired"
+    storage.commands.forget(0)
+    assert list(storage.commands.states([id])) == [id]
+    storage.commands.forget(-61.0)
+    assert storage.commands.states([id]) == {}
+
+
+def test_tables_of_another_version_are_told_in_a_line(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _opened(database_url) as storage:
+        storage.store([parcel(*numbered(1, 3))])
+        module = "dimos_streams.hub.storage.storage"
+        newer = ("ALTER TABLE robots ADD COLUMN colour text NOT NULL DEFAULT ''",)
+        monkeypatch.setattr(f"{module}.MIGRATIONS", (*MIGRATIONS, newer))
+        monkeypatch.setattr(f"{module}.SCHEMA", 2)
+        with pytest.raises(WrongSchemaError, match=r"has schema 1, and this hub .* uses schema 2: stop all hubs"):
+            storage.open()
+        assert storage.open(migrate=True) == 1
+        monkeypatch.undo()
+        with pytest.raises(WrongSchemaError, match=r"has schema 2, .* uses schema 1: another hub has changed it"):
+            storage.store([parcel(*numbered(4, 5))])
+        assert storage.position("r1", "journal-1") == 3, "what is not acknowledged is not stored"
+        with pytest.raises(WrongSchemaError, match="upgrade this hub"):
+            storage.open()
+
+
+def test_a_database_of_another_program_is_left_alone(database_url: str) -> None:
+    engine = open_engine(database_url)
+    with engine.transaction() as db:
+        db.run("CREATE TABLE accounts (id integer)")
+    with pytest.raises(WrongSchemaError, match="tables of another program"):
+        Storage(engine).open()
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("mysql://x/y", "is of no kind that a hub knows; valid: sqlite:///FILE"),
+        ("hub.sqlite", "is of no kind that a hub knows"),
+        ("sqlite://hub.sqlite", "names no file"),
+        ("postgresql://u:pass-word@127.0.0.1:1/y", "the hub's database postgresql://127.0.0.1:1/y: .*refused"),
+        ("postgresql://u@h/y?nonsense=1", "--database 'postgresql://h/y' can't be read: .*nonsense"),
+    ],
+)
+def test_a_wrong_url_is_told_in_a_line(url: str, why: str) -> None:
+    if url.startswith("postgresql"):
+        pytest.importorskip("psycopg", reason="the extra `hub` is not installed")
+    with pytest.raises((UserError, StorageUnavailableError), match=why):
+        Storage(open_engine(url)).open()
