@@ -22,17 +22,22 @@ LINKED = {
 SHIPPED = {".py", ".pyi", ".yaml", ".lcm", ".xml", ".html", ".css", ".js"}
 
 
-def tree() -> set[str]:
-    """The files of the package as they should be in site-packages."""
-    files = {"dimos_streams/py.typed"}
+def sources() -> list[str]:
+    """The files of the package, where they are in the repository."""
+    found = []
     for top in ("dimos_streams", *LINKED):
         for path in (ROOT / top).rglob("*"):
             relative = path.relative_to(ROOT).as_posix()
             through_link = any(relative.startswith(f"{link}/") for link in LINKED.values())
-            shipped = path.suffix in SHIPPED or path.name.endswith("-tpl")
+            shipped = path.suffix in SHIPPED or path.name.endswith("-tpl") or path.name == "py.typed"
             if path.is_file() and shipped and not through_link:
-                files.add(relative if top == "dimos_streams" else f"dimos_streams/{relative}")
-    return files
+                found.append(relative)
+    return found
+
+
+def tree() -> set[str]:
+    """The files of the package as they should be in site-packages."""
+    return {path if path.startswith("dimos_streams/") else f"dimos_streams/{path}" for path in sources()}
 
 
 @pytest.mark.timeout(180)
