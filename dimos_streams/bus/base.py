@@ -25,6 +25,8 @@ CAPACITY_BYTES = 16 * 1024 * 1024
 """The bytes that a subscription's queue holds at most, whatever its capacity in messages."""
 MAX_MESSAGE = 8 * 1024 * 1024
 """Larger messages are not published, and thrown away where they come in."""
+ONE_PIECE = 65_000
+"""What is no larger is one datagram, and needs no memory for fragments of which others are missing."""
 _OUTSIZE = 3
 """Doublings of the usual size of what is queued (the geometric mean, in which one large message does not hide many
 small ones): a larger message for which there is no room is thrown away itself."""
@@ -72,10 +74,13 @@ class Subscription:
         forget: Callable[[Subscription], None],
         *,
         namespaces: Sequence[str] | None = None,
+        largest: int = MAX_MESSAGE,
     ) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1, not {capacity!r}")
         self.namespaces = namespaces
+        self.largest = min(largest, capacity_bytes, MAX_MESSAGE)
+        """Bytes of a message for which fragments need be put together."""
         self._handler = handler
         self._capacity, self._capacity_bytes = capacity, capacity_bytes
         self._queue: deque[tuple[str, bytes]] = deque()
@@ -208,8 +213,11 @@ class Bus(abc.ABC):
         capacity: int = DEFAULT_CAPACITY,
         capacity_bytes: int = CAPACITY_BYTES,
         namespaces: Sequence[str] | None = None,
+        largest: int = MAX_MESSAGE,
     ) -> Subscription:
         """Handle the messages of one channel, named exactly. A message that alone is too large is dropped.
+
+        One of more than ``largest`` bytes need not come: a transport that puts fragments together may leave it out.
 
         ``namespaces`` is for channels on which modules speak of themselves: what modules of others say need not be
         handled. Prefixes, as ``"robot1/"``; what is in none is always handled.

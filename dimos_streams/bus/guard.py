@@ -2,8 +2,9 @@
 
 A datagram ("LC02", or the first "LC03" fragment) whose channel name has no terminating NUL makes LCM 1.5 read past
 its end and kills the process. A fragment may claim to be all of a message of 256 MB, which LCM then delivers, or be
-of a message that is larger than any that is taken. A classic BPF program on the receiving socket drops such datagrams
-in the kernel.
+of a message that is larger than any that is taken. Where a fragment is lost, LCM keeps the others, 16 MB in each
+process. A classic BPF program on the receiving socket drops such datagrams in the kernel, and the first fragment of
+what is too large for its channel, without which LCM keeps none.
 
 Every socket of a port gets every datagram of a multicast group. A process that would be woken by each message of each
 robot costs more with every robot that runs; so the program drops what is on a channel without a subscription, too.
@@ -14,7 +15,8 @@ from __future__ import annotations
 import errno
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from dimos_streams.bus import packet_filter as bpf
 from dimos_streams.bus.base import MAX_MESSAGE
@@ -30,11 +32,22 @@ _NAMESPACE_MAX = 32  # longer ones are accepted
 _LOADS = ((bpf.LD_W, 4), (bpf.LD_H, 2), (bpf.LD_B, 1))
 _MODULE_NAME = 8 + 8 + 4  # behind the channel: fingerprint, time, length of the name
 
-Namespaces = Sequence[str]
+Namespaces = tuple[str, ...]
 """Prefixes of names: ``"robot1/"``."""
-Channels = Mapping[str, Namespaces | None]
-"""The channels that are listened to; of one with namespaces only what is about modules of these, or of none. Such a
-channel's messages have the module's name behind a fingerprint and a time."""
+
+
+class Heard(NamedTuple):
+    """What is listened to on a channel."""
+
+    namespaces: Namespaces | None = None
+    """Only what is about modules of these, or of none. Such a channel's messages have the module's name behind a
+    fingerprint and a time."""
+    largest: int = MAX_MESSAGE
+    """Bytes of a message in fragments."""
+
+
+Channels = Mapping[str, Heard]
+"""The channels that are listened to."""
 
 
 def sockets_of(before: set[int], port: int) -> list[int]:
@@ -57,19 +70,20 @@ def attach(fd: int, channels: Channels | None = None) -> None:
 
 
 def _program(channels: Channels | None) -> bytes:
-    """Drop what claims to be LCM's but has no channel that ends, or one that nobody listens to; accept all else, LCM
-    ignores it.
+    """Drop what claims to be LCM's but has no channel that ends, or one that nobody listens to, or is too large for
+    it; accept all else, LCM ignores it. The size of a message in fragments is stored meanwhile, 0 for another.
 
     A load past the datagram's end drops it, which is right here: no NUL came before the end.
     """
+    head = _head(MAX_MESSAGE if channels is None else max((each.largest for each in channels.values()), default=0))
     named = _accept_nul() if channels is None else _accept_channels(channels)
-    if len(_head()) + len(named) > bpf.MAX_INSTRUCTIONS * bpf.INSTRUCTION_BYTES:
+    if len(head) + len(named) > bpf.MAX_INSTRUCTIONS * bpf.INSTRUCTION_BYTES:
         named = _accept_nul()
-    return _head() + named
+    return head + named
 
 
-@functools.cache
-def _head() -> bytes:
+@functools.lru_cache(maxsize=_CHANNELS_KEPT)
+def _head(largest: int) -> bytes:
     """Find the channel's name: what follows has its beginning in X."""
     fragment = [
         # No message is larger than all its fragments together, and none begins behind the message's end.
@@ -77,7 +91,8 @@ def _head() -> bytes:
         (bpf.MULTIPLY, 0, 0, _MAX_FRAGMENT),
         (bpf.TO_X, 0, 0, 0),
         (bpf.LD_W_ABS, 0, 0, _UDP_HEADER + _MESSAGE_SIZE),
-        (bpf.JGT, 4, 0, MAX_MESSAGE),
+        (bpf.STORE, 0, 0, 0),
+        (bpf.JGT, 4, 0, largest),
         (bpf.JGT_X, 3, 0, 0),
         (bpf.TO_X, 0, 0, 0),
         (bpf.LD_W_ABS, 0, 0, _UDP_HEADER + _FRAGMENT_OFFSET),
@@ -90,7 +105,9 @@ def _head() -> bytes:
     ]
     head: list[bpf.Instruction] = [
         (bpf.LD_W_ABS, 0, 0, _UDP_HEADER),
-        (bpf.JEQ, 0, 2, _SHORT),
+        (bpf.JEQ, 0, 4, _SHORT),
+        (bpf.LD_VALUE, 0, 0, 0),
+        (bpf.STORE, 0, 0, 0),
         (bpf.TO_X_VALUE, 0, 0, _UDP_HEADER + _SHORT_HEADER),
         (bpf.JUMP, 0, 0, 2 + len(fragment)),
         (bpf.JEQ, 1, 0, _FRAGMENT),
@@ -115,15 +132,18 @@ def _accept_channels(channels: Channels) -> bytes:
     Short names come first: then no load passes the end of a datagram whose channel is among those behind it.
     """
     ordered = sorted(channels, key=lambda name: (len(name.encode()), name))
-    accepted = (_accept_channel(each, None if (own := channels[each]) is None else tuple(own)) for each in ordered)
+    accepted = (_accept_channel(each, channels[each]) for each in ordered)
     return b"".join(accepted) + bpf.packed([(bpf.RET, 0, 0, bpf.DROP)])
 
 
 @functools.lru_cache(maxsize=_CHANNELS_KEPT)
-def _accept_channel(channel: str, namespaces: tuple[str, ...] | None) -> bytes:
+def _accept_channel(channel: str, heard: Heard) -> bytes:
     """Accept the name of one channel at X. A program is made anew with each subscription, of the same parts."""
-    name = channel.encode() + b"\0"
+    name, (namespaces, largest) = channel.encode() + b"\0", heard
     accept = [(bpf.RET, 0, 0, bpf.ACCEPT)] if namespaces is None else _accept_modules(len(name), namespaces)
+    if largest < MAX_MESSAGE:
+        too_large = [(bpf.LD_STORED, 0, 0, 0), (bpf.JGT, 0, 1, largest), (bpf.RET, 0, 0, bpf.DROP)]
+        accept = [*too_large, *accept]
     return bpf.packed(_if_equal(0, name, accept))
 
 

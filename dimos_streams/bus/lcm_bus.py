@@ -13,7 +13,16 @@ from typing import Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.bus import guard, packet_filter
-from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, SLICE_S, Bus, Handler, Subscription, Wants
+from dimos_streams.bus.base import (
+    CAPACITY_BYTES,
+    DEFAULT_CAPACITY,
+    MAX_MESSAGE,
+    SLICE_S,
+    Bus,
+    Handler,
+    Subscription,
+    Wants,
+)
 from dimos_streams.bus.lcm_queue import LcmQueue
 from dimos_streams.bus.subscribers import Subscribers
 from dimos_streams.bus.udpm import UdpmSocket
@@ -116,6 +125,7 @@ class LcmBus(Bus):
         capacity: int = DEFAULT_CAPACITY,
         capacity_bytes: int = CAPACITY_BYTES,
         namespaces: Sequence[str] | None = None,
+        largest: int = MAX_MESSAGE,
     ) -> Subscription:
         group = self._subscribers.by_channel.setdefault(channel, [])
         self._listen(re.escape(channel), LcmQueue(self._deliver, lambda: _miss(group)))
@@ -128,7 +138,7 @@ class LcmBus(Bus):
                 self._unlisten(re.escape(channel))
             self._refilter()
 
-        subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces)
+        subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces, largest=largest)
         group.append(subscription)
         self._refilter()
         return subscription
@@ -233,7 +243,10 @@ class LcmBus(Bus):
         """The channels that are listened to, None if all are."""
         if self._subscribers.of_all:
             return None
-        return {channel: _namespaces_of(group) for channel, group in self._subscribers.by_channel.items()}
+        return {
+            channel: guard.Heard(_namespaces_of(group), max((each.largest for each in group), default=0))
+            for channel, group in self._subscribers.by_channel.items()
+        }
 
     def _unlisten(self, pattern: str) -> None:
         del self._queues[pattern]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Bus, Handler, Subscription, Wants
+from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, MAX_MESSAGE, Bus, Handler, Subscription, Wants
 from dimos_streams.bus.subscribers import Subscribers
 
 
@@ -40,6 +40,7 @@ class MemoryBus(Bus):
         capacity: int = DEFAULT_CAPACITY,
         capacity_bytes: int = CAPACITY_BYTES,
         namespaces: Sequence[str] | None = None,
+        largest: int = MAX_MESSAGE,
     ) -> Subscription:
         self._opened_loop()
         group = self._subscribers.by_channel.setdefault(channel, [])
@@ -48,7 +49,7 @@ class MemoryBus(Bus):
             self._keep_counts(subscription)
             group.remove(subscription)
 
-        subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces)
+        subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces, largest=largest)
         group.append(subscription)
         return subscription
 

@@ -9,7 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, Bus, Handler, Subscription, TokenHandler, Wants
+from dimos_streams.bus.base import (
+    CAPACITY_BYTES,
+    DEFAULT_CAPACITY,
+    MAX_MESSAGE,
+    Bus,
+    Handler,
+    Subscription,
+    TokenHandler,
+    Wants,
+)
 from dimos_streams.bus.delivery import Delivery, delivery_of, urgency_of
 from dimos_streams.bus.subscribers import Subscribers
 from dimos_streams.bus.zenoh_reader import CHANNEL_CAPACITY, Batch, SampleReader
@@ -109,6 +118,7 @@ class ZenohBus(Bus):
         capacity: int = DEFAULT_CAPACITY,
         capacity_bytes: int = CAPACITY_BYTES,
         namespaces: Sequence[str] | None = None,
+        largest: int = MAX_MESSAGE,
     ) -> Subscription:
         group = self._subscribers.by_channel.get(channel, [])
 
@@ -125,7 +135,7 @@ class ZenohBus(Bus):
                     subscription.keep(channel, data)
                 self._delivered(subscription, missed=missed)
 
-        subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces)
+        subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces, largest=largest)
         if not group:
             self._sources[channel] = self._listen(
                 self._keys.key_of(channel), delivery_of(channel, self._delivery), deliver

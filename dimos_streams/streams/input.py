@@ -22,6 +22,7 @@ from dimos_streams.streams.spec import StreamSpec
 
 if typing.TYPE_CHECKING:
     from dimos_streams.bus import Bus, Subscription
+from dimos_streams.bus.sizes import largest_on
 
 T = TypeVar("T", bound=LcmStruct)
 
@@ -210,9 +211,11 @@ class In(Generic[T]):
     def _subscribe(self) -> None:
         if self._source is not None:
             bus, channel = self._source
-            self._subscriptions.append(bus.subscribe(channel, self._receive_own))
+            self._subscriptions.append(bus.subscribe(channel, self._receive_own, largest=largest_on(channel)))
             if self._other_channel:
-                self._subscriptions.append(bus.subscribe(self._other_channel, self._receive_other))
+                self._subscriptions.append(
+                    bus.subscribe(self._other_channel, self._receive_other, largest=largest_on(self._other_channel))
+                )
 
     def _unsubscribe(self) -> None:
         for subscription in self._subscriptions:

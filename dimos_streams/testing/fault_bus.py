@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dimos_streams.bus import Bus, Handler, Subscription
-from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, TokenHandler, Wants
+from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, MAX_MESSAGE, TokenHandler, Wants
 
 
 def _every(channel: str) -> bool:
@@ -94,10 +94,16 @@ class FaultBus(Bus):
         capacity: int = DEFAULT_CAPACITY,
         capacity_bytes: int = CAPACITY_BYTES,
         namespaces: Sequence[str] | None = None,
+        largest: int = MAX_MESSAGE,
     ) -> Subscription:
         arriving = self._arriving(handler)
         subscription = self._inner.subscribe(
-            channel, arriving, capacity=capacity, capacity_bytes=capacity_bytes, namespaces=namespaces
+            channel,
+            arriving,
+            capacity=capacity,
+            capacity_bytes=capacity_bytes,
+            namespaces=namespaces,
+            largest=largest,
         )
         return self._keep(subscription)
 

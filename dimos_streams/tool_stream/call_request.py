@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
+from dimos_streams.bus.base import ONE_PIECE
 from dimos_streams.errors import CallRejectedError, MessageError, SkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamRequest
@@ -39,7 +40,10 @@ class RepeatedRequest:
 
     async def begun(self, on_wait: Callable[[], Awaitable[None]] | None) -> None:
         """Wait until the call has begun. Raises ``CallRejectedError``, or ``SkillError`` if nobody takes it."""
-        subscriptions = [self._bus.subscribe(EVENTS, self._on_event), self._bus.subscribe(REQUESTS, self._on_sign)]
+        subscriptions = [
+            self._bus.subscribe(EVENTS, self._on_event, largest=ONE_PIECE),
+            self._bus.subscribe(REQUESTS, self._on_sign, largest=ONE_PIECE),
+        ]
         try:
             deadline, pause_s = clock.monotonic() + _TAKEN_WITHIN_S, _REPEAT_S
             while clock.monotonic() < deadline:

@@ -25,6 +25,7 @@ from dimos_streams.tool_stream.call_request import RepeatedRequest
 from dimos_streams.tool_stream.children import ChildStream, ChildStreams
 from dimos_streams.tool_stream.event import (
     CALLS,
+    MAX_ARGUMENTS,
     MAX_NAME,
     Outcome,
     ToolEvent,
@@ -235,6 +236,9 @@ class BusSkillClient:
             json_object(message.arguments_json, CALLS, message.msg_name)
         except MessageError as error:
             raise CallRejectedError(f"arguments of {skill!r} can't be read: {error.why}") from error
+        size = len(message.arguments_json.encode())
+        if size > MAX_ARGUMENTS:
+            raise CallRejectedError(f"arguments of {skill!r}: they have {size} bytes, {MAX_ARGUMENTS} are possible")
         self._directory.hear_all()  # the call may be anybody's to run
         return RepeatedRequest(self._bus, message, believes=self._streams.believes, alone=lambda: self._own.alone)
 

@@ -110,11 +110,11 @@ def heartbeat(module: bytes) -> bytes:
 
 
 _LISTENED: guard.Channels = {
-    "/scan": None,
-    "/robot1/scan": None,
-    "/robot1/cmd_vel#geometry_msgs.Twist": None,
-    "/status": ("robot1/", "depot/left/"),
-    **{f"/robot1/{number}": None for number in range(40)},
+    "/scan": guard.Heard(),
+    "/robot1/scan": guard.Heard(),
+    "/robot1/cmd_vel#geometry_msgs.Twist": guard.Heard(largest=65_000),
+    "/status": guard.Heard(("robot1/", "depot/left/"), largest=65_000),
+    **{f"/robot1/{number}": guard.Heard() for number in range(40)},
 }
 
 
@@ -144,6 +144,13 @@ _LISTENED: guard.Channels = {
         (heartbeat(b"depot/right/drive"), False),
         (heartbeat(b"robot10/drive"), False),
         (heartbeat(b"x" * 300), True),
+        (fragment(65_000, 0, 0, 2, b"/robot1/cmd_vel#geometry_msgs.Twist\0abcd"), True),
+        (fragment(65_001, 0, 0, 2, b"/robot1/cmd_vel#geometry_msgs.Twist\0abcd"), False),
+        (fragment(65_001, 0, 0, 2, b"/scan\0abcd"), True),
+        (fragment(65_001, 0, 0, 2, heartbeat(b"bridge")[8:]), False),
+        (fragment(65_000, 0, 0, 2, heartbeat(b"bridge")[8:]), True),
+        (fragment(65_000, 0, 0, 2, heartbeat(b"robot10/drive")[8:]), False),
+        (fragment(65_001, 4, 1, 2, b"efgh"), True),
         (b"LC04 anything", True),
     ],
 )
@@ -151,8 +158,15 @@ def test_the_filter_lets_through_what_is_listened_to(datagram: bytes, passes: bo
     assert is_let_through(datagram, _LISTENED) is passes
 
 
+def test_no_fragment_is_let_through_of_what_is_too_large_for_every_channel() -> None:
+    small: guard.Channels = {"/a": guard.Heard(largest=500), "/b": guard.Heard(largest=2000)}
+    for size, passes in ((2000, True), (2001, False)):
+        assert is_let_through(fragment(size, 4, 1, 2, b"efgh"), small) is passes
+    assert is_let_through(short(b"/a\0", bytes(700)), small), "of one piece; the subscription sees to it"
+
+
 def test_more_channels_than_a_filter_holds_are_all_let_through() -> None:
-    many = {f"/{number:060}": None for number in range(500)}
+    many = {f"/{number:060}": guard.Heard() for number in range(500)}
     assert is_let_through(short(b"/other\0"), many)
     assert not is_let_through(short(b"/other"), many)
 
@@ -161,7 +175,7 @@ def test_a_filter_for_which_there_is_no_room_lets_all_channels_through() -> None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 0))
         for channels in (0, 3, 30, 60, 110, 60, 110, 30):
-            guard.attach(receiver.fileno(), {f"/{number:060}": None for number in range(channels)})
+            guard.attach(receiver.fileno(), {f"/{number:060}": guard.Heard() for number in range(channels)})
 
 
 def is_let_through(datagram: bytes, channels: guard.Channels | None) -> bool:
@@ -185,10 +199,10 @@ def test_a_bus_has_the_kernel_let_through_what_it_listens_to(bus_url: str, monke
     async def main() -> None:
         bus = create_bus(bus_url)
         await bus.open()
-        scan = bus.subscribe("/scan", print)
-        status = bus.subscribe("/status", print, namespaces=("robot1/",))
-        more = bus.subscribe("/status", print, namespaces=("robot2/",))
-        of_all = bus.subscribe("/status", print)
+        scan = bus.subscribe("/scan", print, largest=100_000)
+        status = bus.subscribe("/status", print, namespaces=("robot1/",), largest=60_000)
+        more = bus.subscribe("/status", print, namespaces=("robot2/",), largest=65_000)
+        of_all = bus.subscribe("/status", print, largest=70_000)
         for each in (of_all, more, status):
             each.close()
         everything = bus.subscribe_all(print)
@@ -197,18 +211,20 @@ def test_a_bus_has_the_kernel_let_through_what_it_listens_to(bus_url: str, monke
         await bus.close()
 
     asyncio.run(main())
-    both = ("robot1/", "robot2/")
+    scans, of_all_robots = guard.Heard(largest=100_000), guard.Heard(largest=70_000)
+    both = guard.Heard(("robot1/", "robot2/"), largest=65_000)
+    one = guard.Heard(("robot1/",), largest=60_000)
     assert attached[:4] == [
         {},
-        {"/scan": None},
-        {"/scan": None, "/status": both[:1]},
-        {"/scan": None, "/status": both},
+        {"/scan": scans},
+        {"/scan": scans, "/status": one},
+        {"/scan": scans, "/status": both},
     ]
     assert attached[4:] == [
-        {"/scan": None, "/status": None},
-        {"/scan": None, "/status": both},
-        {"/scan": None, "/status": both[:1]},
-        {"/scan": None},
+        {"/scan": scans, "/status": of_all_robots},
+        {"/scan": scans, "/status": both},
+        {"/scan": scans, "/status": one},
+        {"/scan": scans},
         None,
         {},
     ]  # and nothing where it is what it was, nor at the end

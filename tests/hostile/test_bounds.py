@@ -8,6 +8,7 @@ import logging
 import pickle
 import struct
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from dimos_streams.bus import create_bus, guard
 from dimos_streams.bus.base import CAPACITY_BYTES
 from dimos_streams.bus.lcm_bus import LcmBus
+from dimos_streams.bus.sizes import largest_on
 from dimos_streams.common.limited_log import LimitedLog, LimitedRecords
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.codec import decode, encode
@@ -96,6 +98,48 @@ def test_a_datagram_cannot_claim_to_be_a_message_of_gigabytes(bus_url: str) -> N
         await bus.close()
 
     asyncio.run(check())
+
+
+@pytest.mark.live
+@pytest.mark.feature("F6")
+@pytest.mark.usefixtures("lcm_library")
+def test_parts_of_what_is_too_large_for_its_channel_are_not_kept(bus_url: str) -> None:
+    def all_but_the_last(number: int) -> list[bytes]:
+        size, step = 1_000_000, 60_000
+        starts = range(0, size, step)
+        head = (
+            b"LC03" + struct.pack(">IIIHH", number, size, at, index, len(starts)) for index, at in enumerate(starts)
+        )
+        names = [EVENTS.encode() + b"\0", *[b""] * len(starts)]
+        return [each + name + bytes(step) for each, name in zip(head, names, strict=False)][:-1]
+
+    async def check() -> None:
+        bus = create_bus(bus_url)
+        await bus.open()
+        heard: list[int] = []
+        host = ModuleHost(bus)
+        await host.start(Mover(name="mover"), {})
+        bus.subscribe(
+            "/scan", lambda _, data: heard.append(len(data)), largest=largest_on("/scan#sensor_msgs.LaserScan")
+        )
+        sender, before = Sender(bus_url), private_bytes()
+        for number in range(20):
+            sender.send(all_but_the_last(number))
+            await asyncio.sleep(0.005)
+        bus.publish("/scan", bytes(90_000))
+        await until(lambda: heard)
+        assert private_bytes() - before < 8e6, "of 19"
+        sender.close()
+        await host.stop()
+        await bus.close()
+
+    asyncio.run(check())
+
+
+def private_bytes() -> int:
+    """Memory that this process has written to."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("RssAnon:")[2].split()[0]) * 1024
 
 
 @pytest.mark.usefixtures("lcm_library")

@@ -14,6 +14,7 @@ from dimos_streams.bridge.calls.closing import close_again, close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.bus.base import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageError
 from dimos_streams.messages.codec import decode, encode
@@ -81,8 +82,8 @@ class SkillRequests:
     def start(self) -> None:
         """Begin to listen. The bus must be open."""
         self._subscriptions = [
-            self._bus.subscribe(CALLS, self._on_call, capacity_bytes=REQUEST_BYTES),
-            self._bus.subscribe(CANCELS, self._on_cancel, capacity_bytes=REQUEST_BYTES),
+            self._bus.subscribe(CALLS, self._on_call, capacity_bytes=REQUEST_BYTES, largest=ONE_PIECE),
+            self._bus.subscribe(CANCELS, self._on_cancel, capacity_bytes=REQUEST_BYTES, largest=ONE_PIECE),
         ]
 
     async def stop(self) -> None:

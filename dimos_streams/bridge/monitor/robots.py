@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.bus.base import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError
@@ -38,7 +39,7 @@ class _NewestMessage:
     def __init__(self, bus: Bus, channel: str) -> None:
         self.channel = channel
         self.heard: _HeardRobot | None = None
-        self._subscription: Subscription = bus.subscribe(channel, self._keep, capacity=1)
+        self._subscription: Subscription = bus.subscribe(channel, self._keep, capacity=1, largest=ONE_PIECE)
 
     def data(self, fresh_s: float) -> bytes | None:
         """Its bytes, None if it is older."""

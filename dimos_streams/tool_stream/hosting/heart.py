@@ -6,17 +6,18 @@ import asyncio
 import logging
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.common.secrets import redacted
+from dimos_streams.common.text import at_most
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.liveness.directory import HEARTBEAT_S, ModuleDirectory
-from dimos_streams.tool_stream.liveness.heartbeat import ENDED
+from dimos_streams.tool_stream.liveness.heartbeat import CALLS_BYTES, ENDED, MAX_HEALTH
 from dimos_streams.tool_stream.liveness.instances import Instance
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
@@ -25,6 +26,8 @@ HEARTBEAT_RETRY_S = 0.1
 _DESCRIBE_EVERY_S = (0.1, 0.8)
 """Pauses between descriptions of all skills, each twice as long as the one before while somebody goes on asking."""
 _BETWEEN_PARTS_S = 0.005
+_CALL_BYTES = 9
+"""Of a call in a heartbeat, besides its id."""
 _MANY_ASK = 10
 """So often the processes of one run do not ask within one pause, all starting at once."""
 
@@ -108,9 +111,11 @@ class Heart:
                     _logger.error("module %r runs beside another of this name: %s", name, rival)
 
     def send(self, name: str, *, skills_json: str = "", health: str = "") -> None:
-        """Send a module's heartbeat now, besides those that are due; with its own health, unless there is another."""
+        """Send a module's heartbeat now, besides those that are due; with its own health, unless there is another.
+
+        Many calls go into several, each of one datagram: to receivers a call is as good in one as in another.
+        """
         hosted = self._modules[name]
-        live = self._publisher.live(name)
         health = health or hosted.health
         if health == "ok":
             health = self._bus.notice or self._note() or health
@@ -121,14 +126,16 @@ class Heart:
             pid=self._own.pid,
             host=self._own.host,
             started_utime=self._own.started_utime,
-            health=redacted(health),
+            health=at_most(redacted(health), MAX_HEALTH),
             skills_version=hosted.skills_version,
             skills_json=skills_json,
-            call_ids=[call_id for call_id, _ in live],
-            last_seqs=[seq for _, seq in live],
             state_json=hosted.state_json,
         )
-        self._bus.publish(STATUS, encode(status))
+        for calls in _shares(self._publisher.live(name)):
+            status.call_ids = [call_id for call_id, _ in calls]
+            status.last_seqs = [seq for _, seq in calls]
+            self._bus.publish(STATUS, encode(status))
+            status.skills_json = ""
 
     def say_goodbye(self, name: str) -> None:
         """Say that a module ends here: its next instance is believed at once."""
@@ -166,3 +173,16 @@ class Heart:
     def _send_part(self, name: str, text: str) -> None:
         if self.beats and name in self._modules and text in self._modules[name].descriptions:
             self.send(name, skills_json=text)
+
+
+def _shares(calls: list[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
+    """The calls of one heartbeat each; at least one, of which there may be no call."""
+    share: list[tuple[str, int]] = []
+    room = CALLS_BYTES
+    for call in calls:
+        room -= len(call[0]) + _CALL_BYTES
+        if room < 0:
+            yield share
+            share, room = [], CALLS_BYTES - len(call[0]) - _CALL_BYTES
+        share.append(call)
+    yield share

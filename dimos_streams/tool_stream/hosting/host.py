@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.bus.base import ONE_PIECE
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.secrets import redacted
@@ -74,8 +75,8 @@ class SkillHost:
         self.publisher.start()
         self.directory.start()
         self._subscriptions = [
-            self._bus.subscribe(CALLS, self._on_call, capacity_bytes=REQUEST_BYTES),
-            self._bus.subscribe(CANCELS, self._on_cancel, capacity_bytes=REQUEST_BYTES),
+            self._bus.subscribe(CALLS, self._on_call, capacity_bytes=REQUEST_BYTES, largest=ONE_PIECE),
+            self._bus.subscribe(CANCELS, self._on_cancel, capacity_bytes=REQUEST_BYTES, largest=ONE_PIECE),
         ]
         self._heart.start()
 

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.bus.base import ONE_PIECE
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.text import at_most, well_formed_json
@@ -19,14 +20,13 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo, public_names
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name
-from dimos_streams.tool_stream.liveness.heartbeat import ENDED, Head, head_of
+from dimos_streams.tool_stream.liveness.heartbeat import ENDED, MAX_HEALTH, Head, head_of
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 from dimos_streams.tool_stream.liveness.skill_parts import SkillPart, is_part
 
 HEARTBEAT_S = 0.25
-_MAX_HEALTH = 200
 _DESCRIBE_EVERY_S = 0.2
 _DESCRIBE = (1.0, 10.0)
 """How often modules are asked for their skills, in a second and at once: each of them answers everybody."""
@@ -86,7 +86,7 @@ class ModuleDirectory:
 
     def _listen(self) -> None:
         self._subscription = self._bus.subscribe(
-            STATUS, self._on_message, capacity_bytes=_QUEUE_BYTES, namespaces=self._namespaces
+            STATUS, self._on_message, capacity_bytes=_QUEUE_BYTES, namespaces=self._namespaces, largest=ONE_PIECE
         )
 
     def listen(self, listener: Callable[[ModuleStatus], None]) -> Callable[[], None]:
@@ -264,7 +264,7 @@ class ModuleDirectory:
                 entry.instances.bound,
                 other,
             )
-        entry.heard, entry.health = now, at_most(status.health, _MAX_HEALTH)
+        entry.heard, entry.health = now, at_most(status.health, MAX_HEALTH)
         if status.health == ENDED:
             entry.instances.left(status.instance)
         if part is not None:
@@ -301,7 +301,7 @@ class ModuleDirectory:
         """A status without an instance is not the module's own: it says what is wrong with it."""
         entry = self._entries.get(status.module)
         if entry is not None:
-            entry.reported_health, entry.reported_at = at_most(status.health, _MAX_HEALTH), clock.monotonic()
+            entry.reported_health, entry.reported_at = at_most(status.health, MAX_HEALTH), clock.monotonic()
 
     def _ask_for_skills(self) -> None:
         now = clock.monotonic()

@@ -13,6 +13,10 @@ ENDED = "ended"
 """The health in the last heartbeat of a module that stops."""
 MAX_CALLS = 1280
 """Calls that one heartbeat may name: those that a module runs, and those that have ended lately."""
+CALLS_BYTES = 16_000
+"""What these have at most in one heartbeat, so that all of it is one datagram; more go into further ones."""
+MAX_HEALTH = 200
+"""Characters of a module's health."""
 MAX_SKILLS_JSON = 64_000
 """Bytes of the schemas of one module's skills."""
 _MAX_NAME = 256

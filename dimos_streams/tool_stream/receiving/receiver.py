@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.bus.base import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode
@@ -87,10 +88,12 @@ class ToolStreamReceiver:
         """Begin to receive. The bus must be open."""
         self._loop = asyncio.get_running_loop()
         self._nacks.start()
-        self._events = self._bus.subscribe(EVENTS, self._on_event, capacity=65536, capacity_bytes=_QUEUE_BYTES)
+        self._events = self._bus.subscribe(
+            EVENTS, self._on_event, capacity=65536, capacity_bytes=_QUEUE_BYTES, largest=ONE_PIECE
+        )
         self._subscriptions = [
             self._events,
-            self._bus.subscribe(REQUESTS, self._on_request, capacity_bytes=REQUEST_BYTES),
+            self._bus.subscribe(REQUESTS, self._on_request, capacity_bytes=REQUEST_BYTES, largest=ONE_PIECE),
         ]
 
     def stop(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.bus.base import ONE_PIECE
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
@@ -54,7 +55,9 @@ class ToolStreamPublisher:
 
     def start(self) -> None:
         """Listen for requests. The bus must be open."""
-        self._subscription = self._bus.subscribe(REQUESTS, self._on_request, capacity_bytes=REQUEST_BYTES)
+        self._subscription = self._bus.subscribe(
+            REQUESTS, self._on_request, capacity_bytes=REQUEST_BYTES, largest=ONE_PIECE
+        )
 
     def stop(self) -> None:
         """Stop listening. Twice is fine."""

@@ -8,13 +8,15 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import create_bus
-from dimos_streams.messages.codec import encode
-from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
+from dimos_streams.bus.base import ONE_PIECE
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_ARGUMENTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.hosting import host
+from dimos_streams.tool_stream.liveness.directory import HEARTBEAT_S
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S
 
 
@@ -63,6 +65,25 @@ async def test_a_result_and_its_text_fit_together_or_are_refused(length: int, fi
         else:
             problem = "the result and its text have 48013 bytes, 48000 are possible; give a reference instead"
             assert (closed.outcome, closed.text) == (Outcome.FAILED, problem)
+
+
+@pytest.mark.virtual_time
+async def test_all_calls_of_a_module_are_in_heartbeats_of_one_datagram_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[ModuleStatus] = []
+    async with ModuleHarness(Scribe, name="scribe") as harness:
+        harness.bus.subscribe(STATUS, lambda _, data: heard.append(decode(ModuleStatus, data)), largest=ONE_PIECE)
+        harness.module.health = "é" * 50_000
+        ids = [f"{number:0200}" for number in range(300)]
+        for call_id in ids:
+            ask(harness, call_id, '{"waits": true}')
+        await asyncio.sleep(2 * HEARTBEAT_S)
+        named = {call_id for status in heard for call_id in status.call_ids}
+        assert named >= set(ids), "none of their heartbeats was too large"
+        heard.clear()
+        await asyncio.sleep(0.99 * HEARTBEAT_S)
+        own = [status for status in heard if status.module == "scribe"]
+        assert [seq for status in own for seq in status.last_seqs] == [1] * len(ids), "each call is in one of them"
+        assert all(status.health == "é" * 199 + "…" for status in own)
 
 
 @pytest.mark.virtual_time

@@ -1,0 +1,27 @@
+"""How large messages of a type may become, on transports that have to put large ones together."""
+
+from __future__ import annotations
+
+from dimos_streams.bus.base import MAX_MESSAGE, ONE_PIECE
+
+_SMALL = frozenset(
+    {
+        "dimos_streams.Hold",
+        "geometry_msgs.PoseStamped",
+        "geometry_msgs.Twist",
+        "nav_msgs.Odometry",
+        "sensor_msgs.BatteryState",
+        "sensor_msgs.CameraInfo",
+    }
+)
+_MODERATE = frozenset({"sensor_msgs.LaserScan", "vision_msgs.Detection2DArray"})
+_MODERATE_BYTES = 256 * 1024
+"""32,000 rays with their intensities."""
+
+
+def largest_on(channel: str) -> int:
+    """Bytes. What a process listens to decides which fragments of others it must keep: see ``guard.py``."""
+    type_name = channel.partition("#")[2]
+    if type_name in _SMALL:
+        return ONE_PIECE
+    return _MODERATE_BYTES if type_name in _MODERATE else MAX_MESSAGE
