@@ -23,7 +23,7 @@ from dimos_streams.bus.base import (
     Subscription,
     Wants,
 )
-from dimos_streams.bus.lcm_queue import LcmQueue
+from dimos_streams.bus.lcm_queue import KEPT_BYTES, LcmQueue
 from dimos_streams.bus.subscribers import Subscribers
 from dimos_streams.bus.udpm import UdpmSocket
 from dimos_streams.bus.url import UdpmUrl
@@ -128,7 +128,8 @@ class LcmBus(Bus):
         largest: int = MAX_MESSAGE,
     ) -> Subscription:
         group = self._subscribers.by_channel.setdefault(channel, [])
-        self._listen(re.escape(channel), LcmQueue(self._deliver, lambda: _miss(group)))
+        kept_bytes = min(KEPT_BYTES, capacity_bytes // 2)
+        self._listen(re.escape(channel), LcmQueue(self._deliver, lambda: _miss(group), kept_bytes))
 
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)

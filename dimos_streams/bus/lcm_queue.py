@@ -12,7 +12,7 @@ MOST = 8192
 LEAST = 8
 """at least, however large they are;"""
 KEPT_BYTES = 1024 * 1024
-"""and in between, as many as have so many bytes together."""
+"""and in between, as many as have so many bytes together, or half of what the handler's own queue may have."""
 _WEIGHT = 1 / 16
 
 
