@@ -70,6 +70,8 @@ def parse_json(data: str | bytes) -> Any:
 def plain(text: str) -> str:
     """The form of a text for comparing: accents in one form (NFC), no characters that nobody sees (soft hyphens,
     zero-width spaces, control characters), and single blanks between words only."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())
     seen = (character for character in text if character.isspace() or unicodedata.category(character) not in _UNSEEN)
     return " ".join(unicodedata.normalize("NFC", "".join(seen)).split())
 
