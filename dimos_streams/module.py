@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -66,6 +66,13 @@ class Services:
         return typing.cast("S | None", self._offered.get(kind))
 
 
+class Clocks(Protocol):
+    """How the clocks of a run's machines differ, as far as it was measured; among the services of each process."""
+
+    def ahead_us(self, of: str, than: str) -> int | None:
+        """How far the clock of one machine is ahead of another's, µs; None while that is not known."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
     """The facts that a module may know of the run it is part of."""
@@ -83,6 +90,8 @@ class RunContext:
     robot: tuple[str, ...] = ()
     """Names of the modules of its robot (its outermost namespace) that begin together with it, in other processes;
     none where all run on one loop, and after a restart."""
+    stamped_on: Mapping[str, str] = field(default_factory=dict)
+    """The machine whose clock stamps the messages of a topic, by topic, where the run has several machines."""
     services: Services = field(default_factory=Services)
 
     def __post_init__(self) -> None:
@@ -109,6 +118,9 @@ class Module:
     """Python modules that it imports only while it runs, and always: what forks many of it has imported them once."""
     shared_outputs: ClassVar[frozenset[str]] = frozenset()
     """Outputs that may share their channel with other modules' outputs, because something else keeps them apart."""
+
+    stamped_as: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Outputs whose messages carry the stamps of an input's: of the first of these that is wired."""
 
     skills_vary: ClassVar[bool] = False
     """Whether it has skills that are known only while it runs, see ``offered_skills``: ``check`` does not warn of
@@ -242,6 +254,21 @@ class Module:
         self._tasks[task] = None
         task.add_done_callback(self._on_task_done)
         return task
+
+    def clock_ahead(self, of: In[Any], than: In[Any]) -> Callable[[], int | None]:
+        """Tells how far the clock that stamps one input is ahead of the one that stamps another, µs.
+
+        It is 0 for what one machine stamps, and None while it is not known: then the two can't be compared.
+        """
+
+        def ahead() -> int | None:
+            one, other = (self.context.stamped_on.get(each.channel.partition("#")[0], "") for each in (of, than))
+            if one == other:
+                return 0
+            clocks = self.context.services.get(Clocks)  # type: ignore[type-abstract]
+            return None if clocks is None else clocks.ahead_us(one, other)
+
+        return ahead
 
     async def run_blocking(self, function: Callable[..., R], *args: Any) -> R:
         """Run a function that blocks in a thread, in virtual time inline."""

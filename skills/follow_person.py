@@ -69,7 +69,7 @@ class FollowPerson(Module):
 
     async def start(self) -> None:
         """Listen to the odometry and to who holds the robot."""
-        self.poses = PoseHistory()
+        self.poses = PoseHistory(self.clock_ahead(self.detections, self.odom))
         self._calls = OwnCalls()
         self.holds = HoldInput(self.hold, self.name)
         self.odom.on_message(self.poses.add)

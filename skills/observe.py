@@ -99,7 +99,7 @@ class Observe(Module):
 
     async def start(self) -> None:
         """Listen to the odometry."""
-        self.poses = PoseHistory()
+        self.poses = PoseHistory(self.clock_ahead(self.detections, self.odom))
         self.odom.on_message(self.poses.add)
         watch_labels(self, self.detections)
 

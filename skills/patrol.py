@@ -76,7 +76,7 @@ class Patrol(Module):
 
     async def start(self) -> None:
         """Listen to the odometry."""
-        self.poses = PoseHistory()
+        self.poses = PoseHistory(self.clock_ahead(self.detections, self.odom))
         self._calls = OwnCalls()
         self.holds = HoldInput(self.hold, self.name)
         self.odom.on_message(self.poses.add)

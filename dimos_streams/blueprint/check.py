@@ -17,6 +17,7 @@ from dimos_streams.blueprint.classes import (
 )
 from dimos_streams.blueprint.delivery_check import delivery_problems
 from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.machines import machine_problems
 from dimos_streams.blueprint.message_check import message_problems
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
 from dimos_streams.blueprint.wiring import Port, external_channels, ports_of, public_skills
@@ -47,6 +48,7 @@ def check(blueprint: Blueprint) -> list[Problem]:
             continue
         problems += _module_problems(spec, classes[name])
     problems += _external_problems(blueprint)
+    problems += machine_problems(blueprint)
     if len(classes) == len(blueprint.modules):
         ports = [port for name, cls in classes.items() for port in ports_of(blueprint.modules[name], cls)]
         placed = [port for port in ports if port.topic]

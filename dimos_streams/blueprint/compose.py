@@ -20,7 +20,7 @@ from typing import Any, get_args
 from pydantic_core import to_jsonable_python
 
 from dimos_streams.blueprint.load import resolve
-from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_name, merge
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_machine, checked_name, merge
 from dimos_streams.bus.delivery import Delivery
 from dimos_streams.documents.document import display_path
 from dimos_streams.errors import UserError, suggest
@@ -33,9 +33,13 @@ def blueprint(
     description: str = "",
     external: tuple[str, ...] = (),
     delivery: Mapping[str, Delivery] | None = None,
+    machines: Mapping[str, Iterable[str]] | None = None,
 ) -> Blueprint:
-    """Put modules and whole blueprints together. Raises ``UserError`` if two modules have the same name, and for a
-    ``delivery`` other than ``"reliable"`` and ``"latest"``."""
+    """Put modules and whole blueprints together; ``machines`` has names of modules by the machine on which they run.
+
+    Raises ``UserError`` if two modules have the same name, for a ``delivery`` other than ``"reliable"`` and
+    ``"latest"``, and for a machine's module that there is not.
+    """
     chosen = dict(delivery or {})
     for topic, choice in chosen.items():
         if choice not in get_args(Delivery):
@@ -43,7 +47,8 @@ def blueprint(
             raise UserError(f"delivery of {topic!r} can't be {choice!r}: use one of {valid}")
     sources = dict.fromkeys((*external, *chosen), _caller())
     outside = Blueprint(name="", external=external, delivery=chosen, sources=sources)
-    return merge(name, (*parts, outside), description=description)
+    whole = merge(name, (*parts, outside), description=description)
+    return whole.on_machines(machines, source=_caller()) if machines else whole
 
 
 def module(
@@ -52,6 +57,7 @@ def module(
     name: str | None = None,
     process: str | None = None,
     restart: Restart = "on-failure",
+    machine: str | None = None,
     remap: Mapping[str, str | None] | None = None,
     config: Mapping[str, Any] | None = None,
     **settings: Any,
@@ -73,6 +79,7 @@ def module(
         remap=dict(remap or {}),
         process=process and checked_name(process),
         restart=restart,
+        machine=machine and checked_machine(machine),
         sources={"": _caller()},
     )
 

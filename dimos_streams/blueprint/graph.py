@@ -25,6 +25,8 @@ class Node:
     skills: tuple[str, ...]
     unwired: tuple[str, ...]
     """Inputs that nothing sends to."""
+    machine: str | None = None
+    """The computer on which it runs, where the blueprint names several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def graph(blueprint: Blueprint) -> Graph:
     wiring = wire(blueprint)
     ports = [port for spec in blueprint.modules.values() for port in ports_of(spec, module_class(spec))]
     nodes = (
-        Node(name, spec.type, spec.process or name, wiring[name].skills, wiring[name].unwired)
+        Node(name, spec.type, spec.process or name, wiring[name].skills, wiring[name].unwired, spec.machine)
         for name, spec in blueprint.modules.items()
     )
     edges = _edges([port for port in ports if port.topic], external_channels(blueprint))
@@ -87,8 +89,9 @@ def _text(graph: Graph) -> Iterator[str]:
     kind_width = max((len(split_channel(edge.channel)[1]) for edge in graph.edges), default=0)
     for process in dict.fromkeys(node.process for node in graph.nodes):
         yield ""
-        yield f"process {process}"
         members = [node for node in graph.nodes if node.process == process]
+        machine = members[0].machine
+        yield f"process {process} on {machine}" if machine else f"process {process}"
         for node in members:
             last = node is members[-1]
             yield f"{'└─' if last else '├─'} {node.module}  ({node.type})"
@@ -102,7 +105,7 @@ def _details(graph: Graph, node: Node, width: int, kind_width: int) -> Iterator[
     for arrow, ends in (("◀", incoming), ("▶", outgoing)):
         for channel in dict.fromkeys(channel for channel, _ in ends):
             topic, kind = split_channel(channel)
-            others = ", ".join(other for name, other in ends if name == channel)
+            others = ", ".join(_seen_from(node, other, graph) for name, other in ends if name == channel)
             yield f"{arrow} {topic:{width}}  {kind:{kind_width}}  {others}"
     if node.unwired:
         yield f"unwired: {', '.join(node.unwired)}"
@@ -110,16 +113,33 @@ def _details(graph: Graph, node: Node, width: int, kind_width: int) -> Iterator[
         yield f"skills: {', '.join(node.skills)}"
 
 
+def _seen_from(node: Node, other: str, graph: Graph) -> str:
+    """The name of another module, with its machine where that is another one."""
+    machine = next((each.machine for each in graph.nodes if each.module == other), node.machine)
+    return other if machine == node.machine else f"{other} on {machine}"
+
+
 def _mermaid(graph: Graph) -> Iterator[str]:
     yield "flowchart LR"
-    for process in dict.fromkeys(node.process for node in graph.nodes):
+    for machine in dict.fromkeys(node.machine for node in graph.nodes):
+        members = [node for node in graph.nodes if node.machine == machine]
+        if machine is None:
+            yield from _mermaid_processes(members)
+            continue
+        yield f'  subgraph {_id("machine", machine)}["{machine}"]'
+        yield from (f"  {line}" for line in _mermaid_processes(members))
+        yield "  end"
+    yield from _mermaid_edges(graph.edges)
+
+
+def _mermaid_processes(nodes: list[Node]) -> Iterator[str]:
+    for process in dict.fromkeys(node.process for node in nodes):
         yield f'  subgraph {_id("process", process)}["{process}"]'
-        for node in graph.nodes:
+        for node in nodes:
             if node.process == process:
                 lines = [f"<b>{node.module}</b>", *(f"{skill}()" for skill in node.skills)]
                 yield f'    {_id("module", node.module)}["{"<br/>".join(lines)}"]'
         yield "  end"
-    yield from _mermaid_edges(graph.edges)
 
 
 def _mermaid_edges(edges: Iterable[Edge]) -> Iterator[str]:
@@ -137,4 +157,4 @@ def _mermaid_edges(edges: Iterable[Edge]) -> Iterator[str]:
 
 def _id(kind: str, name: str) -> str:
     """An identifier that is no word of Mermaid's own."""
-    return f"{kind}_{name.replace('/', '__')}"
+    return f"{kind}_{name.replace('/', '__').replace('-', '_')}"

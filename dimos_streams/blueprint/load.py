@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_name, checked_namespace, merge
+from dimos_streams.blueprint.model import (
+    Blueprint,
+    ModuleSpec,
+    Restart,
+    checked_machine,
+    checked_name,
+    checked_namespace,
+    merge,
+)
 from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 from dimos_streams.bus.delivery import Delivery
@@ -76,6 +85,7 @@ class _ReplacementForm(_Form):
     remap: dict[str, str | None] = {}
     process: str | None = None
     restart: Restart = "on-failure"
+    machine: str | None = None
 
 
 class _ModuleForm(_ReplacementForm):
@@ -105,6 +115,7 @@ class _FileForm(_Form):
     modules: dict[str, _ModuleForm] = {}
     external: list[str] = []
     delivery: dict[str, Delivery] = {}
+    machines: dict[str, list[str]] = {}
 
 
 class _Loader:
@@ -172,7 +183,17 @@ class _Reading:
         sources |= {topic: self._document.where(("delivery", topic)) for topic in form.delivery}
         own = Blueprint(name="", external=tuple(form.external), delivery=form.delivery, sources=sources)
         parts.append(own)
-        return merge(form.name or self._path.stem, parts, description=form.description.strip())
+        whole = merge(form.name or self._path.stem, parts, description=form.description.strip())
+        for machine, names in form.machines.items():
+            with self._at("machines", machine) as where:
+                whole = whole.on_machines({machine: names}, source=where)
+        twice = Counter(name for names in form.machines.values() for name in names)
+        for name, count in twice.items():
+            if count > 1:
+                with self._at("machines"):
+                    raise UserError(f"module {name!r} can be on one machine only")
+        self._raise()
+        return whole
 
     def _include(self, index: int, form: _IncludeForm) -> Blueprint:
         blueprint = self._loader.resolve(form.blueprint, self._path.parent)
@@ -202,6 +223,8 @@ class _Reading:
     def _module(self, name: str, form: _ReplacementForm, place: tuple[str | int, ...]) -> ModuleSpec:
         with self._at(*place, "process"):
             checked_name(form.process or "own")
+        with self._at(*place, "machine"):
+            checked_machine(form.machine or "own")
         return ModuleSpec(
             name=checked_name(name),
             type=form.type,
@@ -209,6 +232,7 @@ class _Reading:
             remap=form.remap,
             process=form.process,
             restart=form.restart,
+            machine=form.machine,
             sources=self._sources.get(place, {}),
         )
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from dimos_streams.bus.delivery import Delivery
 from dimos_streams.common.namespaces import namespace_of, prefix_of
@@ -23,6 +23,7 @@ MAX_MODULES = 5000
 """Modules of one blueprint: files that include each other twice and again make more than a machine can hold."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_MACHINE = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 
 
 class _Described(BaseModel):
@@ -55,6 +56,16 @@ class ModuleSpec(_Described):
     process: str | None = None
     """Modules of one label share a process; None is a process of its own."""
     restart: Restart = "on-failure"
+    machine: str | None = None
+    """The computer on which it runs, where a blueprint has several; with its namespaces, as the name."""
+
+    @model_serializer(mode="wrap")
+    def _without_machine(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A blueprint of one machine, as most are, is described as if there were no others."""
+        described: dict[str, Any] = dump(self)
+        if self.machine is None:
+            described.pop("machine", None)
+        return described
 
     @property
     def namespace(self) -> str:
@@ -93,9 +104,10 @@ class ModuleSpec(_Described):
         return self.model_copy(update={"remap": {**self.remap, stream: target}, "sources": sources})
 
     def namespaced(self, namespace: str) -> ModuleSpec:
-        """Inside a namespace; so is its process, so that two robots never share one."""
+        """Inside a namespace; so are its process and its machine, so that two robots never share one."""
         process = self.process and f"{namespace}/{self.process}"
-        return self.model_copy(update={"name": f"{namespace}/{self.name}", "process": process})
+        machine = self.machine and f"{namespace}/{self.machine}"
+        return self.model_copy(update={"name": f"{namespace}/{self.name}", "process": process, "machine": machine})
 
 
 class Blueprint(_Described):
@@ -185,6 +197,23 @@ class Blueprint(_Described):
             for name, label in labels.items()
         )
 
+    def on_machines(self, machines: Mapping[str, Iterable[str]], *, source: str = "") -> Blueprint:
+        """With other machines for modules: names of modules by the machine on which they run.
+
+        Raises ``UserError`` for an unknown module, one that two machines list, and for what can't be a machine.
+        """
+        placed: dict[str, str] = {}
+        for machine, names in machines.items():
+            for name in names:
+                if placed.setdefault(self._known(name), checked_machine(machine)) != machine:
+                    raise UserError(f"module {name!r} can't be on both {placed[name]!r} and {machine!r}")
+        return self.with_modules(
+            self.modules[name].model_copy(
+                update={"machine": machine, "sources": {**self.modules[name].sources, "machine": source}}
+            )
+            for name, machine in placed.items()
+        )
+
     def with_modules(self, specs: Iterable[ModuleSpec]) -> Blueprint:
         """With some of its modules replaced by others of the same names."""
         return self.model_copy(update={"modules": {**self.modules, **{spec.name: spec for spec in specs}}})
@@ -253,6 +282,16 @@ def checked_namespace(namespace: str) -> str:
     for part in namespace.split("/"):
         checked_name(part)
     return namespace
+
+
+def checked_machine(name: str) -> str:
+    """The name of a machine: as a module's, but with hyphens too, and with namespaces. Raises ``UserError`` for
+    anything else."""
+    if not all(map(_MACHINE.fullmatch, name.split("/"))):
+        raise UserError(
+            f"{name!r} can't be the name of a machine: use a-z, 0-9 and single '-' or '_', beginning with a letter"
+        )
+    return name
 
 
 def _inside(channel: str, namespace: str) -> str:

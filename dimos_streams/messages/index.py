@@ -2,6 +2,7 @@
 
 TYPE_NAMES = (
     "builtin_interfaces.Time",
+    "dimos_streams.ClockEcho",
     "dimos_streams.Hold",
     "dimos_streams.ModuleStatus",
     "dimos_streams.SkillCall",

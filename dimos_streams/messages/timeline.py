@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -104,7 +105,10 @@ class Timeline:
 class History(Generic[T]):
     """A source's values of the last seconds, so that what another one measured a moment ago can be placed."""
 
-    def __init__(self, name: str, capacity: int = 64) -> None:
+    def __init__(self, name: str, capacity: int = 64, *, other_ahead: Callable[[], int | None] = lambda: 0) -> None:
+        """``other_ahead`` tells how far the clock of the other source is ahead of this one's, µs; None where that is
+        not known."""
+        self._other_ahead = other_ahead
         self._timeline = Timeline(name)
         self._values: deque[tuple[int, T]] = deque(maxlen=capacity)
 
@@ -131,8 +135,10 @@ class History(Generic[T]):
         return min(self._values, key=lambda stamped: abs(stamped[0] - instant))[1]
 
     def age_us(self, stamp: int, now: float) -> int | None:
-        """See ``Timeline.age_us``."""
-        return self._timeline.age_us(stamp, now)
+        """The time since the other source gave a stamp, by this one's clock; None if nobody knows how the clocks
+        differ."""
+        ahead = self._other_ahead()
+        return None if ahead is None else self._timeline.age_us(stamp - ahead, now)
 
 
 def _us(seconds: float) -> int:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
@@ -59,6 +59,8 @@ class PersonDetector(Module):
 
     late_imports = ("numpy.ma", "dimos_streams.perception.pipeline", "dimos_streams.perception.backends.segmentation")
 
+    stamped_as: ClassVar[Mapping[str, tuple[str, ...]]] = {"detections": ("instances", "color_image", "depth_image")}
+
     config: DetectorConfig
     color_image: In[Image] = In(required=False)
     depth_image: In[Image] = In(required=False)
@@ -106,7 +108,9 @@ class PersonDetector(Module):
             if not getattr(self, needed).wired:
                 raise UserError(f"module {self.name!r}: backend {self.config.backend!r} needs the input {needed!r}")
         self._blocks = backend.blocks
-        pipeline = self._pipeline = Pipeline(self.config)
+        pipeline = self._pipeline = Pipeline(
+            self.config, self.clock_ahead(getattr(self, backend.inputs[0]), self.odom)
+        )
         parts = [part for part in (backend.inputs[0], "depth_image") if getattr(self, part).wired]
         self._pairing = Pairing(parts)
         for part in parts:

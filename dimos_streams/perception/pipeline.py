@@ -43,14 +43,15 @@ class Pipeline:
 
     The constructor raises UserError when the backend lacks a package or a setting."""
 
-    def __init__(self, config: DetectorConfig) -> None:
+    def __init__(self, config: DetectorConfig, camera_ahead: Callable[[], int | None] = lambda: 0) -> None:
+        """``camera_ahead`` tells how far the camera's clock is ahead of odometry's, µs; None where nobody knows."""
         self._config = config
         backend = backend_of(config)
         self._detector = backend.make(config)
         self._tracker = Tracker(config.tracking or backend.tracking)
         self._mounts = MountFinder(config.base_frame)
         self._labels: dict[int, str] | None = None
-        self._poses: History[PlanarPose] = History("odometry")
+        self._poses: History[PlanarPose] = History("odometry", other_ahead=camera_ahead)
 
     def learn_labels(self, message: String) -> None:
         """Learn the names of the instances. Raises MessageError, and keeps what it knew, for damaged ones."""

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from dimos_streams.bus import Bus
 from dimos_streams.errors import ModuleFailedError, UserError
-from dimos_streams.module import Module
+from dimos_streams.module import Clocks, Module
 from dimos_streams.runtime.starvation import StarvationWatch
 from dimos_streams.streams import In, Out
 from dimos_streams.tool_stream.hosting.host import SkillHost
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.parts import MachineClocks
 
 STOP_BOUND_S = 3.0
 
@@ -24,6 +25,7 @@ class ModuleHost:
         self._bus = bus
         self._skills = SkillHost(bus, namespaces)
         self._starvation = StarvationWatch(bus)
+        self._clocks = MachineClocks(self._skills.directory)
         self._modules: list[Module] = []
         self._skills_started = False
 
@@ -48,6 +50,7 @@ class ModuleHost:
             self._skills_started = True
         module.context.services.offer(Bus, self._bus)  # type: ignore[type-abstract]
         module.context.services.offer(ModuleDirectory, self.directory)
+        module.context.services.offer(Clocks, self._clocks)  # type: ignore[type-abstract]
         self._connect(module, topics)
         self._modules.append(module)
         try:

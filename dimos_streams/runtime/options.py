@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +27,10 @@ class RunOptions:
     hang_bound_s: float = 10.0
     """A process whose loop has not run for so long counts as failed: it is killed, and restarted by its policy."""
     loss_bound_s: float = LOSS_BOUND_S
+    """See ``RunContext``."""
+    machine: str = ""
+    """The name of this machine, where the blueprint has several."""
+    stamped_on: Mapping[str, str] = field(default_factory=dict)
     """See ``RunContext``."""
     wrap_bus: Callable[[Bus, str], Bus] | None = None
     """Gives each process the bus that it uses, made of the real one and the process's label, for tests with faults:

@@ -62,6 +62,12 @@ class ProcessPlan:
         prefixes = dict.fromkeys(plan.spec.prefix for plan in self.modules)
         return None if "" in prefixes else tuple(prefixes)
 
+    def heard_namespaces(self, machine: str) -> tuple[str, ...] | None:
+        """The same, and that in which the part of its machine speaks: of the clocks of others, for instance."""
+        if self.namespaces is None or not machine:
+            return self.namespaces
+        return (*self.namespaces, f"{machine}/")
+
 
 def plan_modules(blueprint: Blueprint) -> list[ModulePlan]:
     """All modules with their topics, in the order of the blueprint."""
@@ -117,5 +123,6 @@ def context_for(options: RunOptions, services: Services, robot: Iterable[str] = 
         run_dir=options.run_dir,
         loss_bound_s=options.loss_bound_s,
         robot=tuple(robot),
+        stamped_on=options.stamped_on,
         services=services,
     )

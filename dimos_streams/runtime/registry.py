@@ -32,6 +32,8 @@ class RunRecord(BaseModel):
     pid_started: int
     """Start of that process in clock ticks since boot, to distinguish it from a later one with its number."""
     blueprint: str
+    machine: str = ""
+    """Whose part of the blueprint it is, where that has several machines."""
     bus_url: str
     port: int | None
     """Where its bridge serves HTTP, None where none does."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dimos_streams import clock
@@ -69,8 +70,10 @@ def twist(velocity: complex, turn: float) -> Twist:
 class PoseHistory:
     """The robot's poses of the last seconds, so that what was measured a moment ago can be placed."""
 
-    def __init__(self) -> None:
-        self._poses: History[Pose] = History("odometry")
+    def __init__(self, measured_ahead: Callable[[], int | None] = lambda: 0) -> None:
+        """``measured_ahead`` tells how far the clock of what is to be placed is ahead of odometry's, µs; None where
+        that is not known."""
+        self._poses: History[Pose] = History("odometry", other_ahead=measured_ahead)
 
     def add(self, odometry: Odometry) -> None:
         """Take odometry that has just come, if it is sound."""

@@ -169,11 +169,15 @@ def _errors(problems: Sequence[Problem]) -> int:
 
 
 def _verdict(reference: str, blueprint: Blueprint | None, problems: list[Problem]) -> str:
+    from dimos_streams.blueprint.machines import machines_of
+
     if errors := _errors(problems):
         return f"{reference}: {plural(errors, 'error')}"
     assert blueprint is not None
     warnings = f", {plural(len(problems), 'warning')}" if problems else ""
-    return f"{reference}: ok, {plural(len(blueprint.modules), 'module')}{warnings}"
+    machines = machines_of(blueprint)
+    on = f" on {plural(len(machines), 'machine')} ({', '.join(machines)})" if machines else ""
+    return f"{reference}: ok, {plural(len(blueprint.modules), 'module')}{on}{warnings}"
 
 
 def _shown(value: object) -> str:

@@ -52,6 +52,25 @@ def run(
             help="All modules in one process, as fast as it can; the same seed gives the same run.",
         ),
     ] = False,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            metavar="NAME",
+            help="Run what the blueprint gives to this machine, beside the others; without it run all of it here.",
+            show_default=False,
+        ),
+    ] = None,
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            "--wait",
+            metavar="SECONDS",
+            min=0,
+            help="With --machine: how long `--say` waits for the other machines; 60 unless given.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Where all randomness comes from.")] = 0,
     bus: Annotated[
         str | None,
@@ -134,7 +153,7 @@ def run(
     """Run a blueprint: live, a process for each module, until Ctrl-C, `stop` or the end of `--duration`."""
     from dimos_streams.cli.running.plan_checks import check_options, check_plan, mode_of, watch_sources
     from dimos_streams.cli.running.record_plan import record_plan
-    from dimos_streams.cli.running.run_plan import RunPlan, prepare
+    from dimos_streams.cli.running.run_plan import WAIT_S, RunPlan, prepare
     from dimos_streams.module import LOSS_BOUND_S
 
     to_record = record_plan(record, record_channels, record_without, record_split)
@@ -147,14 +166,19 @@ def run(
         daemon=daemon,
         bus=bus,
         log_stdout=log_stdout,
+        machine=machine,
+        wait_s=wait,
     )
     # Numpy reads it only once. One thread is faster for matrices as small as ours.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if reload:
         watch_sources(mode)
     known = frozenset(sys.modules)
+    blueprint, part = prepare(reference, settings, port, virtual=virtual_time, machine=machine)
     plan = RunPlan(
-        blueprint=prepare(reference, settings, port, virtual=virtual_time),
+        blueprint=blueprint,
+        part=part,
+        wait_s=WAIT_S if wait is None else wait,
         mode=mode,
         say=tuple(say or ()),
         duration_s=duration,

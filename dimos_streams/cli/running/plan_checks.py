@@ -26,6 +26,8 @@ def check_options(
     daemon: bool,
     bus: str | None,
     log_stdout: bool,
+    machine: str | None = None,
+    wait_s: float | None = None,
 ) -> None:
     """Refuse what contradicts itself whatever the blueprint is. Raises ``UserError``."""
     virtual = mode == "virtual"
@@ -41,6 +43,10 @@ def check_options(
         raise UserError(
             f"{why}: leave out --log-stdout{'' if virtual else '; `dimos-streams logs -f` shows the same'}"
         )
+    if wait_s is not None and machine is None:
+        raise UserError("--wait is for the other machines of a blueprint: it goes with --machine")
+    if virtual and machine is not None:
+        raise UserError("in virtual time one process runs all machines' modules: leave out --machine")
     if virtual and (daemon or bus is not None):
         raise UserError(
             f"--virtual-time has no use for {'--daemon' if daemon else '--bus'}: nothing leaves the process"
@@ -50,6 +56,12 @@ def check_options(
 def check_plan(plan: RunPlan, port: int | None) -> None:
     """Refuse what the blueprint can't do. ``port`` is that of the option, if it was given. Raises ``UserError``."""
     virtual, name = plan.mode == "virtual", plan.blueprint.name
+    if plan.part is not None and plan.bridge is None and plan.part.bridge_on:
+        for option, given in (("--say", plan.say), ("--port", port)):
+            if given:
+                raise UserError(
+                    f"{option} is about the bridge, which is on machine {plan.part.bridge_on!r}: give it there"
+                )
     if virtual and (asked := waits_for_the_world(plan.blueprint)) is not None:
         raise UserError(f"{asked} asks a server, for which virtual time can't wait; run it live or --in-process")
     if virtual and port is not None and plan.bridge is None:

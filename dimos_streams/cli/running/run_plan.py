@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.machines import part_of
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import bus_url
 from dimos_streams.bus.url import leaves_process
@@ -23,11 +25,13 @@ from dimos_streams.module import LOSS_BOUND_S, Module
 from dimos_streams.operator.agents import public_name
 from dimos_streams.operator.reporting import SAY
 from dimos_streams.runtime.options import DEFAULT_PORT, RunOptions
+from dimos_streams.runtime.parts.part import Part
 from dimos_streams.runtime.processes.output import open_log
 from dimos_streams.runtime.registry import new_run_dir
 from dimos_streams.skill import skills_of
 from dimos_streams.tool_stream.review import review_skill
 
+WAIT_S = 60.0
 Mode = Literal["live", "in-process", "virtual"]
 
 
@@ -36,7 +40,12 @@ class RunPlan:
     """One run, before it starts."""
 
     blueprint: Blueprint
+    """What this run runs: all of it, or its machine's part."""
     mode: Mode
+    part: Part | None = None
+    """Which part of a blueprint that is, where it is one of several machines'."""
+    wait_s: float = WAIT_S
+    """How long the parts on other machines are waited for."""
     say: tuple[str, ...] = ()
     duration_s: float | None = None
     exit_when_done: bool = False
@@ -55,7 +64,8 @@ class RunPlan:
             return RunOptions(
                 bus_url="memq://", seed=self.seed, token=self.token, port=self.port, loss_bound_s=self.loss_bound_s
             )
-        name = re.sub(r"[^\w.-]", "_", self.blueprint.name) or "run"
+        called = f"{self.blueprint.name}@{self.part.machine}" if self.part else self.blueprint.name
+        name = re.sub(r"[^\w.@-]", "_", called) or "run"
         return RunOptions(
             bus_url=self._bus_url(),
             port=self.port,
@@ -63,6 +73,8 @@ class RunPlan:
             token=self.token,
             loss_bound_s=self.loss_bound_s,
             run_dir=new_run_dir(name),
+            machine=self.part.machine if self.part else "",
+            stamped_on=self.part.stamped_on if self.part else {},
         )
 
     def _bus_url(self) -> str:
@@ -106,12 +118,25 @@ class RunPlan:
         return configured if isinstance(configured, int) else DEFAULT_PORT
 
 
-def prepare(reference: str, settings: list[str] | None, port: int | None, *, virtual: bool = False) -> Blueprint:
-    """The blueprint with all settings; ``port`` is the bridge's, which in virtual time serves only if it is given.
+def prepare(
+    reference: str,
+    settings: list[str] | None,
+    port: int | None,
+    *,
+    virtual: bool = False,
+    machine: str | None = None,
+) -> tuple[Blueprint, Part | None]:
+    """The blueprint with all settings, or what a machine runs of it, and which part that is.
 
-    Raises ``UserError``.
+    ``port`` is the bridge's, which in virtual time serves only if it is given. Raises ``UserError``.
     """
-    blueprint = configured_blueprint(reference, settings)
+    blueprint = _with_port(configured_blueprint(reference, settings), port, virtual=virtual)
+    if machine is None:
+        return blueprint, None
+    return part_of(blueprint, machine), Part.of(resolve(reference), machine, bridge_of(blueprint))
+
+
+def _with_port(blueprint: Blueprint, port: int | None, *, virtual: bool) -> Blueprint:
     bridge = bridge_of(blueprint)
     if bridge is not None and port is not None:
         blueprint = blueprint.configured({f"{bridge}.port": port}, source="command line")

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from dimos_streams import clock
 from dimos_streams.cli.exit_codes import worst_of
 from dimos_streams.cli.running.log_display import LogDisplay
+from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.cli.running.record_plan import create_runner
 from dimos_streams.cli.running.run_link import RunLink, bus_link, gateway_link, http_link, own_bus_link
 from dimos_streams.cli.running.run_plan import RunPlan, set_up_logging
@@ -30,6 +31,7 @@ from dimos_streams.runtime.control import controlled
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.parts.part_host import hosted_part
 from dimos_streams.runtime.reloading import Reloader
 from dimos_streams.runtime.supervisor import Supervisor
 from dimos_streams.tool_stream.event import ToolEvent
@@ -90,12 +92,14 @@ class _Session:
             if self._logs is not None:
                 self._logs.start()
             modules = plural(len(self._plan.blueprint.modules), "module")
-            self._reporter.note(f"starting {self._plan.blueprint.name}: {modules}")
-            await self._runner.start()
-            async with self._changeable(), self._link() as link:
-                await link.introduced([name for process in self._runner.processes() for name in process.modules])
-                self._announce()
-                return await self._attend(link)
+            on = f" on machine {self._plan.part.machine!r}" if self._plan.part else ""
+            self._reporter.note(f"starting {self._plan.blueprint.name}: {modules}{on}")
+            async with self._among_parts() as part:
+                await self._runner.start()
+                async with self._changeable(), self._link() as link:
+                    await link.introduced([name for process in self._runner.processes() for name in process.modules])
+                    self._announce()
+                    return await self._attend(link, part)
         finally:
             await finish(self._end())
 
@@ -106,12 +110,15 @@ class _Session:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGKILL)
 
-    async def _attend(self, link: RunLink) -> int:
+    async def _attend(self, link: RunLink, part: OtherParts | None) -> int:
         """Wait for whatever ends the run; the exit code."""
         ends: list[asyncio.Future[Any]] = [
             asyncio.ensure_future(self._runner.wait()),
-            asyncio.ensure_future(self._mission(link)),
+            asyncio.ensure_future(self._mission(link, part)),
         ]
+        if part is not None:
+            part.host.declare_ready()
+            ends.append(asyncio.ensure_future(part.tell(self._reporter.note)))
         duration = self._plan.duration_s
         if self._plan.mode == "virtual" and duration is None:
             ends.append(asyncio.ensure_future(self._stall.run(link.watch)))
@@ -135,8 +142,12 @@ class _Session:
                 end.cancel()
             await asyncio.gather(*ends, return_exceptions=True)
 
-    async def _mission(self, link: RunLink) -> int:
-        """Say what is to be said. Returns, with an exit code, only if its end is the end of the run."""
+    async def _mission(self, link: RunLink, part: OtherParts | None) -> int:
+        """Say what is to be said, once all parts are there. Returns, with an exit code, only if its end is the end of
+        the run."""
+        if part is not None and self._plan.say:
+            await part.wait()
+            await link.introduced(part.host.part.modules)
         await asyncio.gather(*(self._say(link, number) for number in range(len(self._plan.say))))
         if self._plan.exit_when_done:
             return worst_of(self._closes.values())
@@ -146,6 +157,15 @@ class _Session:
     async def _say(self, link: RunLink, number: int) -> None:
         text = self._plan.say[number]
         self._closes[number] = await link.say(text, self._plan.listener(text))
+
+    @asynccontextmanager
+    async def _among_parts(self) -> AsyncIterator[OtherParts | None]:
+        """Speak for the part of this machine, if the run is one of several."""
+        if self._plan.part is None:
+            yield None
+            return
+        async with hosted_part(self._plan.part, self._options, _Controls(self._runner)) as host:
+            yield OtherParts(host, self._plan.wait_s)
 
     @asynccontextmanager
     async def _link(self) -> AsyncIterator[RunLink]:
@@ -199,6 +219,7 @@ class _Session:
             pid=pid,
             pid_started=registry.process_start(pid) or 0,
             blueprint=self._plan.blueprint.name,
+            machine=self._options.machine,
             bus_url=options.bus_url,
             port=options.port if self._plan.serves else None,
             token=options.token,
@@ -275,6 +296,19 @@ class _Session:
             if times >= 0.1:  # less is a run that ended before it began
                 text += f", {times:.1f} times as fast as real time"
         write(f"{text}; {self._counts}")
+
+
+class _Controls:
+    """What operators may do with this part from other machines."""
+
+    def __init__(self, runner: _Runner) -> None:
+        self._runner = runner
+
+    def processes(self) -> list[ProcessView]:
+        return self._runner.processes()
+
+    def end(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _with_start(process: ProcessView) -> dict[str, object]:

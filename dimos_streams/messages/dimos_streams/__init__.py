@@ -1,5 +1,6 @@
 """Generated from lcm_types/dimos_streams/*.lcm by dimos_streams.messages.generate; do not edit."""
 
+from dimos_streams.messages.dimos_streams.ClockEcho import ClockEcho
 from dimos_streams.messages.dimos_streams.Hold import Hold
 from dimos_streams.messages.dimos_streams.ModuleStatus import ModuleStatus
 from dimos_streams.messages.dimos_streams.SkillCall import SkillCall
@@ -8,6 +9,7 @@ from dimos_streams.messages.dimos_streams.ToolStreamEvent import ToolStreamEvent
 from dimos_streams.messages.dimos_streams.ToolStreamRequest import ToolStreamRequest
 
 __all__ = [
+    "ClockEcho",
     "Hold",
     "ModuleStatus",
     "SkillCall",

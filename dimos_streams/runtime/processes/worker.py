@@ -140,7 +140,7 @@ class _Worker:
         if options.wrap_bus is not None:
             bus = options.wrap_bus(real, self._task.process.label)
             await bus.open()
-        host = ModuleHost(bus, self._task.process.namespaces)
+        host = ModuleHost(bus, self._task.process.heard_namespaces(options.machine))
         beating: asyncio.Task[None] | None = None
         try:
             if not await self._start_modules(host):

@@ -1,0 +1,73 @@
+"""One blueprint on several machines: which machine runs what, and what crosses between them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.wiring import output_channels, ports_of
+from dimos_streams.documents.problem import Problem
+from dimos_streams.errors import UserError, suggest
+
+
+def machines_of(blueprint: Blueprint) -> tuple[str, ...]:
+    """The machines that a blueprint names, in the order of their first modules; none for one that runs on any one."""
+    return tuple(dict.fromkeys(spec.machine for spec in blueprint.modules.values() if spec.machine))
+
+
+def part_of(blueprint: Blueprint, machine: str) -> Blueprint:
+    """What one machine runs of a blueprint. What comes from the others is ``external`` to it.
+
+    Raises ``UserError`` for a machine that the blueprint does not name, and ``BlueprintError`` if a class can't be
+    imported.
+    """
+    machines = machines_of(blueprint)
+    if machine not in machines:
+        known = f"(machines: {', '.join(machines)})" if machines else "(it names none: give modules a `machine:`)"
+        raise UserError(
+            f"blueprint {blueprint.name!r} has no machine {machine!r}{suggest(machine, machines)} {known}"
+        )
+    here = {name: spec for name, spec in blueprint.modules.items() if spec.machine == machine}
+    sent = _sent_elsewhere(blueprint, machine)
+    taken = dict.fromkeys(channel for spec in here.values() for channel in _taken(spec))
+    crossing = [channel for channel in taken if channel in sent]
+    return blueprint.model_copy(
+        update={"modules": here, "external": tuple(dict.fromkeys((*blueprint.external, *crossing)))}
+    )
+
+
+def digest_of(blueprint: Blueprint) -> str:
+    """What distinguishes a blueprint from others and from itself after a change; equal on all of its machines."""
+    return hashlib.sha256(blueprint.model_dump_json().encode()).hexdigest()[:12]
+
+
+def machine_problems(blueprint: Blueprint) -> Iterator[Problem]:
+    """Modules that no machine would run, and processes that would be on several."""
+    machines = machines_of(blueprint)
+    if not machines:
+        return
+    processes: dict[str, ModuleSpec] = {}
+    for name, spec in blueprint.modules.items():
+        if spec.machine is None:
+            text = f"module {name!r} is on no machine, so nothing would run it (machines: {', '.join(machines)})"
+            yield Problem(text, spec.where("machine"))
+        first = processes.setdefault(spec.process or f"module {name}", spec)
+        if first.machine != spec.machine:
+            text = (
+                f"modules {first.name!r} and {name!r} can't share process {spec.process!r}:"
+                f" they are on {first.machine!r} and {spec.machine!r}"
+            )
+            yield Problem(text, spec.where("process"))
+
+
+def _sent_elsewhere(blueprint: Blueprint, machine: str) -> Mapping[str, None]:
+    others = (spec for spec in blueprint.modules.values() if spec.machine != machine)
+    return dict.fromkeys(channel for spec in others for channel in output_channels(spec, module_class(spec)))
+
+
+def _taken(spec: ModuleSpec) -> Iterator[str]:
+    for port in ports_of(spec, module_class(spec)):
+        if port.stream.direction == "in" and port.topic:
+            yield from port.channels

@@ -1,0 +1,1 @@
+"""A run that is one of several machines' parts of a blueprint: what it is, and how the parts know each other."""

@@ -1,0 +1,99 @@
+"""What the parts of a run, one on each machine, say of themselves in their heartbeats."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dimos_streams import clock
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
+
+PART = "part"
+"""The topic of a module's state that says which part it speaks for, and the end of its name."""
+_LOOK_EVERY_S = 0.5
+
+
+class ClockOffset(BaseModel):
+    """How far another machine's clock is ahead of the one of the machine that says so."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ahead_us: int
+    within_us: int
+    """The measurement is off by so much at most: half of the fastest round trip."""
+
+
+class PartState(BaseModel):
+    """What the part of one machine says of itself."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    machine: str
+    machines: tuple[str, ...]
+    """All machines of its blueprint."""
+    blueprint: str
+    digest: str
+    """Parts that have another one are of another blueprint."""
+    version: str
+    """Of dimos_streams."""
+    ready: bool = False
+    """Whether all modules of the part are ready."""
+    clocks: dict[str, ClockOffset] = Field(default_factory=dict)
+    """By machine, as far as it was measured."""
+
+
+class PartView(BaseModel):
+    """A part as others see it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    state: PartState
+    alive: bool
+    silent_s: float
+    host: str
+
+
+def part_name(machine: str) -> str:
+    """The name of the module that speaks for the part of a machine."""
+    return f"{machine}/{PART}"
+
+
+def part_of_view(view: ModuleView) -> PartView | None:
+    """The part that a module speaks for, None if it speaks for none."""
+    if view.name.rpartition("/")[2] != PART or PART not in view.state:
+        return None
+    try:
+        state = PartState.model_validate(view.state[PART])
+    except ValidationError:
+        return None
+    return PartView(state=state, alive=view.alive, silent_s=view.age_s, host=view.host)
+
+
+def part_on(directory: ModuleDirectory, machine: str) -> PartView | None:
+    """The part of a machine, None if it was never heard."""
+    view = directory.module(part_name(machine))
+    return None if view is None else part_of_view(view)
+
+
+class MachineClocks:
+    """How the clocks of machines differ, as their parts say; a service of each process (``module.Clocks``)."""
+
+    def __init__(self, directory: ModuleDirectory) -> None:
+        self._directory = directory
+        self._known: dict[tuple[str, str], tuple[float, int | None]] = {}
+
+    def ahead_us(self, of: str, than: str) -> int | None:
+        """See ``Clocks``. What was measured holds on while a link is cut."""
+        now = clock.monotonic()
+        looked, ahead = self._known.get((of, than), (float("-inf"), None))
+        if now - looked >= _LOOK_EVERY_S:
+            ahead = self._measured(of, than)
+            self._known[of, than] = now, ahead
+        return ahead
+
+    def _measured(self, of: str, than: str) -> int | None:
+        for machine, other, sign in ((than, of, 1), (of, than, -1)):
+            part = part_on(self._directory, machine)
+            if part is not None and other in part.state.clocks:
+                return sign * part.state.clocks[other].ahead_us
+        return None
