@@ -53,6 +53,7 @@ def write(files: dict[Path, str], folder: Path) -> list[str]:
     return [str(folder / path) for path in files]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("javac") is None, reason="no javac here")
 def test_java_reads_and_writes_what_we_do(package: Package, tmp_path: Path) -> None:
     package.define(_SHADOWING)
