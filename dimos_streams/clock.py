@@ -41,6 +41,13 @@ def monotonic() -> float:
     return loop.time() if isinstance(loop, VirtualTimeLoop) else time.monotonic()
 
 
+def steady() -> float:
+    """As ``monotonic``, but it counts the time, too, for which the machine was asleep: for what must not be done when
+    it is too old."""
+    loop = _get_running_loop()
+    return loop.time() if isinstance(loop, VirtualTimeLoop) else time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def utime() -> int:
     """Microseconds since the Unix epoch, virtual if the running loop's time is."""
     loop = _get_running_loop()

@@ -44,6 +44,8 @@ ALLOWED: dict[tuple[str, str], str] = {
         "secrets.token_hex",
     ): "the name of a journal must be another one in each run; nothing in a run reads it",
     ("dimos_streams/clock.py", "time.monotonic"): "it is the clock: outside of virtual time the system's",
+    ("dimos_streams/clock.py", "time.clock_gettime"): "it is the clock: outside of virtual time the system's",
+    ("dimos_streams/clock.py", "time.CLOCK_BOOTTIME"): "it is the clock: outside of virtual time the system's",
     ("dimos_streams/clock.py", "time.time_ns"): "it is the clock: wall time where the loop is not virtual",
     (
         "dimos_streams/cli/running/session.py",
@@ -66,6 +68,14 @@ ALLOWED: dict[tuple[str, str], str] = {
         "dimos_streams/client/sse_client.py",
         "threading.Thread",
     ): "reads a real socket; in virtual time there is no HTTP",
+    (
+        "dimos_streams/hub/asking.py",
+        "secrets.token_urlsafe",
+    ): "a hub is no part of a run: its commands need keys that nobody else has",
+    ("dimos_streams/hub/process.py", "os.getpid"): "a hub is no part of a run: names its process",
+    ("dimos_streams/hub/process.py", "secrets.token_hex"): "a hub is no part of a run: names its process",
+    ("dimos_streams/hub/storage/postgres.py", "threading.Thread"): "a hub is no part of a run: waits for notices",
+    ("dimos_streams/hub/storage/robots.py", "secrets.token_urlsafe"): "a robot's token is a secret",
     (
         "dimos_streams/dimos_skills/server.py",
         "concurrent.futures.ThreadPoolExecutor",

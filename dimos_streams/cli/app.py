@@ -16,6 +16,7 @@ _DEBUG = "--debug"
 _CONTROL = "The operator's control"
 _BLUEPRINTS, _RUNS, _SKILLS = "Blueprints", "Runs", "Skills and the agent"
 _BUS, _LOGS = "The bus and this machine", "Recordings"
+_FLEET = "Fleets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ _COMMANDS = (
     _Command("messages", _BUS, "messages"),
     _Command("recording", _LOGS, "recording"),
     _Command("replay", _LOGS, "replay", "replay"),
+    _Command("hub", _FLEET, "hub"),
     _Command("doctor", _BUS, "doctor", "doctor"),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
@@ -33,6 +33,8 @@ class OfferedSkill(SkillInfo):
     """False while the module does not answer."""
     agent: bool = False
     """Whether the module is an agent, which it declares by a skill for reviews (``tool_stream/review.py``)."""
+    robot: str | None = Field(default=None, exclude_if=lambda robot: robot is None)
+    """The robot that has it, told by a fleet hub only."""
 
 
 CallPhase = Literal["requested", "open", "closed"]
@@ -61,6 +63,8 @@ class CallView(BaseModel):
     resources: tuple[str, ...] = ()
     on_loss: OnLoss = "stop"
     """The policy for when a link is cut."""
+    robot: str | None = Field(default=None, exclude_if=lambda robot: robot is None)
+    """The robot whose call it is, told by a fleet hub only."""
     requested_utime: int = 0
     closed_utime: int | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +11,7 @@ import pytest
 from dimos_streams.bridge.journal.query import Query
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Answer
+from dimos_streams.hub.fleet_view import FleetRobot
 from dimos_streams.hub.storage.rows import (
     Conflicting,
     NewCommand,
@@ -174,12 +176,15 @@ def test_robots_have_tokens_of_their_own(storage: Storage) -> None:
     assert (storage.robots.of_token(token), storage.robots.of_token(newer)) == ("", "r1")
     storage.robots.hear({"r1": 86_400_000_000})
     assert not storage.robots.report("r1", version="1", journal="j", report="{}", skills=None)
-    assert storage.robots.report("r1", version="1", journal="j", report="{}", skills='[{"name":"x"}]')
+    assert storage.robots.report("r1", version="1", journal="j", report="{}", skills="[]")
     storage.robots.connect("r1", "stream-1", 60)
     storage.robots.connect("r1", "stream-2", 60)
     assert storage.robots.keep({"r1": "stream-1"}, 60) == {"r1"}, "another stream has followed"
     (row,) = storage.robots.all()
     assert (row.connected, row.clock_us, row.version) == (True, 86_400_000_000, "1")
+    assert FleetRobot(dataclasses.replace(row, report="")).view(row.added).notes == (
+        "its clock is 86400 s ahead of the hub's: times of its events are off by as much",
+    )
     storage.robots.remove("r1")
     with pytest.raises(UserError, match="no robot of this fleet is called 'r1'"):
         storage.robots.remove("r1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -37,25 +37,6 @@ _HEADERS = {
     503: {"Retry-After": "Seconds after which another attempt makes sense."},
 }
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
-_SCHEMA = {
-    "title": "Problem",
-    "description": "RFC 9457: `type` is for programs, `detail` for people; it names the value and what is valid.",
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string", "enum": [kind.type for kind in KINDS]},
-        "title": {"type": "string", "description": "Always the same for a type."},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "errors": {
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-            "description": "What is wrong, by where it is: of bad-request, bad-arguments, bad-settings.",
-        },
-        "holder": {"type": "string", "description": "The call that is in the way, of call-rejected."},
-        "error_id": {"type": "string", "description": "Leads to the log's record, of internal-error."},
-    },
-}
 _EVENT = {
     "title": "ToolStreamEvent",
     "description": "The `data` of a server-sent event of type `tool_stream`: one event of a call.",
@@ -112,14 +93,14 @@ def answers(status: int, description: str, schema: Any = None, *, media_type: st
     return {status: {"description": description, **content, **_headers(named)}}
 
 
-def describe(app: FastAPI) -> None:
-    """Make the document of an app complete, whenever it is asked for first."""
+def describe(app: FastAPI, every: Sequence[Kind] = KINDS) -> None:
+    """Make the document of an app complete, whenever it is asked for first; ``every`` are its kinds of problems."""
     plain = app.openapi
 
     def complete() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = plain()
-            document["components"]["schemas"]["Problem"] = _SCHEMA
+            document["components"]["schemas"]["Problem"] = _problem_schema(every)
             document["components"]["schemas"]["ToolStreamEvent"] = _EVENT
             document["components"]["securitySchemes"] = _TOKEN
             document["security"] = [{}, *({name: []} for name in _TOKEN)]
@@ -132,6 +113,28 @@ def describe(app: FastAPI) -> None:
         return plain()
 
     app.openapi = complete  # type: ignore[method-assign]
+
+
+def _problem_schema(every: Sequence[Kind]) -> dict[str, Any]:
+    return {
+        "title": "Problem",
+        "description": "RFC 9457: `type` is for programs, `detail` for people; it names the value and what is valid.",
+        "type": "object",
+        "required": ["type", "title", "status", "detail"],
+        "properties": {
+            "type": {"type": "string", "enum": [kind.type for kind in every]},
+            "title": {"type": "string", "description": "Always the same for a type."},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+            "errors": {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "description": "What is wrong, by where it is: of bad-request, bad-arguments, bad-settings.",
+            },
+            "holder": {"type": "string", "description": "The call that is in the way, of call-rejected."},
+            "error_id": {"type": "string", "description": "Leads to the log's record, of internal-error."},
+        },
+    }
 
 
 def _answer(of: Iterable[Kind]) -> dict[str, Any]:

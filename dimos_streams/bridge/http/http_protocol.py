@@ -46,7 +46,6 @@ def _last_word(kind: Kind, detail: str) -> bytes:
 
 
 _TOO_MANY = _last_word(kinds.TOO_LARGE, f"The body comes in more than {MAX_PIECES} pieces; send it in larger ones")
-_FULL = _last_word(kinds.TOO_MANY_CONNECTIONS, f"{MAX_CONNECTIONS} connections are open already; try again")
 _BAD_HTTP = _last_word(
     kinds.BAD_HTTP, f"this is not a request in HTTP/1.1, or its line and headers have more than {MAX_HEAD} bytes"
 )
@@ -55,21 +54,23 @@ _BAD_HTTP = _last_word(
 class Connections:
     """The state that the connections of one server share: turns at parsing, and the bytes that wait for clients."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MAX_CONNECTIONS) -> None:
         self.turns = Turns()
+        self._most = most
+        self._full = _last_word(kinds.TOO_MANY_CONNECTIONS, f"{most} connections are open already; try again")
         self._backed_up: dict[BoundedProtocol, None] = {}
         self.cut = 0
         """Connections that were ended for what they cost."""
 
     def make_room(self, newest: BoundedProtocol) -> None:
         """Where there are too many, the one that has been idle for longest gives way, or else the newest."""
-        if len(newest.connections) <= MAX_CONNECTIONS:
+        if len(newest.connections) <= self._most:
             return
         self.cut += 1
         idle = [each for each in newest.connections if isinstance(each, BoundedProtocol) and each.is_idle]
         victim = min(idle, key=lambda each: each.idle_from)
         if victim is newest:
-            newest.end_with(_FULL)
+            newest.end_with(self._full)
         else:
             victim.transport.abort()
 

@@ -56,9 +56,11 @@ _HEADERS: Mapping[int, Mapping[str, str]] = {
 class ProblemError(HTTPException):
     """A request is answered with a problem."""
 
-    def __init__(self, kind: Kind, detail: str) -> None:
+    def __init__(self, kind: Kind, detail: str, **more: Any) -> None:
+        """``more`` is for programs, besides what each problem has."""
         super().__init__(kind.status, detail)
         self.kind = kind
+        self.more = more
 
 
 def problem(kind: Kind, detail: str, **more: Any) -> JSONResponse:
@@ -95,7 +97,7 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     asked = f"{request.method} {request.url.path}"
     if isinstance(error, ProblemError):
-        return problem(error.kind, f"{asked}: {error.detail}")
+        return problem(error.kind, f"{asked}: {error.detail}", **error.more)
     if error.status_code == kinds.NOT_FOUND.status:
         return problem(
             kinds.NOT_FOUND, f"{asked}: there is no such path; GET /openapi.json lists those that there are"

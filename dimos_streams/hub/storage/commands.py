@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from dimos_streams.fleet.commands import Answer
@@ -22,6 +22,9 @@ class CommandTable:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.given: Callable[[], None] = lambda: None
+        """Called, from any thread, when there is a command or an answer: where one process has the database to itself
+        nobody else notifies it."""
 
     def give(self, new: NewCommand) -> int | str:
         """Keep a command for its robot; its id, or that of the one with this key. A text says why not."""
@@ -44,6 +47,7 @@ class CommandTable:
                 new.robot, new.key, *what, now, now + int(new.expires_in_s * _US),
             )  # fmt: skip
             db.notify(COMMANDS)
+        self.given()
         return int(rows[0][0])
 
     def due(self, streams: dict[str, str]) -> list[DueCommand]:
@@ -88,6 +92,7 @@ class CommandTable:
                 answer.id, robot,
             )  # fmt: skip
             db.notify(COMMANDS)
+        self.given()
 
     def states(self, ids: Collection[int]) -> dict[int, CommandState]:
         """How commands stand, by id; those that are forgotten are not among them."""

@@ -72,9 +72,14 @@ class PostgresEngine(Engine):
     def transaction(self) -> Iterator[Transaction]:
         """See ``Engine``."""
         try:
-            db = self._connection()
-            with db.transaction():
+            db = self._begun()
+            try:
                 yield _PostgresTransaction(db)
+                db.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(self._psycopg.Error):  # the first error says more
+                    db.execute("ROLLBACK")
+                raise
         except self._psycopg.Error as error:
             self._drop_broken()
             raise StorageUnavailableError(f"the hub's database {self.where}: {_line(error)}") from error
@@ -152,6 +157,19 @@ class PostgresEngine(Engine):
                 if not self._closed.is_set():
                     _log.warning("the hub's database %s notifies nobody: %s", self.where, _line(error))
                     self._closed.wait(_RETRY_S)
+
+    def _begun(self) -> psycopg.Connection[Any]:
+        """This thread's connection, in a new transaction. One that has died since it was used is replaced at once."""
+        db = self._connection()
+        try:
+            db.execute("BEGIN")
+        except self._psycopg.OperationalError:
+            if not (db.closed or db.broken):
+                raise
+            self._drop_broken()
+            db = self._connection()
+            db.execute("BEGIN")
+        return db
 
     def _connection(self) -> psycopg.Connection[Any]:
         db: psycopg.Connection[Any] | None = getattr(self._local, "db", None)

@@ -91,7 +91,7 @@ class RobotTable:
             if skills is not None:
                 db.run("UPDATE robots SET skills = ? WHERE name = ?", skills, name)
                 return True
-            return db.rows("SELECT 1 FROM robots WHERE name = ? AND skills <> '[]'", name) != []
+            return db.rows("SELECT 1 FROM robots WHERE name = ? AND skills <> ''", name) != []
 
     def hear(self, clocks: Mapping[str, int]) -> None:
         """Note that robots were heard of, and how far their clocks seem to be ahead, in µs."""

@@ -97,7 +97,7 @@ class RobotRow:
     report: str
     """Its newest report, JSON; empty before the first one."""
     skills: str
-    """Its skills, a JSON array."""
+    """Its skills, a JSON array; empty before it has reported them."""
     acknowledged: int | None
     """The offset up to which the journal that it reported is stored."""
 

@@ -16,7 +16,7 @@ _FIRST = (
     "CREATE TABLE robots (name text PRIMARY KEY, token_hash text NOT NULL UNIQUE, added bigint NOT NULL,"
     " heard bigint, connected_by text NOT NULL DEFAULT '', connected_until bigint NOT NULL DEFAULT 0,"
     " clock_us bigint, version text NOT NULL DEFAULT '', report text NOT NULL DEFAULT '',"
-    " skills text NOT NULL DEFAULT '[]', journal text NOT NULL DEFAULT '')",
+    " skills text NOT NULL DEFAULT '', journal text NOT NULL DEFAULT '')",
     "CREATE TABLE journals (id {identity}, robot text NOT NULL, journal text NOT NULL, acknowledged bigint NOT NULL,"
     " stored bigint NOT NULL, UNIQUE (robot, journal))",
     "CREATE TABLE events (seq bigint NOT NULL PRIMARY KEY, stored bigint NOT NULL, robot text NOT NULL,"

@@ -74,6 +74,11 @@ class Storage:
         """Let go of the database. Twice is fine."""
         self.engine.close()
 
+    def now(self) -> int:
+        """The time by the database's clock, µs since the Unix epoch."""
+        with self.engine.transaction() as db:
+            return db.now()
+
     def position(self, robot: str, journal: str) -> int:
         """The offset up to which a journal is stored, 0 if nothing of it is."""
         with self.engine.transaction() as db:

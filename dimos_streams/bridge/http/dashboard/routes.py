@@ -55,11 +55,12 @@ _HEADERS = {
 def mount_dashboard(app: FastAPI) -> None:
     """Add the routes to an app; the files are read now."""
     for path, name in _FILES.items():
-        app.add_api_route(path, _serving(name), methods=["GET"], include_in_schema=False)
+        app.add_api_route(path, serving(__package__, name), methods=["GET"], include_in_schema=False)
 
 
-def _serving(name: str) -> Callable[[], Awaitable[Response]]:
-    content = (files(__package__) / name).read_bytes()
+def serving(package: str, name: str) -> Callable[[], Awaitable[Response]]:
+    """A handler that serves a file of a package, read now, to browsers that let nothing else into the page."""
+    content = (files(package) / name).read_bytes()
     media_type = _TYPES[name.rpartition(".")[2]]
 
     async def serve() -> Response:

@@ -1,0 +1,246 @@
+"""The fleet hub: serving, its robots, its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dimos_streams.cli.terminal import options
+
+if TYPE_CHECKING:
+    from dimos_streams.hub.settings import HubSettings
+    from dimos_streams.hub.storage.storage import Storage
+
+Database = Annotated[
+    str,
+    typer.Option(
+        "--database",
+        envvar="DIMOS_STREAMS_DATABASE",
+        metavar="URL",
+        help="sqlite:///FILE, for one hub, or postgresql://USER@HOST/NAME, for several.",
+    ),
+]
+RobotArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _.", show_default=False)]
+_DATABASE = "sqlite:///hub.sqlite"
+
+
+def create_app() -> typer.Typer:
+    """The group's commands; alone it serves."""
+    app = typer.Typer(
+        help="Serve the runs of many robots at one place, until Ctrl-C; or look after the hub's database.",
+        invoke_without_command=True,
+    )
+    robots = typer.Typer(help="The robots that may connect.", no_args_is_help=True)
+    app.callback()(serve)
+    app.command("migrate")(migrate)
+    robots.command("add")(add)
+    robots.command("remove")(remove)
+    robots.command("list")(list_robots)
+    app.add_typer(robots, name="robots")
+    return app
+
+
+def serve(
+    context: typer.Context,
+    database: Database = _DATABASE,
+    host: Annotated[str, typer.Option("--host", help="Anything but loopback needs a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free one.")] = 7790,
+    token: options.Token = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", metavar="FILE", help="The operators' token, from a file.", show_default=False),
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allowed-host",
+            metavar="NAME",
+            help="A further name under which robots and clients reach the hub. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    connections: Annotated[
+        int, typer.Option("--connections", min=16, max=100_000, help="At a time; each robot has three.")
+    ] = 768,
+    keep_days: Annotated[
+        float,
+        typer.Option("--keep-days", min=0.001, help="Events that are older are dropped, a partition at a time."),
+    ] = 30.0,
+    keep_events: Annotated[
+        int, typer.Option("--keep-events", min=1, help="And those beyond so many; a partition has a million.")
+    ] = 20_000_000,
+) -> None:
+    """Serve the runs of many robots at one place, until Ctrl-C; or look after the hub's database."""
+    if context.invoked_subcommand is not None:
+        return
+    from dimos_streams.cli.system.async_runner import run_async
+    from dimos_streams.hub.settings import HubSettings
+    from dimos_streams.hub.storage.rows import Retention
+
+    settings = HubSettings(
+        database=database,
+        host=host,
+        port=port,
+        token=_token(token, token_file),
+        allowed_hosts=tuple(allowed_host or ()),
+        connections=connections,
+        retention=Retention(days=keep_days, events=keep_events),
+    )
+    _allow_files(connections)
+    run_async(_serve(settings))
+
+
+def migrate(database: Database = _DATABASE) -> None:
+    """Bring the tables of an older version up to this one's. No hub may use the database meanwhile."""
+    from dimos_streams.hub.storage.schema import SCHEMA
+
+    storage = _storage(database)
+    try:
+        version = storage.open(migrate=True)
+    finally:
+        storage.close()
+    print(f"schema {SCHEMA}" + (", as before" if version == SCHEMA else f", was {version}" if version else ", new"))
+
+
+def add(
+    name: RobotArgument,
+    database: Database = _DATABASE,
+    new_token: Annotated[
+        bool, typer.Option("--new-token", help="The robot is known: its old token ends, and it gets another one.")
+    ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--write",
+            metavar="FILE",
+            help="Write the token into a new file, for its owner only, and print nothing.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Let a robot connect; prints its token, which is nowhere kept."""
+    import re
+
+    from dimos_streams.errors import UserError
+    from dimos_streams.fleet.protocol import ROBOT_NAME
+
+    if re.fullmatch(ROBOT_NAME, name) is None:
+        raise UserError(f"{name!r} is no name for a robot; valid: up to 63 letters, digits, - and _, a letter first")
+    storage = _opened(database)
+    try:
+        token = storage.robots.add(name, again=new_token)
+    finally:
+        storage.close()
+    if token_file is None:
+        print(token)
+    else:
+        _write(token_file, token)
+
+
+def remove(name: RobotArgument, database: Database = _DATABASE) -> None:
+    """Let a robot connect no more. Its events stay."""
+    storage = _opened(database)
+    try:
+        storage.robots.remove(name)
+    finally:
+        storage.close()
+
+
+def list_robots(database: Database = _DATABASE, as_json: options.Json = False) -> None:
+    """Show the robots that may connect, and how they are."""
+    from pydantic_core import to_json
+
+    from dimos_streams.common.printable import printable
+    from dimos_streams.hub.fleet_view import FleetRobot
+
+    storage = _opened(database)
+    try:
+        now = storage.now()
+        views = [FleetRobot(row).view(now) for row in storage.robots.all()]
+    finally:
+        storage.close()
+    if as_json:
+        print(to_json(views).decode())
+        return
+    for view in views:
+        heard = "never heard of" if view.heard_s is None else f"heard of {view.heard_s:.0f} s ago"
+        link = "connected" if view.connected else heard
+        print(printable(f"{view.name}  {link}  {view.status}  {'; '.join(view.notes)}").rstrip())
+
+
+async def _serve(settings: HubSettings) -> None:
+    import asyncio
+
+    from dimos_streams.cli.system.async_runner import finish
+    from dimos_streams.hub.process import FleetHub
+
+    hub = FleetHub(settings)
+    await hub.start()
+    try:
+        from dimos_streams.common.secrets import without_user
+
+        print(f"serving on {hub.url}, from {without_user(settings.database).partition('?')[0]}", flush=True)
+        await asyncio.Event().wait()
+    finally:
+        await finish(hub.stop())
+
+
+def _token(given: str | None, file: Path | None) -> str | None:
+    from dimos_streams.common.secrets import checked, know
+    from dimos_streams.errors import UserError
+
+    if file is None:
+        return given
+    try:
+        token = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--token-file {file}: {getattr(error, 'strerror', None) or error}") from error
+    know(checked(token, f"the token in {file}"))
+    return token
+
+
+def _write(path: Path, token: str) -> None:
+    import os
+
+    from dimos_streams.errors import UserError
+
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(f"{token}\n")
+    except OSError as error:
+        raise UserError(
+            f"the token can't be written to {path}: {error.strerror}; --new-token makes another one"
+        ) from error
+
+
+def _allow_files(connections: int) -> None:
+    """Have room for the descriptors of so many connections. Raises ``UserError`` if the machine does not give it."""
+    import resource
+
+    from dimos_streams.errors import UserError
+
+    needed = connections + 256
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= needed or soft == resource.RLIM_INFINITY:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise UserError(f"--connections {connections} needs {needed} open files, this process may have {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _storage(url: str) -> Storage:
+    from dimos_streams.hub.storage.storage import Storage, open_engine
+
+    return Storage(open_engine(url))
+
+
+def _opened(url: str) -> Storage:
+    storage = _storage(url)
+    try:
+        storage.open()
+    except BaseException:
+        storage.close()
+        raise
+    return storage

@@ -1,0 +1,64 @@
+"""The HTTP interface of a hub, put together."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from dimos_streams import __version__
+from dimos_streams.bridge.http import problems
+from dimos_streams.bridge.http.described import describe
+from dimos_streams.bridge.http.request_guard import Guard
+from dimos_streams.bridge.http.request_order import RequestOrder
+from dimos_streams.bridge.http.route import BridgeRoute, answer_head
+from dimos_streams.hub.dashboard.routes import PATHS, mount_dashboard
+from dimos_streams.hub.http.call_routes import mount_calls
+from dimos_streams.hub.http.kinds import KINDS
+from dimos_streams.hub.http.robot_routes import mount_robot_side
+from dimos_streams.hub.http.robot_tokens import RobotTokens
+from dimos_streams.hub.http.robots import mount_robots
+from dimos_streams.hub.http.views import mount_streams, mount_views
+from dimos_streams.hub.parts import HubParts
+
+
+def create_app(parts: HubParts) -> ASGIApp:
+    """What a hub serves: robots with their tokens on one side, operators behind their guard on the other."""
+    settings = parts.settings
+    robots = Guard(
+        RequestOrder(_robot_side(parts)), host=settings.host, token=None, allowed_hosts=settings.allowed_hosts
+    )
+    operators = Guard(
+        RequestOrder(_operators_side(parts)),
+        host=settings.host,
+        token=settings.token,
+        allowed_hosts=settings.allowed_hosts,
+        public=PATHS,
+    )
+    return RobotTokens(robots, operators, parts.storage, parts.executor)
+
+
+def _robot_side(parts: HubParts) -> FastAPI:
+    app = _new_app()
+    mount_robot_side(app, parts)
+    return app
+
+
+def _operators_side(parts: HubParts) -> FastAPI:
+    app = _new_app()
+    mount_views(app, parts)
+    mount_streams(app, parts)
+    mount_robots(app, parts)
+    mount_calls(app, parts)
+    mount_dashboard(app)
+    answer_head(app)
+    return app
+
+
+def _new_app() -> FastAPI:
+    app = FastAPI(
+        title="dimos-streams hub", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
+    app.router.route_class = BridgeRoute
+    problems.install(app)
+    describe(app, KINDS)
+    return app

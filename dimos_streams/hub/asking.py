@@ -1,0 +1,158 @@
+"""Asks a robot's bridge something, by a command, and waits for the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.text import parse_json
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.fleet.commands import Role
+from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
+from dimos_streams.hub.events import in_thread
+from dimos_streams.hub.storage.rows import CommandState, NewCommand, StorageUnavailableError
+from dimos_streams.hub.storage.storage import Storage
+from dimos_streams.tool_stream.event import json_text
+
+_POLL_S = 0.5
+_ANSWER_S = 15.0
+"""So long after its expiry, and after what the request itself waits for, a command's answer is waited for."""
+
+_log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
+
+
+class CommandRefusedError(DimosStreamsError):
+    """The hub does not take a command: another one has its key, or too many wait."""
+
+
+class RobotUnreachableError(DimosStreamsError):
+    """A command has expired before its robot took it. It was not carried out, and will not be."""
+
+
+class RobotSilentError(DimosStreamsError):
+    """A command was sent, and nobody knows what became of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeRequest:
+    """A request for a robot's bridge."""
+
+    robot: str
+    method: str
+    path: str
+    body: Mapping[str, Any] | None = None
+    asked_by: str = "operator"
+    role: Role = "operator"
+    key: str | None = None
+    """What makes it one and the same request; without it each is another one."""
+    expires_in_s: float = DEFAULT_EXPIRY_S
+    waits_s: float = 0.0
+    """So long the bridge itself may wait before it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeReply:
+    """What a robot's bridge has answered."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+
+class Asker:
+    """Gives commands and waits for what becomes of them. Use from the loop only."""
+
+    def __init__(self, storage: Storage, executor: Executor) -> None:
+        self._storage = storage
+        self._executor = executor
+        self._waiting: dict[int, list[asyncio.Future[CommandState]]] = {}
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        """There may be an answer."""
+        self._woken.set()
+
+    async def ask(self, request: BridgeRequest) -> BridgeReply:
+        """The bridge's reply.
+
+        Raises ``CommandRefusedError``, ``RobotUnreachableError``, ``RobotSilentError``, ``StorageUnavailableError``.
+        """
+        new = NewCommand(
+            robot=request.robot,
+            key=request.key or secrets.token_urlsafe(16),
+            asked_by=request.asked_by,
+            role=request.role,
+            method=request.method,
+            path=request.path,
+            body=json_text(request.body),
+            expires_in_s=request.expires_in_s,
+        )
+        id = await in_thread(self._executor, self._storage.commands.give, new)
+        if isinstance(id, str):
+            raise CommandRefusedError(id)
+        state = await self._outcome(id, request.expires_in_s + request.waits_s + _ANSWER_S)
+        if state is None or (state.sent and state.outcome is None):
+            raise RobotSilentError(
+                f"the command was sent to robot {request.robot!r}, and it has not answered: nobody knows whether it"
+                " was carried out; the same request with the same idempotency key asks again"
+            )
+        if state.outcome is None:
+            raise RobotUnreachableError(
+                f"robot {request.robot!r} did not take the command within {request.expires_in_s:g} s: it was not"
+                " carried out, and will not be"
+            )
+        if state.outcome == "expired":
+            raise RobotUnreachableError(
+                f"the command reached robot {request.robot!r} too late: it was not carried out, and will not be"
+            )
+        return BridgeReply(state.status, parse_json(state.body), parse_json(state.headers))
+
+    async def run(self) -> None:
+        """Look for answers, until cancelled."""
+        while True:
+            self._woken.clear()
+            if self._waiting:
+                try:
+                    states = await in_thread(self._executor, self._storage.commands.states, list(self._waiting))
+                except StorageUnavailableError as error:
+                    _log.warning("answers of robots can't be read: %s", error)
+                else:
+                    self._tell(states)
+            try:
+                async with asyncio.timeout(_POLL_S):
+                    await self._woken.wait()
+            except TimeoutError:
+                continue
+
+    async def _outcome(self, id: int, within_s: float) -> CommandState | None:
+        future: asyncio.Future[CommandState] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(id, []).append(future)
+        deadline = clock.monotonic() + within_s
+        self.wake()
+        try:
+            async with asyncio.timeout(max(0.0, deadline - clock.monotonic())):
+                return await future
+        except TimeoutError:
+            return None
+        finally:
+            waiting = self._waiting.get(id, [])
+            if future in waiting:
+                waiting.remove(future)
+            if not waiting:
+                self._waiting.pop(id, None)
+
+    def _tell(self, states: Mapping[int, CommandState]) -> None:
+        for id, state in states.items():
+            never_sent = not state.sent and state.left_s <= 0
+            if state.outcome is None and not never_sent:
+                continue
+            for future in self._waiting.get(id, ()):
+                if not future.done():
+                    future.set_result(state)

@@ -1,0 +1,1 @@
+"""The hub's page: robots and their state."""

@@ -1,0 +1,97 @@
+/** The hub's page: robots, their state, and the newest calls. Whatever robots say becomes text, never HTML. */
+
+const EVERY_MS = 2_000;
+const byId = (id) => document.getElementById(id);
+
+async function ask(path, options = {}) {
+  const token = sessionStorage.getItem("token");
+  const headers = { ...(options.body && { "Content-Type": "application/json" }), ...(token && { Authorization: `Bearer ${token}` }) };
+  const answer = await fetch(path, { ...options, headers });
+  if (answer.status === 401) byId("sign-in").hidden = false;
+  const content = await answer.json();
+  if (!answer.ok) throw new Error(content.detail ?? `HTTP ${answer.status}`);
+  byId("sign-in").hidden = true;
+  return content;
+}
+
+function make(tag, text = "", kind = "") {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  element.className = kind;
+  return element;
+}
+
+function button(text, onClick) {
+  const element = make("button", text);
+  element.type = "button";
+  element.addEventListener("click", onClick);
+  return element;
+}
+
+function since(seconds) {
+  if (seconds === null) return "never heard of";
+  if (seconds < 90) return `heard of ${Math.round(seconds)} s ago`;
+  if (seconds < 5400) return `heard of ${Math.round(seconds / 60)} min ago`;
+  return `heard of ${Math.round(seconds / 3600)} h ago`;
+}
+
+async function order(path, robot) {
+  byId("notice").textContent = `${path} …`;
+  try {
+    const report = await ask(path, { method: "POST", body: JSON.stringify(robot ? { robot } : {}) });
+    byId("notice").textContent = report.text;
+  } catch (error) {
+    byId("notice").textContent = error.message;
+  }
+  await show();
+}
+
+function row(robot) {
+  const line = document.createElement("tr");
+  const state = document.createElement("td");
+  const word = robot.stopped ? "stopped" : robot.status;
+  state.append(make("span", word, robot.stopped ? "bad" : word === "ok" ? "good" : "warn"), ...robot.notes.map((note) => make("p", note)));
+  const actions = document.createElement("td");
+  actions.append(robot.stopped ? button("Release", () => order("robots/release", robot.name)) : button("Stop", () => order("robots/stop", robot.name)));
+  line.append(
+    make("td", robot.name),
+    make("td", robot.connected ? "connected" : since(robot.heard_s), robot.connected ? "good" : "bad"),
+    state,
+    make("td", String(robot.open_calls)),
+    make("td", String(robot.skills)),
+    make("td", robot.to_come === null ? "?" : String(robot.to_come)),
+    make("td", robot.version),
+    actions,
+  );
+  return line;
+}
+
+function call(view) {
+  const line = make("li", "", view.state === "closed" && view.outcome !== "completed" ? "bad" : "");
+  line.append(make("b", `${view.robot} ${view.skill}`), ` ${view.outcome ?? view.state}: ${view.text}`);
+  return line;
+}
+
+async function show() {
+  try {
+    const [robots, calls, health] = [await ask("robots"), await ask("calls?limit=20"), await ask("healthz")];
+    byId("robots").hidden = robots.length === 0;
+    byId("none").hidden = robots.length !== 0;
+    byId("robots").tBodies[0].replaceChildren(...robots.map(row));
+    byId("calls").replaceChildren(...calls.reverse().map(call));
+    byId("state").textContent = health.database === "ok" ? `${health.counts.connected} of ${health.counts.robots} connected` : health.database;
+    byId("state").className = health.database === "ok" ? "quiet" : "bad";
+  } catch (error) {
+    byId("state").textContent = error.message;
+    byId("state").className = "bad";
+  }
+}
+
+byId("sign-in").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem("token", byId("token").value);
+  show();
+});
+byId("stop").addEventListener("click", () => order("robots/stop", ""));
+show();
+setInterval(show, EVERY_MS);

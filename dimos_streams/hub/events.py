@@ -1,0 +1,212 @@
+"""Events at a hub: taken in from robots, many in one transaction, and given out to readers in their sequence."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TypeVar
+
+from dimos_streams import clock
+from dimos_streams.bridge.journal.broadcast import Broadcast
+from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
+from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
+from dimos_streams.bridge.journal.query import Query, Read
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.hub.storage.rows import Bounds, Parcel, Placed, StorageUnavailableError
+from dimos_streams.hub.storage.storage import Storage
+
+T = TypeVar("T")
+
+MAX_WAITING = 20_000
+"""Entries that wait to be stored; with more, robots are asked to come again."""
+_MOST = 10_000
+"""Entries of one transaction, but for what a single batch has."""
+_POLL_S = 0.5
+"""Looks for what other hubs have stored, where no notice of it came."""
+_AGAIN_S = 1.0
+_FEED_EVENTS, _FEED_BYTES = 4096, 4 * 1024 * 1024
+_PACE_S = (0.05, 2.0)
+
+_log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
+
+
+class HubBusyError(DimosStreamsError):
+    """More waits to be stored than may."""
+
+
+class Intake:
+    """Stores parcels: all that have come while the last transaction was under way are the next one."""
+
+    def __init__(self, storage: Storage, executor: Executor, stored: Callable[[], None]) -> None:
+        """``stored`` is called when there are new events."""
+        self.trouble = ""
+        """Why the newest transaction failed, empty if it did not."""
+        self.entries = 0
+        """Entries that were stored, or had been stored before."""
+        self.pace_s = _PACE_S[0]
+        """The pause that robots had better leave between their batches."""
+        self._storage = storage
+        self._executor = executor
+        self._stored = stored
+        self._waiting: deque[tuple[Parcel, asyncio.Future[Placed]]] = deque()
+        self._count = 0
+        self._has_come = asyncio.Event()
+
+    async def store(self, parcel: Parcel) -> Placed:
+        """Store a parcel. Raises ``StorageUnavailableError``, ``WrongSchemaError`` and ``HubBusyError``; then it may
+        be stored or not."""
+        if self._count >= MAX_WAITING:
+            raise HubBusyError(f"{self._count} events wait to be stored already; come again later")
+        future: asyncio.Future[Placed] = asyncio.get_running_loop().create_future()
+        self._waiting.append((parcel, future))
+        self._count += len(parcel.entries)
+        self._has_come.set()
+        return await future
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            await self._has_come.wait()
+            batch = self._next()
+            began = clock.monotonic()
+            try:
+                placed = await in_thread(self._executor, self._storage.store, [parcel for parcel, _ in batch])
+            except DimosStreamsError as error:
+                self.trouble = str(error)
+                _log.warning("events can't be stored, robots keep theirs: %s", error)
+                self._fail(batch, error)
+            except Exception as error:
+                self._fail(batch, StorageUnavailableError("an internal error of the hub; its log has it"))
+                self.trouble = "an internal error"
+                _log.exception("events can't be stored: %r", error)
+            else:
+                self.trouble = ""
+                self.entries += sum(len(parcel.entries) for parcel, _ in batch)
+                for (_, future), each in zip(batch, placed, strict=True):
+                    if not future.done():  # else the robot is gone
+                        future.set_result(each)
+                self._stored()
+            took = clock.monotonic() - began
+            self.pace_s = min(max(2 * took, _PACE_S[0]), _PACE_S[1])
+
+    def _next(self) -> list[tuple[Parcel, asyncio.Future[Placed]]]:
+        batch, entries = [self._waiting.popleft()], 0
+        while self._waiting and entries < _MOST:
+            entries += len(self._waiting[0][0].entries)
+            batch.append(self._waiting.popleft())
+        self._count -= sum(len(parcel.entries) for parcel, _ in batch)
+        if not self._waiting:
+            self._has_come.clear()
+        return batch
+
+    @staticmethod
+    def _fail(batch: list[tuple[Parcel, asyncio.Future[Placed]]], error: DimosStreamsError) -> None:
+        for _, future in batch:
+            if not future.done():
+                future.set_exception(error)
+
+
+class SequenceLog:
+    """The bounds of the sequence as far as this hub has read it: an ``EventLog``."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+
+    @property
+    def first_offset(self) -> int:
+        """See ``EventLog``."""
+        return self.bounds.first
+
+    @property
+    def last_offset(self) -> int:
+        """See ``EventLog``."""
+        return self.bounds.last
+
+
+class StoragePages:
+    """Reads what is not in memory any more: ``Pages``. While the database does not answer, readers wait."""
+
+    def __init__(self, storage: Storage, executor: Executor, log: SequenceLog) -> None:
+        self._storage = storage
+        self._executor = executor
+        self._log = log
+        self._closed = False
+
+    async def page(self, query: Query) -> Read:
+        """See ``Pages``."""
+        while not self._closed:
+            try:
+                last = self._log.last_offset
+                return await in_thread(self._executor, self._storage.read, query, PAGE, PAGE_BYTES, last)
+            except StorageUnavailableError as error:
+                _log.warning("events can't be read, readers wait: %s", error)
+                await asyncio.sleep(_AGAIN_S)
+        return Read([], query.after, query.after + 1)
+
+    def close(self) -> None:
+        """See ``Pages``."""
+        self._closed = True
+
+
+class Feed:
+    """Reads what any hub has stored, in its sequence, and hands it to this hub's readers."""
+
+    def __init__(self, storage: Storage, executor: Executor, bounds: Bounds) -> None:
+        self.log = SequenceLog(bounds)
+        self.broadcast = Broadcast(self.log, StoragePages(storage, executor, self.log))
+        self.trouble = ""
+        """Why nothing can be read at the moment, empty if it can."""
+        self._storage = storage
+        self._executor = executor
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        """There may be something new."""
+        self._woken.set()
+
+    def note_first(self, first: int) -> None:
+        """Events before a number are not kept any more."""
+        self.log.bounds = self.log.bounds._replace(first=max(first, self.log.bounds.first))
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            self._woken.clear()
+            try:
+                while await self._read_on():
+                    pass
+                self.trouble = ""
+            except StorageUnavailableError as error:
+                self.trouble = str(error)
+                _log.warning("events can't be read: %s", error)
+                await asyncio.sleep(_AGAIN_S)
+            try:
+                async with asyncio.timeout(_POLL_S):
+                    await self._woken.wait()
+            except TimeoutError:
+                continue
+
+    async def _read_on(self) -> bool:
+        """Hand on a page; whether there was any."""
+        last = self.log.last_offset
+        read = await in_thread(self._executor, self._storage.read, Query(last), _FEED_EVENTS, _FEED_BYTES)
+        if read.first > last + 1:
+            text = f"the events of numbers {last + 1} to {read.first - 1} were dropped before this hub read them"
+            self._hand_on([gap_entry(read.first - 1, last + 1, read.first - 1, text, caller=None, call_id=None)])
+        if not read.entries:
+            return False
+        self._hand_on(read.entries)
+        return True
+
+    def _hand_on(self, entries: list[EncodedEntry]) -> None:
+        self.log.bounds = self.log.bounds._replace(last=entries[-1].offset)
+        self.broadcast.publish(entries)
+
+
+async def in_thread(executor: Executor, work: Callable[..., T], *arguments: object) -> T:
+    """Wait for work in one of the threads that use the storage."""
+    return await asyncio.get_running_loop().run_in_executor(executor, work, *arguments)

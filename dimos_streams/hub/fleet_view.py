@@ -1,0 +1,142 @@
+"""The robots of a fleet as clients see them: what they offer, how they are, which of them is meant."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Executor
+from functools import cached_property
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from dimos_streams import clock
+from dimos_streams.errors import UnknownSkillError
+from dimos_streams.fleet.reports import Report
+from dimos_streams.hub.events import in_thread
+from dimos_streams.hub.storage.robots import UnknownFleetRobotError
+from dimos_streams.hub.storage.rows import RobotRow
+from dimos_streams.hub.storage.storage import Storage
+from dimos_streams.tool_stream.gateway import OfferedSkill
+
+_FRESH_S = 1.0
+_CLOCK_DIFFERS_US = 2_000_000
+_SKILLS = TypeAdapter(list[OfferedSkill])
+
+
+class RobotView(BaseModel):
+    """A robot as ``GET /robots`` shows it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    connected: bool
+    """Whether it takes commands now."""
+    heard_s: float | None
+    """Seconds since the hub has heard of it, None if it never has."""
+    status: str
+    """``ok`` or ``degraded``, as it said last; ``unknown`` before it has said anything."""
+    notes: tuple[str, ...]
+    """What is not well, a line each."""
+    stopped: bool
+    open_calls: int
+    modules: int
+    skills: int
+    robots: tuple[str, ...]
+    """Namespaces of the robots in its run, if it has several."""
+    version: str
+    to_come: int | None
+    """Events that it has and that are not here, as of its last report; None if it has not said."""
+
+
+class FleetRobot:
+    """A robot and its skills."""
+
+    def __init__(self, row: RobotRow) -> None:
+        self.row = row
+        self.name = row.name
+
+    @cached_property
+    def skills(self) -> dict[str, OfferedSkill]:
+        """By name, as it reported them."""
+        return {skill.name: skill for skill in _SKILLS.validate_json(self.row.skills or "[]")}
+
+    @property
+    def offered(self) -> list[OfferedSkill]:
+        """Its skills; none is available while it is not connected."""
+        if self.row.connected:
+            return list(self.skills.values())
+        return [skill.model_copy(update={"available": False}) for skill in self.skills.values()]
+
+    def view(self, now_utime: int) -> RobotView:
+        """As it is shown at a time."""
+        report = Report.model_validate_json(self.row.report) if self.row.report else None
+        notes = list(report.notes) if report else []
+        if self.row.clock_us is not None and abs(self.row.clock_us) > _CLOCK_DIFFERS_US:
+            ahead = self.row.clock_us / 1e6
+            side = "ahead of" if ahead > 0 else "behind"
+            notes.append(f"its clock is {abs(ahead):.0f} s {side} the hub's: times of its events are off by as much")
+        if report and report.skills_left_out:
+            notes.append(f"{report.skills_left_out} of its skills have no room in its report")
+        heard = self.row.heard
+        return RobotView(
+            name=self.name,
+            connected=self.row.connected,
+            heard_s=None if heard is None else max(0.0, round((now_utime - heard) / 1e6, 1)),
+            status=report.status if report else "unknown",
+            notes=tuple(notes),
+            stopped=report.stopped if report else False,
+            open_calls=report.open_calls if report else 0,
+            modules=report.modules if report else 0,
+            skills=len(self.skills),
+            robots=report.robots if report else (),
+            version=self.row.version,
+            to_come=max(0, report.last_offset - (self.row.acknowledged or 0)) if report else None,
+        )
+
+
+class FleetView:
+    """All robots. Use from the loop only."""
+
+    def __init__(self, storage: Storage, executor: Executor) -> None:
+        self._storage = storage
+        self._executor = executor
+        self._robots: dict[str, FleetRobot] = {}
+        self._until = 0.0
+        self._turn = asyncio.Lock()
+
+    @property
+    def known(self) -> dict[str, FleetRobot]:
+        """The robots as they were when somebody looked last; nothing is waited for."""
+        return self._robots
+
+    def forget(self) -> None:
+        """A robot has changed: look again."""
+        self._until = 0.0
+
+    async def all(self) -> dict[str, FleetRobot]:
+        """All robots by name, as they were a second ago at most. Raises ``StorageUnavailableError``."""
+        async with self._turn:
+            if clock.monotonic() >= self._until:
+                self._until = clock.monotonic() + _FRESH_S
+                before = self._robots
+                rows = await in_thread(self._executor, self._storage.robots.all)
+                self._robots = {row.name: FleetRobot(row) for row in rows}
+                for name, robot in self._robots.items():
+                    known = before.get(name)
+                    if known is not None and "skills" in known.__dict__ and known.row.skills == robot.row.skills:
+                        robot.__dict__["skills"] = known.skills  # read already
+            return self._robots
+
+    async def named(self, name: str) -> FleetRobot:
+        """The robot of a name. Raises ``UnknownFleetRobotError``."""
+        robots = await self.all()
+        if name not in robots:
+            raise UnknownFleetRobotError(name, robots)
+        return robots[name]
+
+    async def offering(self, skill: str) -> list[FleetRobot]:
+        """The robots that have a skill. Raises ``UnknownSkillError`` if there is none."""
+        robots = await self.all()
+        found = [robot for robot in robots.values() if skill in robot.skills]
+        if not found:
+            raise UnknownSkillError(skill, {name for robot in robots.values() for name in robot.skills})
+        return found

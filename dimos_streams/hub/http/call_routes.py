@@ -1,0 +1,196 @@
+"""``/calls`` of all robots: begun at one of them, looked at and cancelled."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import quote, urlencode
+
+from fastapi import FastAPI, Query, Response
+from fastapi.responses import JSONResponse
+from pydantic import ConfigDict
+
+from dimos_streams.bridge.calls.broker import UnknownCallError
+from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, PAGE_BYTES
+from dimos_streams.bridge.http import problem_kinds
+from dimos_streams.bridge.http.call_routes import MAX_WAIT_S, CallBody, CancelRequest, Wait
+from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.bridge.http.problems import MEDIA_TYPE, ProblemError
+from dimos_streams.fleet.protocol import ROBOT_NAME, RobotName
+from dimos_streams.hub.asking import BridgeReply, BridgeRequest
+from dimos_streams.hub.events import in_thread
+from dimos_streams.hub.http import kinds
+from dimos_streams.hub.http.refusing import ASKING, asked, refused
+from dimos_streams.hub.parts import HubParts
+from dimos_streams.hub.storage.rows import CallRow
+
+RobotQuery = Annotated[str | None, Query(pattern=ROBOT_NAME)]
+_BEGUN_WITHIN_S = 10.0
+
+
+class FleetCallBody(CallBody):
+    """Body of ``POST /calls``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    robot: RobotName | None = None
+    """The robot that is to do it; it may be left out where a single one has such a skill."""
+
+
+def mount_calls(app: FastAPI, parts: HubParts) -> None:
+    """Add the routes to an app."""
+
+    @app.post(
+        "/calls",
+        status_code=201,
+        response_class=Response,
+        response_model=None,
+        responses=answers(
+            201,
+            "The call was requested at its robot; with `wait`, as it is after that.",
+            {"type": "object"},
+            media_type="application/json",
+            Location="The call.",
+            Link='`rel="events"`: the event stream from before the call began.',
+        )
+        | refusals(
+            *ASKING,
+            kinds.ROBOT_NEEDED,
+            problem_kinds.UNKNOWN_SKILL,
+            problem_kinds.CALL_REJECTED,
+            problem_kinds.BAD_ARGUMENTS,
+            problem_kinds.SKILL_ERROR,
+            takes_body=True,
+        ),
+    )
+    async def call(
+        body: FleetCallBody,
+        wait: Wait | None = None,
+        timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 30.0,
+    ) -> Response:
+        first = parts.feed.broadcast.last_offset + 1
+        reply = await begin(parts, body, wait, timeout_s)
+        response = as_response(reply)
+        if "Link" in reply.headers:
+            response.headers["Link"] = f'</tool_streams?from={first}>; rel="events"'
+        return response
+
+    @app.get(
+        "/calls",
+        response_class=Response,
+        response_model=None,
+        responses=answers(
+            200,
+            "Calls, oldest first, as far as their events have come.",
+            {"type": "array", "items": {"type": "object"}},
+            media_type="application/json",
+            Link='`rel="next"`: those before them, if there are any.',
+        )
+        | refusals(kinds.HUB_UNAVAILABLE, problem_kinds.BAD_REQUEST),
+    )
+    async def calls(
+        state: Literal["open", "closed"] | None = None,
+        robot: RobotQuery = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
+        before: Annotated[
+            int | None, Query(ge=1, lt=2**53, description="Where a page ends; the Link header has it.")
+        ] = None,
+    ) -> Response:
+        with refused():
+            rows = await in_thread(
+                parts.executor,
+                lambda: parts.storage.calls.newest(limit, robot=robot, state=state, before=before),
+            )
+        shown = _within(rows)
+        more = len(shown) < len(rows) or len(rows) == limit
+        query = {"state": state, "robot": robot, "limit": limit, "before": shown[-1].first_seq if shown else None}
+        link = urlencode({name: value for name, value in query.items() if value is not None})
+        headers = {"Link": f'</calls?{link}>; rel="next"'} if more else {}
+        body = f"[{','.join(row.record for row in reversed(shown))}]"
+        return Response(body, headers=headers, media_type="application/json")
+
+    @app.get(
+        "/calls/{call_id}",
+        response_model=dict[str, Any],
+        responses=refusals(kinds.HUB_UNAVAILABLE, kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL),
+    )
+    async def one_call(call_id: str, robot: RobotQuery = None) -> Response:
+        row = await find(parts, call_id, robot)
+        return Response(row.record, media_type="application/json")
+
+    @app.post(
+        "/calls/{call_id}/cancel",
+        status_code=202,
+        response_class=Response,
+        response_model=None,
+        responses=answers(202, "The call as it stands.", {"type": "object"}, media_type="application/json")
+        | refusals(*ASKING, kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL, takes_body=True),
+    )
+    async def cancel(call_id: str, body: CancelRequest | None = None, robot: RobotQuery = None) -> Response:
+        name = robot or (await find(parts, call_id, robot)).robot
+        path = f"/calls/{quote(call_id, safe='')}/cancel"
+        order = (body or CancelRequest()).model_dump()
+        return as_response(await asked(parts, BridgeRequest(name, "POST", path, order)))
+
+
+async def begin(
+    parts: HubParts, body: FleetCallBody, wait: Wait | None, timeout_s: float, *, model: bool = False
+) -> BridgeReply:
+    """Begin a call at its robot, which ``model`` asks for, or whoever has an operator's rights. Raises
+    ``ProblemError`` and ``UnknownSkillError``."""
+    robot = body.robot or await _only_robot(parts, body)
+    path = "/calls" if wait is None else f"/calls?{urlencode({'wait': wait, 'timeout_s': timeout_s})}"
+    request = BridgeRequest(
+        robot,
+        "POST",
+        path,
+        body.model_dump(mode="json", exclude={"robot"}, exclude_none=True),
+        asked_by=body.caller,
+        role="model" if model else "operator",
+        key=None if body.idempotency_key is None else f"{body.caller}/{body.idempotency_key}",
+        waits_s=body.lease_wait_s + (timeout_s if wait else 0.0) + _BEGUN_WITHIN_S,
+    )
+    return await asked(parts, request)
+
+
+async def find(parts: HubParts, call_id: str, robot: str | None) -> CallRow:
+    """A call of which events have come. Raises ``UnknownCallError`` and ``ProblemError``."""
+    with refused():
+        rows = await in_thread(parts.executor, parts.storage.calls.find, call_id)
+    rows = [row for row in rows if robot in (None, row.robot)]
+    if not rows:
+        raise UnknownCallError(call_id)
+    if len(rows) > 1:
+        names = ", ".join(row.robot for row in rows)
+        raise ProblemError(kinds.ROBOT_NEEDED, f"several robots have a call {call_id!r}: add ?robot=, one of {names}")
+    return rows[0]
+
+
+def as_response(reply: BridgeReply) -> JSONResponse:
+    """What a bridge has answered, as the hub's own answer."""
+    media_type = MEDIA_TYPE if reply.status >= 400 else "application/json"
+    return JSONResponse(reply.body, reply.status, headers=reply.headers, media_type=media_type)
+
+
+async def _only_robot(parts: HubParts, body: FleetCallBody) -> str:
+    with refused():
+        if body.agent is not None:
+            robots = list((await parts.robots.all()).values())
+        else:
+            robots = await parts.robots.offering(body.skill)
+    there = [robot for robot in robots if robot.row.connected] or robots
+    if len(there) == 1:
+        return there[0].name
+    names = ", ".join(sorted(robot.name for robot in robots)[:50]) or "none is known"
+    raise ProblemError(
+        kinds.ROBOT_NEEDED, f"{body.skill!r} could be meant for several robots: give `robot`, one of {names}"
+    )
+
+
+def _within(rows: list[CallRow]) -> list[CallRow]:
+    """As many as fit into a page, one at least."""
+    size = 0
+    for index, row in enumerate(rows):
+        size += len(row.record)
+        if index and size > PAGE_BYTES:
+            return rows[:index]
+    return rows

@@ -1,0 +1,63 @@
+"""What a hub can't do, as problems."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from dimos_streams.bridge.http import problem_kinds
+from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.hub.asking import (
+    BridgeReply,
+    BridgeRequest,
+    CommandRefusedError,
+    RobotSilentError,
+    RobotUnreachableError,
+)
+from dimos_streams.hub.events import HubBusyError
+from dimos_streams.hub.http import kinds
+from dimos_streams.hub.parts import HubParts
+from dimos_streams.hub.storage.robots import UnknownFleetRobotError
+from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaError
+
+ASKING = (
+    problem_kinds.UNKNOWN_ROBOT,
+    problem_kinds.BAD_REQUEST,
+    kinds.COMMAND_REFUSED,
+    kinds.HUB_UNAVAILABLE,
+    kinds.ROBOT_UNREACHABLE,
+    kinds.ROBOT_SILENT,
+)
+"""The problems of a route that asks a robot's bridge, besides those of the bridge itself."""
+_GONE_S = 60.0
+"""A robot that was not heard of for longer is not waited for."""
+
+
+@contextlib.contextmanager
+def refused() -> Iterator[None]:
+    """Turn what the storage and the fleet refuse into problems."""
+    try:
+        yield
+    except (StorageUnavailableError, WrongSchemaError, HubBusyError) as error:
+        raise ProblemError(kinds.HUB_UNAVAILABLE, str(error)) from error
+    except UnknownFleetRobotError as error:
+        raise ProblemError(problem_kinds.UNKNOWN_ROBOT, str(error)) from error
+
+
+async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
+    """The reply of a robot's bridge. Raises ``ProblemError``."""
+    with refused():
+        robot = await parts.robots.named(request.robot)
+        view = robot.view(await parts.now_utime())
+        if not view.connected and (view.heard_s is None or view.heard_s > _GONE_S):
+            when = "it was never heard of" if view.heard_s is None else f"it was heard of {view.heard_s:.0f} s ago"
+            text = f"robot {robot.name!r} is not connected ({when}): the command was not carried out, and will not be"
+            raise ProblemError(kinds.ROBOT_UNREACHABLE, text)
+        try:
+            return await parts.asker.ask(request)
+        except CommandRefusedError as error:
+            raise ProblemError(kinds.COMMAND_REFUSED, str(error)) from error
+        except RobotUnreachableError as error:
+            raise ProblemError(kinds.ROBOT_UNREACHABLE, str(error)) from error
+        except RobotSilentError as error:
+            raise ProblemError(kinds.ROBOT_SILENT, str(error)) from error

@@ -1,0 +1,198 @@
+"""``/fleet/robots/{robot}/…``: what robots say to a hub. The protocol is in ``docs/fleet-protocol.md``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Iterator
+from typing import Annotated, TypeVar
+
+from fastapi import FastAPI, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
+from pydantic_core import to_json
+from starlette.types import Send
+
+from dimos_streams import __version__
+from dimos_streams.bridge.http import problem_kinds
+from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.text import parse_json
+from dimos_streams.fleet.batches import Batch, Position, ShippedGap
+from dimos_streams.fleet.commands import Answer
+from dimos_streams.fleet.protocol import JOURNAL_ID, PROTOCOL, ROBOT_NAME, FleetMessage
+from dimos_streams.fleet.reports import Report, Reported
+from dimos_streams.hub.events import HubBusyError, in_thread
+from dimos_streams.hub.http import kinds
+from dimos_streams.hub.parcels import NoEventError, parcel_of
+from dimos_streams.hub.parts import HubParts
+from dimos_streams.hub.storage.rows import Conflicting, OutOfPlace, StorageUnavailableError, WrongSchemaError
+from dimos_streams.hub.streams import CommandStream
+
+M = TypeVar("M", bound=FleetMessage)
+
+RobotPath = Annotated[str, Path(pattern=ROBOT_NAME)]
+_ALWAYS = (kinds.FOREIGN_ROBOT, kinds.HUB_UNAVAILABLE, problem_kinds.BAD_REQUEST)
+
+
+def mount_robot_side(app: FastAPI, parts: HubParts) -> None:
+    """Add the routes to an app."""
+    _mount_events(app, parts)
+    _mount_commands(app, parts)
+
+    @app.post(
+        "/fleet/robots/{robot}/reports",
+        response_model=Reported,
+        responses=refusals(*_ALWAYS, kinds.FLEET_VERSION, takes_body=True),
+    )
+    async def report(robot: RobotPath, request: Request) -> Reported:
+        body = _message(Report, await request.body())
+        parts.streams.hear(robot, body.sent_utime)
+        skills = None if body.skills is None else to_json(body.skills).decode()
+        plain = body.model_copy(update={"skills": None}).model_dump_json()
+        with _available():
+            known = await in_thread(
+                parts.executor,
+                lambda: parts.storage.robots.report(
+                    robot, version=body.version, journal=body.journal, report=plain, skills=skills
+                ),
+            )
+        parts.robots.forget()
+        return Reported(version=__version__, wants_skills=not known)
+
+
+def _mount_events(app: FastAPI, parts: HubParts) -> None:
+    @app.get(
+        "/fleet/robots/{robot}/position",
+        responses=refusals(*_ALWAYS),
+    )
+    async def position(robot: RobotPath, journal: Annotated[str, Query(pattern=JOURNAL_ID)]) -> Position:
+        with _available():
+            stored = await in_thread(parts.executor, parts.storage.position, robot, journal)
+        return Position(version=__version__, journal=journal, acknowledged=max(0, stored), wait_s=parts.intake.pace_s)
+
+    @app.post(
+        "/fleet/robots/{robot}/batches",
+        response_model=Position,
+        responses=refusals(
+            *_ALWAYS,
+            kinds.FLEET_VERSION,
+            kinds.FLEET_POSITION,
+            kinds.FLEET_CONFLICT,
+            kinds.FLEET_ENTRY,
+            takes_body=True,
+        ),
+    )
+    async def batches(robot: RobotPath, request: Request) -> Position:
+        batch = _batch(await request.body())
+        parts.streams.hear(robot, batch.sent_utime)
+        try:
+            parcel = parcel_of(robot, batch)
+        except NoEventError as error:
+            raise ProblemError(kinds.FLEET_ENTRY, str(error), offset=error.offset) from error
+        with _available():
+            placed = await parts.intake.store(parcel)
+        if isinstance(placed, OutOfPlace):
+            text = f"offset {placed.acknowledged + 1} of journal {batch.journal!r} would be next"
+            raise ProblemError(kinds.FLEET_POSITION, text, acknowledged=placed.acknowledged)
+        if isinstance(placed, Conflicting):
+            text = (
+                f"another event is stored at offset {placed.offset} of journal {batch.journal!r}: what comes from"
+                " there on belongs into a journal with an id of its own"
+            )
+            raise ProblemError(kinds.FLEET_CONFLICT, text, offset=placed.offset)
+        return Position(
+            version=__version__, journal=batch.journal, acknowledged=placed.acknowledged, wait_s=parts.intake.pace_s
+        )
+
+
+def _mount_commands(app: FastAPI, parts: HubParts) -> None:
+    @app.get(
+        "/fleet/robots/{robot}/commands",
+        response_class=Response,
+        response_model=None,
+        responses=answers(
+            200,
+            "Server-sent events: `hello`, then a `command` whenever there is one.",
+            {"type": "string"},
+            media_type="text/event-stream",
+        )
+        | refusals(*_ALWAYS),
+    )
+    async def commands(robot: RobotPath) -> Response:
+        with _available():
+            stream = await parts.streams.open(robot)
+        return _Commands(parts, stream)
+
+    @app.post(
+        "/fleet/robots/{robot}/answers",
+        status_code=204,
+        response_class=Response,
+        response_model=None,
+        responses=refusals(*_ALWAYS, kinds.FLEET_VERSION, takes_body=True),
+    )
+    async def answer(robot: RobotPath, request: Request) -> Response:
+        body = _message(Answer, await request.body())
+        with _available():
+            await in_thread(parts.executor, parts.storage.commands.answer, robot, body)
+        parts.asker.wake()
+        return Response(status_code=204)
+
+
+class _Commands(StreamingResponse):
+    """A stream of commands that is over when its connection is, and not when it is collected some time later."""
+
+    def __init__(self, parts: HubParts, stream: CommandStream) -> None:
+        self._parts, self._stream = parts, stream
+        self._frames: AsyncGenerator[bytes, None] = stream.frames(parts.streams.hub)
+        super().__init__(self._frames, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            async with contextlib.aclosing(self._frames):
+                await super().stream_response(send)
+        finally:
+            await self._parts.streams.close(self._stream)
+
+
+@contextlib.contextmanager
+def _available() -> Iterator[None]:
+    """Answer what the database refuses, or is too slow for, with 503: robots keep what they have and come again."""
+    try:
+        yield
+    except (StorageUnavailableError, WrongSchemaError, HubBusyError) as error:
+        raise ProblemError(kinds.HUB_UNAVAILABLE, str(error)) from error
+
+
+def _message(model: type[M], body: bytes) -> M:
+    """A message of a robot. Raises ``ProblemError``."""
+    try:
+        fields = parse_json(body)
+    except ValueError as error:
+        raise ProblemError(problem_kinds.BAD_JSON, f"the body is not JSON: {error}") from error
+    # The version first: what else there is follows from it.
+    spoken = fields.get("protocol") if isinstance(fields, dict) else None
+    if isinstance(spoken, int) and spoken != PROTOCOL:
+        text = (
+            f"the robot (version {str(fields.get('version'))[:50]!r}) speaks version {spoken} of the protocol, this"
+            f" hub (version {__version__!r}) version {PROTOCOL}; upgrade the hub first, then the robots"
+        )
+        raise ProblemError(kinds.FLEET_VERSION, text)
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        raise ProblemError(problem_kinds.BAD_REQUEST, first_problem(error, "the body")) from error
+
+
+def _batch(body: bytes) -> Batch:
+    """The batch of a body. Raises ``ProblemError``, with the offset where a single entry is to blame."""
+    batch = _message(Batch, body)
+    upto = 0
+    for entry in batch.entries:
+        if upto and entry.offset != upto + 1:
+            text = f"offset {entry.offset} follows {upto}: a batch has consecutive offsets"
+            raise ProblemError(problem_kinds.BAD_REQUEST, text)
+        upto = entry.to_offset if isinstance(entry, ShippedGap) else entry.offset
+        if upto < entry.offset:
+            raise ProblemError(problem_kinds.BAD_REQUEST, f"a gap of offsets {entry.offset} to {upto} is none")
+    return batch

@@ -1,0 +1,77 @@
+"""Which robot a request is from: by its token, before anything else of it is looked at."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from concurrent.futures import Executor
+from urllib.parse import unquote
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dimos_streams import clock
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.problems import problem
+from dimos_streams.hub.events import in_thread
+from dimos_streams.hub.http.kinds import FOREIGN_ROBOT, HUB_UNAVAILABLE
+from dimos_streams.hub.storage.rows import StorageUnavailableError
+from dimos_streams.hub.storage.storage import Storage
+
+PREFIX = "/fleet/robots/"
+_KNOWN_S = 5.0
+"""A token that was replaced or taken away may count for so long."""
+_MAX_KNOWN = 10_000
+
+
+class RobotTokens:
+    """ASGI middleware: what is below ``PREFIX`` is for the robot of the path, with its own token, and goes to
+    ``robots``; all else goes to ``others``."""
+
+    def __init__(self, robots: ASGIApp, others: ASGIApp, storage: Storage, executor: Executor) -> None:
+        self._robots, self._others = robots, others
+        self._storage = storage
+        self._executor = executor
+        self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        """The robot of each token, empty for nobody's, and until when that counts."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
+            await self._others(scope, receive, send)
+            return
+        refusal = await self._refusal(scope)
+        await (refusal or self._robots)(scope, receive, send)
+
+    async def _refusal(self, scope: Scope) -> Response | None:
+        asked = unquote(scope["path"][len(PREFIX) :].partition("/")[0])[:100]
+        authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            detail = f"send the token of robot {asked!r} as 'Authorization: Bearer ...'"
+            return _closing(problem(kinds.TOKEN_NEEDED, detail))
+        try:
+            robot = await self._robot_of(token.strip())
+        except StorageUnavailableError as error:
+            return _closing(problem(HUB_UNAVAILABLE, str(error)))
+        if not robot:
+            detail = f"this token is no robot's of this fleet; `dimos-streams hub robots add {asked}` makes one"
+            return _closing(problem(FOREIGN_ROBOT, detail))
+        if robot != asked:
+            return _closing(problem(FOREIGN_ROBOT, f"this token is robot {robot!r}'s, not {asked!r}'s"))
+        return None
+
+    async def _robot_of(self, token: str) -> str:
+        robot, until = self._known.get(token, ("", 0.0))
+        if clock.monotonic() < until:
+            return robot
+        robot = await in_thread(self._executor, self._storage.robots.of_token, token)
+        self._known[token] = robot, clock.monotonic() + _KNOWN_S
+        self._known.move_to_end(token)
+        if len(self._known) > _MAX_KNOWN:
+            self._known.popitem(last=False)
+        return robot
+
+
+def _closing(response: Response) -> Response:
+    """The rest of the request is not read."""
+    response.headers["Connection"] = "close"
+    return response

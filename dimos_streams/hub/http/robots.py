@@ -1,0 +1,126 @@
+"""``/robots``: what robots there are, their last word, and the bridge of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Request, Response
+from pydantic import Field
+
+from dimos_streams.bridge.http import problem_kinds
+from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.fleet.protocol import MAX_TEXT, ROBOT_NAME, FleetMessage
+from dimos_streams.hub.asking import BridgeRequest
+from dimos_streams.hub.fleet_view import RobotView
+from dimos_streams.hub.http.call_routes import RobotQuery, as_response
+from dimos_streams.hub.http.refusing import ASKING, asked, refused
+from dimos_streams.hub.parts import HubParts
+from dimos_streams.tool_stream.event import MAX_NAME
+from dimos_streams.tool_stream.gateway import OfferedSkill
+
+_LONGEST_S = 310.0
+"""A request that goes to a bridge as it is may wait there for so long."""
+
+
+class FleetOrder(FleetMessage):
+    """Body of ``POST /robots/stop``, ``/robots/release`` and ``/calls/cancel``; it may be left out."""
+
+    robot: Annotated[str, Field(max_length=MAX_NAME)] = ""
+    """A robot of the fleet, or one of several in its run: ``NAME/NAMESPACE``. Empty for every robot."""
+    reason: Annotated[str, Field(max_length=MAX_TEXT)] = ""
+
+
+def mount_robots(app: FastAPI, parts: HubParts) -> None:
+    """Add the routes to an app."""
+
+    @app.get("/robots", responses=refusals(problem_kinds.BAD_REQUEST))
+    async def robots() -> list[RobotView]:
+        with refused():
+            now = await parts.now_utime()
+            return [robot.view(now) for robot in (await parts.robots.all()).values()]
+
+    @app.get("/skills", responses=refusals(problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST))
+    async def skills(robot: RobotQuery = None) -> list[OfferedSkill]:
+        with refused():
+            chosen = [await parts.robots.named(robot)] if robot else list((await parts.robots.all()).values())
+        return [skill.model_copy(update={"robot": each.name}) for each in chosen for skill in each.offered]
+
+    for path in ("/robots/stop", "/robots/release", "/calls/cancel"):
+        _mount_order(app, parts, path)
+    _mount_bridges(app, parts)
+
+
+def _mount_order(app: FastAPI, parts: HubParts, path: str) -> None:
+    @app.post(path, responses=refusals(*ASKING, takes_body=True))
+    async def order(body: FleetOrder | None = None) -> dict[str, Any]:
+        given = body or FleetOrder()
+        name, _, inner = given.robot.partition("/")
+        with refused():
+            names = [(await parts.robots.named(name)).name] if name else list(await parts.robots.all())
+        fields = {"robot": inner, "reason": given.reason}
+        each = await asyncio.gather(*(_ordered(parts, one, path, fields) for one in names))
+        replies = dict(zip(names, each, strict=True))
+        text = "; ".join(f"{name}: {reply['text']}" for name, reply in replies.items()) or "there is no robot"
+        return {"robots": replies, "confirmed": all(map(_is_confirmed, replies.values())), "text": text}
+
+
+async def _ordered(parts: HubParts, robot: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What became of an order to one of several robots: the bridge's report, or why there is none."""
+    try:
+        reply = await asked(parts, BridgeRequest(robot, "POST", path, body, waits_s=10.0))
+    except ProblemError as error:
+        return {"confirmed": False, "text": f"NOT REACHED: {error.detail}"}
+    if reply.status == 200 and isinstance(reply.body, dict):
+        return {"text": "done", **reply.body}
+    return {"confirmed": False, "text": f"REFUSED: {_detail(reply.body)}"}
+
+
+def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
+    """The bridge of each robot, as far as it takes requests from a hub."""
+
+    async def pass_on(
+        robot: Annotated[str, Path(pattern=ROBOT_NAME)], path: str, request: Request, body: dict[str, Any] | None
+    ) -> Response:
+        query = f"?{request.url.query}" if request.url.query else ""
+        target = f"/{path}{query}"
+        if len(target) > 2000 or not target.isascii() or not target.isprintable() or " " in target:
+            raise ProblemError(problem_kinds.BAD_REQUEST, f"{target[:100]!r} is no path of a bridge")
+        wanted = BridgeRequest(robot, request.method, target, body, waits_s=_LONGEST_S)
+        return as_response(await asked(parts, wanted))
+
+    described = answers(200, "What the robot's bridge answers.", {}, media_type="application/json")
+
+    @app.get(
+        "/robots/{robot}/{path:path}",
+        response_class=Response,
+        response_model=None,
+        responses=described | refusals(*ASKING),
+    )
+    async def get(robot: Annotated[str, Path(pattern=ROBOT_NAME)], path: str, request: Request) -> Response:
+        return await pass_on(robot, path, request, None)
+
+    @app.post(
+        "/robots/{robot}/{path:path}",
+        response_class=Response,
+        response_model=None,
+        responses=described | refusals(*ASKING, takes_body=True),
+    )
+    async def post(
+        robot: Annotated[str, Path(pattern=ROBOT_NAME)],
+        path: str,
+        request: Request,
+        body: dict[str, Any] | None = None,
+    ) -> Response:
+        return await pass_on(robot, path, request, body)
+
+
+def _is_confirmed(reply: Mapping[str, Any]) -> bool:
+    return reply.get("confirmed", True) is True
+
+
+def _detail(body: object) -> str:
+    detail = body.get("detail") if isinstance(body, dict) else None
+    return detail if isinstance(detail, str) else "it does not say why"

@@ -1,0 +1,54 @@
+"""Batches of robots as they are to be stored."""
+
+from __future__ import annotations
+
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.fleet.batches import Batch, ShippedEvent, ShippedGap
+from dimos_streams.hub.storage.rows import Parcel, ParcelEntry
+from dimos_streams.tool_stream.event import ToolEvent, json_text
+
+_NAMES = frozenset({"utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data"})
+_NOTHING = "\0"
+"""A character that texts of PostgreSQL can't have. In an event's JSON it is an escape."""
+
+
+class NoEventError(DimosStreamsError):
+    """What stands at an offset is no event."""
+
+    def __init__(self, offset: int, why: str) -> None:
+        self.offset = offset
+        super().__init__(f"at offset {offset}: {why}")
+
+
+def parcel_of(robot: str, batch: Batch) -> Parcel:
+    """A robot's batch, each event checked. Raises ``NoEventError``."""
+    entries = (_gap(each) if isinstance(each, ShippedGap) else _event(each) for each in batch.entries)
+    return Parcel(robot, batch.journal, tuple(entries))
+
+
+def _event(shipped: ShippedEvent) -> ParcelEntry:
+    fields = shipped.event
+    if unknown := sorted(fields.keys() - _NAMES):
+        raise NoEventError(shipped.offset, f"an event has no {unknown[0][:50]!r}")
+    try:
+        event = ToolEvent.from_dict(fields)
+    except ValueError as error:
+        raise NoEventError(shipped.offset, str(error)[:500]) from error
+    return ParcelEntry(
+        shipped.offset,
+        shipped.offset,
+        event.call_id.replace(_NOTHING, "\ufffd"),
+        event.caller.replace(_NOTHING, "\ufffd"),
+        event.type,
+        json_text(fields),
+        fields,
+    )
+
+
+def _gap(shipped: ShippedGap) -> ParcelEntry:
+    data = {"from_offset": shipped.offset, "to_offset": shipped.to_offset}
+    event = ToolEvent(
+        utime=0, call_id="", seq=0, type="gap", module="", skill="", caller="", text=shipped.gap, data=data
+    )
+    fields = event.to_dict()
+    return ParcelEntry(shipped.offset, shipped.to_offset, "", "", "gap", json_text(fields), fields)

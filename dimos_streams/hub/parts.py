@@ -1,0 +1,40 @@
+"""The parts of a hub that its routes use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from dimos_streams.hub.asking import Asker
+from dimos_streams.hub.events import Feed, Intake, in_thread
+from dimos_streams.hub.fleet_view import FleetView
+from dimos_streams.hub.settings import HubSettings
+from dimos_streams.hub.storage.storage import Storage
+from dimos_streams.hub.streams import CommandStreams
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubParts:
+    """All of them work on one loop; what waits for the database runs in ``executor``."""
+
+    name: str
+    """This process of the hub, among those of one database."""
+    settings: HubSettings
+    storage: Storage
+    executor: Executor
+    intake: Intake
+    feed: Feed
+    streams: CommandStreams
+    asker: Asker
+    robots: FleetView
+    abort: Callable[[object], None]
+    """Ends the connection of a client's address."""
+    others: Callable[[], list[tuple[str, str, str]]]
+    """The other hubs on the database: name, version and URL."""
+    database_bytes: Callable[[], int]
+    """The size of the database when it was looked at last."""
+
+    async def now_utime(self) -> int:
+        """The time by the database's clock, by which robots are heard of. Raises ``StorageUnavailableError``."""
+        return await in_thread(self.executor, self.storage.now)

@@ -1,0 +1,172 @@
+"""A hub at work: its parts on one loop, and HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+from dimos_streams import __version__, clock
+from dimos_streams.bridge.http.request_guard import is_loopback
+from dimos_streams.bridge.http.server import HttpServer
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.hub.asking import Asker
+from dimos_streams.hub.events import Feed, Intake, in_thread
+from dimos_streams.hub.fleet_view import FleetView
+from dimos_streams.hub.parts import HubParts
+from dimos_streams.hub.settings import HubSettings
+from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
+from dimos_streams.hub.storage.sqlite import SqliteEngine
+from dimos_streams.hub.storage.storage import Storage, open_engine
+from dimos_streams.hub.streams import CommandStreams
+
+_THREADS = 6
+_OTHERS_S = 5.0
+_TRIM_S = 60.0
+
+_logger = logging.getLogger(__name__)
+_log = LimitedLog(_logger, period_s=30.0)
+
+
+class FleetHub:
+    """One process of a hub. Use from one loop; ``stop`` may be called at any time, twice is fine."""
+
+    def __init__(self, settings: HubSettings) -> None:
+        self.settings = settings
+        self.name = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(3)}"
+        self._server = HttpServer(
+            settings.host, settings.port, ping_s=settings.ping_s, connections=settings.connections
+        )
+        self._to_undo = contextlib.AsyncExitStack()
+        self._others: list[tuple[str, str, str]] = []
+        self._bytes = 0
+
+    @property
+    def url(self) -> str:
+        """Where this machine reaches it."""
+        return self._server.url
+
+    async def start(self) -> None:
+        """Serve. Raises ``UserError`` for what a person can mend, and ``StorageUnavailableError``."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """End all connections, and let go of the database."""
+        await self._to_undo.aclose()
+
+    async def _start(self) -> None:
+        settings = self.settings
+        if settings.token is None and not is_loopback(settings.host):
+            raise UserError(
+                f"serving on {settings.host!r}, which others reach, needs a token for operators: set --token-file or"
+                " DIMOS_STREAMS_TOKEN"
+            )
+        self._server.bind()
+        self._to_undo.callback(self._server.release)
+        engine = open_engine(settings.database)
+        if isinstance(engine, SqliteEngine):
+            engine.take()
+        storage = Storage(engine)
+        self._to_undo.callback(storage.close)
+        executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="hub")
+        self._to_undo.callback(executor.shutdown)
+        await in_thread(executor, storage.open)
+        bounds = await in_thread(executor, storage.bounds)
+        feed = Feed(storage, executor, bounds)
+        self._to_undo.callback(feed.broadcast.close)
+        parts = HubParts(
+            name=self.name,
+            settings=settings,
+            storage=storage,
+            executor=executor,
+            intake=Intake(storage, executor, feed.wake),
+            feed=feed,
+            streams=CommandStreams(storage, executor, self.name),
+            asker=Asker(storage, executor),
+            robots=FleetView(storage, executor),
+            abort=self._server.abort,
+            others=lambda: self._others,
+            database_bytes=lambda: self._bytes,
+        )
+        await self._begin(parts)
+
+    async def _begin(self, parts: HubParts) -> None:
+        loop = asyncio.get_running_loop()
+        wakes = {EVENTS: (parts.feed.wake,), COMMANDS: (parts.streams.wake, parts.asker.wake)}
+
+        def wake(channel: str) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                for each in wakes[channel]:
+                    loop.call_soon_threadsafe(each)
+
+        parts.storage.engine.listen(wake)
+        parts.storage.commands.given = lambda: wake(COMMANDS)
+        await self._look_around(parts)
+        works = (
+            parts.intake.run(),
+            parts.feed.run(),
+            parts.streams.run(),
+            parts.streams.keep(),
+            parts.asker.run(),
+            self._keep_house(parts),
+        )
+        tasks = [loop.create_task(work) for work in works]
+        self._to_undo.push_async_callback(_end, tasks)
+        from dimos_streams.hub.app import create_app
+
+        await self._server.serve(create_app(parts))
+        self._to_undo.push_async_callback(self._leave, parts)
+        self._to_undo.push_async_callback(self._server.stop)
+        self._to_undo.callback(parts.feed.broadcast.close)
+        self._to_undo.callback(parts.streams.end)
+
+    async def _leave(self, parts: HubParts) -> None:
+        try:
+            await in_thread(parts.executor, parts.storage.leave, self.name)
+        except DimosStreamsError as error:
+            _logger.warning("other hubs are not told that this one ends: %s", error)
+
+    async def _keep_house(self, parts: HubParts) -> None:
+        """Drop what is old, and look who else is there."""
+        trim_at = clock.monotonic()
+        while True:
+            try:
+                if clock.monotonic() >= trim_at:
+                    trim_at = clock.monotonic() + _TRIM_S
+                    bounds = await in_thread(parts.executor, parts.storage.trim, self.settings.retention)
+                    parts.feed.note_first(bounds.first)
+                    self._bytes = await in_thread(parts.executor, parts.storage.engine.size)
+                await asyncio.sleep(_OTHERS_S)
+                await self._look_around(parts)
+                await parts.robots.all()
+            except DimosStreamsError as error:
+                _log.warning("the hub's database can't be looked after: %s", error)
+                await asyncio.sleep(_OTHERS_S)
+
+    async def _look_around(self, parts: HubParts) -> None:
+        others = await in_thread(parts.executor, parts.storage.others, self.name, self.url, 3 * _OTHERS_S)
+        for name, version, url in others:
+            if version != __version__ and name not in {known for known, _, _ in self._others}:
+                _logger.warning(
+                    "hub %s at %s on the same database is of version %s, this one of %s",
+                    name,
+                    url,
+                    version,
+                    __version__,
+                )
+        self._others = others
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,29 @@
+"""Settings of a hub."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dimos_streams.hub.storage.rows import Retention
+
+DEFAULT_PORT = 7790
+DEFAULT_DATABASE = "sqlite:///hub.sqlite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubSettings:
+    """How a hub's process serves, and what it keeps."""
+
+    database: str = DEFAULT_DATABASE
+    host: str = "127.0.0.1"
+    """Anything but loopback needs a token."""
+    port: int = DEFAULT_PORT
+    token: str | None = None
+    """What operators' requests must carry. Robots have tokens of their own, always."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Further names under which clients and robots may reach it."""
+    connections: int = 768
+    """At a time; each robot has three."""
+    retention: Retention = field(default_factory=Retention)
+    ping_s: float = 10.0
+    send_timeout_s: float = 20.0

@@ -1,0 +1,161 @@
+"""The streams of commands that robots hold at this hub."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import AsyncGenerator
+from concurrent.futures import Executor
+
+from pydantic_core import from_json, to_json
+
+from dimos_streams import __version__, clock
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.fleet.commands import Command, Hello
+from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S
+from dimos_streams.hub.events import in_thread
+from dimos_streams.hub.storage.rows import DueCommand, StorageUnavailableError
+from dimos_streams.hub.storage.storage import Storage
+
+_POLL_S = 0.5
+"""Looks for commands that other hubs were given, where no notice of it came."""
+_KEEP_S = 3.0
+_VALID_S = 12.0
+"""A robot counts as connected for so long after its hub has said so."""
+_MAX_CLOCKS = 100_000
+
+_log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
+
+
+class CommandStream:
+    """One stream: a robot, and when its request came."""
+
+    def __init__(self, robot: str, name: str) -> None:
+        self.robot, self.name = robot, name
+        self.began = clock.steady()
+        self.commands: asyncio.Queue[Command | None] = asyncio.Queue()
+        """None ends it. No more commands wait than the storage lets wait for one robot."""
+
+    async def frames(self, hub: str) -> AsyncGenerator[bytes, None]:
+        """Server-sent events, until another stream of the robot begins or this one is old."""
+        yield _frame("hello", Hello(version=__version__, hub=hub, robot=self.robot))
+        while (left := self.began + COMMANDS_AGE_S - clock.steady()) > 0:
+            try:
+                async with asyncio.timeout(min(left, COMMANDS_PING_S)):
+                    command = await self.commands.get()
+            except TimeoutError:
+                yield b": ping\n\n"
+                continue
+            if command is None:
+                return
+            yield _frame("command", command)
+
+
+class CommandStreams:
+    """All of them at this hub, and robots that were heard of here. Use from the loop only."""
+
+    def __init__(self, storage: Storage, executor: Executor, hub: str) -> None:
+        self.hub = hub
+        self._storage = storage
+        self._executor = executor
+        self._streams: dict[str, CommandStream] = {}
+        self._numbers = itertools.count(1)
+        self._clocks: dict[str, int] = {}
+        self._woken = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    def wake(self) -> None:
+        """There may be a command."""
+        self._woken.set()
+
+    def hear(self, robot: str, sent_utime: int) -> None:
+        """A robot has sent something, at a time by its own clock."""
+        if len(self._clocks) < _MAX_CLOCKS:
+            self._clocks[robot] = sent_utime - clock.utime()
+
+    async def open(self, robot: str) -> CommandStream:
+        """A new stream of a robot; the one that it had is over. Raises ``StorageUnavailableError``."""
+        stream = CommandStream(robot, f"{self.hub}/{next(self._numbers)}")
+        await in_thread(self._executor, self._storage.robots.connect, robot, stream.name, _VALID_S)
+        if (old := self._streams.get(robot)) is not None:
+            _log.warning("robot %r has a new stream of commands; the one that it had is over", robot)
+            old.commands.put_nowait(None)
+        self._streams[robot] = stream
+        self.wake()
+        return stream
+
+    async def close(self, stream: CommandStream) -> None:
+        """A stream's connection is over."""
+        if self._streams.get(stream.robot) is stream:
+            del self._streams[stream.robot]
+        try:
+            await in_thread(self._executor, self._storage.robots.disconnect, stream.robot, stream.name)
+        except StorageUnavailableError as error:
+            _log.warning("that robot %r is not connected any more can't be noted: %s", stream.robot, error)
+
+    def end(self) -> None:
+        """End all streams: robots ask again, perhaps another hub."""
+        for stream in self._streams.values():
+            stream.commands.put_nowait(None)
+
+    async def run(self) -> None:
+        """Hand commands to their streams, until cancelled."""
+        while True:
+            self._woken.clear()
+            try:
+                await self._hand_on()
+            except StorageUnavailableError as error:
+                _log.warning("commands can't be read: %s", error)
+            try:
+                async with asyncio.timeout(_POLL_S):
+                    await self._woken.wait()
+            except TimeoutError:
+                continue
+
+    async def keep(self) -> None:
+        """Note in the storage who is connected and was heard of, until cancelled."""
+        while True:
+            await asyncio.sleep(_KEEP_S)
+            streams = {robot: stream.name for robot, stream in self._streams.items()}
+            clocks, self._clocks = self._clocks, {}
+            try:
+                followed = await in_thread(self._executor, self._storage.robots.keep, streams, _VALID_S)
+                await in_thread(self._executor, self._storage.robots.hear, clocks)
+            except StorageUnavailableError as error:
+                _log.warning("which robots are connected can't be noted: %s", error)
+                continue
+            for robot in followed:
+                stream = self._streams.get(robot)
+                if stream is not None and stream.name == streams[robot]:
+                    stream.commands.put_nowait(None)
+
+    async def _hand_on(self) -> None:
+        streams = {robot: stream.name for robot, stream in self._streams.items()}
+        if not streams:
+            return
+        # Read before the database is asked how long commands are valid: what that takes is not added to it.
+        now = clock.steady()
+        for due in await in_thread(self._executor, self._storage.commands.due, streams):
+            stream = self._streams.get(due.robot)
+            if stream is not None:
+                stream.commands.put_nowait(_command(due, now - stream.began))
+
+
+def _command(due: DueCommand, age_s: float) -> Command:
+    return Command(
+        id=due.id,
+        key=due.key,
+        expires_at_s=max(0.0, age_s + due.expires_in_s),
+        asked_by=due.asked_by,
+        role=due.role,
+        method="GET" if due.method == "GET" else "POST",
+        path=due.path,
+        body=from_json(due.body),
+    )
+
+
+def _frame(kind: str, message: Hello | Command) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), to_json(message))

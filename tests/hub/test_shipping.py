@@ -1,0 +1,169 @@
+"""Robots ship to a hub over HTTP, and readers read there."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from dimos_streams.errors import UserError
+from dimos_streams.fleet.batches import encoded_event
+from dimos_streams.hub.storage.rows import StorageUnavailableError
+from tests.hub.serving import Robot, added, event, gap, served_hub
+
+
+def problem(response: requests.Response, status: int, name: str) -> dict[str, Any]:
+    content: dict[str, Any] = response.json()
+    assert (response.status_code, content.get("type")) == (status, f"urn:dimos-streams:problem:{name}"), content
+    return content
+
+
+@pytest.mark.feature("H2")
+def test_events_of_robots_come_once_and_in_order_of_each_to_whoever_reads_at_the_hub(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    tokens = added(database, "r1", "r2")
+    one, two = Robot("r1", tokens["r1"]), Robot("r2", tokens["r2"])
+    with served_hub(database) as hub:
+        assert one.ship_events(hub, 1, 3).json()["acknowledged"] == 3
+        assert two.ship(hub, gap(1, 900), encoded_event(901, event(901, call_id="x"))).json()["acknowledged"] == 901
+        assert one.ship_events(hub, 2, 5).json()["acknowledged"] == 5, "sent again, and more"
+        assert one.position(hub).json()["acknowledged"] == 5
+        found = hub.events(7)
+        assert [id for id, _ in found] == [1, 2, 3, 4, 5, 6, 7]
+        assert [each["seq"] for _, each in found if each["robot"] == "r1"] == [1, 2, 3, 4, 5]
+        trimmed = found[3][1]
+        assert (trimmed["type"], trimmed["robot"]) == ("gap", "r2")
+        assert trimmed["data"] == {"from_offset": 1, "to_offset": 900}
+    with served_hub(database) as hub:  # another process would find the same
+        assert [id for id, _ in hub.events(2, "", **{"Last-Event-ID": "5"})] == [6, 7]
+        assert [id for id, _ in hub.events(2, "?from=1&robot=r2")] == [4, 5]
+        assert [id for id, _ in hub.events(1, "?from=1&call=x")] == [5]
+        problem(hub.get("/tool_streams?robot=r3"), 404, "unknown-robot")
+        reading = threading.Thread(target=lambda: live.extend(hub.events(1, "?from=8")))
+        live: list[Any] = []
+        reading.start()
+        one.ship_events(hub, 6, 6)
+        reading.join(20)
+        assert [id for id, _ in live] == [8]
+        assert [call["call_id"] for call in hub.get("/calls?robot=r2").json()] == ["x"]
+
+
+@pytest.mark.feature("H2")
+def test_what_can_not_be_stored_is_refused_with_what_to_do_and_nothing_is_lost(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    tokens = added(database, "r1", "r2")
+    robot = Robot("r1", tokens["r1"])
+    with served_hub(database) as hub:
+        robot.ship_events(hub, 1, 3)
+        assert problem(robot.ship_events(hub, 5, 6), 409, "fleet-position")["acknowledged"] == 3
+        other = problem(robot.ship(hub, encoded_event(3, event(3, "else"))), 409, "fleet-conflict")
+        assert (other["offset"], "id of its own" in other["detail"]) == (3, True)
+        bad = problem(robot.ship(hub, encoded_event(4, event(4)), encoded_event(5, b'{"x":1}')), 422, "fleet-entry")
+        assert (bad["offset"], "no 'x'" in bad["detail"]) == (5, True)
+        newer = problem(robot.ship(hub, encoded_event(4, event(4)), protocol=2), 409, "fleet-version")
+        assert "speaks version 2 of the protocol" in newer["detail"]
+        problem(robot.ship(hub, encoded_event(4, event(4)), encoded_event(6, event(6))), 422, "bad-request")
+        foreign = problem(Robot("r1", tokens["r2"]).position(hub), 403, "foreign-robot")
+        assert foreign["detail"] == "this token is robot 'r2''s, not 'r1''s"
+        problem(Robot("r1", "dsr_nobody").ship_events(hub, 4, 5), 403, "foreign-robot")
+        problem(requests.get(robot.path(hub, "position"), timeout=10), 401, "token-needed")
+        assert robot.position(hub).json()["acknowledged"] == 3
+        assert robot.ship(hub, encoded_event(4, event(4, "\0 \ud83d")), gap(5, 5)).json()["acknowledged"] == 5
+
+
+def test_operators_and_robots_have_tokens_of_their_own(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database, token="operators-token") as hub:
+        assert robot.ship_events(hub, 1, 1).status_code == 200
+        problem(hub.get("/tool_streams", headers=robot.headers), 401, "token-needed")
+        problem(hub.get("/robots"), 401, "token-needed")
+        operator = {"Authorization": "Bearer operators-token"}
+        assert [each["name"] for each in hub.get("/robots", headers=operator).json()] == ["r1"]
+        problem(requests.get(robot.path(hub, "position"), headers=operator, timeout=10), 403, "foreign-robot")
+        assert hub.get("/").status_code == hub.get("/dashboard/hub.js").status_code == 200, "the page has no secret"
+        problem(hub.get("/healthz", headers={"Host": "evil.example"}), 403, "foreign-host")
+        problem(
+            hub.post("/robots/stop", headers={"Origin": "http://evil.example", **operator}), 403, "foreign-origin"
+        )
+
+
+def test_a_robot_says_how_it_is(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        assert robot.report(hub, skills=None).json()["wants_skills"]
+        assert not robot.report(hub, "move", last_offset=7, notes=["journal in memory"]).json()["wants_skills"]
+        robot.ship_events(hub, 1, 3)
+        (skill,) = hub.get("/skills").json()
+        assert (skill["name"], skill["robot"], skill["available"]) == ("move", "r1", False), "it is not connected"
+        (view,) = hub.get("/robots").json()
+        assert (view["status"], view["to_come"], view["connected"]) == ("ok", 4, False)
+        assert "dimos_streams_hub_last_offset 3.0" in hub.get("/metrics").text
+
+
+def test_a_second_hub_on_a_file_and_a_taken_port_are_told_in_a_line(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    with served_hub(database):
+        with pytest.raises(UserError, match="another hub serves from"), served_hub(database):
+            pass
+        with pytest.raises(UserError, match="needs a token for operators"), served_hub(database, host="0.0.0.0"):
+            pass
+
+
+@pytest.mark.feature("H2")
+def test_a_full_disk_costs_robots_nothing(tmp_path: Path, small_disk: Path) -> None:
+    """What can't be stored is not acknowledged, and is taken when there is room again."""
+    database = f"sqlite:///{small_disk}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    filler = small_disk / "filler"
+    with served_hub(database) as hub:
+        robot.ship_events(hub, 1, 1)
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        long = [encoded_event(n, event(n, "x" * 30_000)) for n in range(2, 7)]
+        for _ in range(5):
+            refused = robot.ship(hub, *long)
+            if refused.status_code != 200:
+                break
+        assert "full" in problem(refused, 503, "hub-unavailable")["detail"]
+        assert refused.headers["Retry-After"]
+        assert hub.get("/healthz").json()["status"] == "degraded"
+        filler.unlink()
+        assert robot.ship(hub, *long).json()["acknowledged"] == 6
+        assert [each["seq"] for _, each in hub.events(6)] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.feature("H2")
+def test_two_hubs_on_one_database_have_one_sequence_and_a_database_that_is_gone_costs_nothing(
+    postgres_url: str, postgres_server: str
+) -> None:
+    import psycopg
+
+    tokens = added(postgres_url, "r1", "r2")
+    one, two = Robot("r1", tokens["r1"]), Robot("r2", tokens["r2"])
+    name = postgres_url.rpartition("/")[2]
+    with served_hub(postgres_url) as left, served_hub(postgres_url) as right:
+        one.ship_events(left, 1, 2)
+        two.ship_events(right, 1, 2)
+        one.ship_events(right, 2, 3)
+        assert left.events(5) == right.events(5)
+        with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as db:
+            db.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+            db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+            refused = problem(one.ship_events(left, 4, 6), 503, "hub-unavailable")
+            assert "the hub's database postgresql://127.0.0.1" in refused["detail"]
+            db.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        acknowledged = 3
+        while acknowledged < 6:
+            response = one.ship_events(left, 4, 6)
+            acknowledged = response.json().get("acknowledged", 3)
+        assert [each["seq"] for _, each in right.events(4, "?from=1&robot=r1")] == [1, 2, 3, 4]
+        assert len(right.events(8)) == 8
+    with pytest.raises(StorageUnavailableError, match="does not exist"), served_hub(f"{postgres_server}/nowhere"):
+        pass
