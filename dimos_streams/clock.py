@@ -14,8 +14,8 @@ import heapq
 import itertools
 import math
 import selectors
+import threading
 import time
-from asyncio import _get_running_loop  # get_running_loop's error would cost more than the answer
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -37,8 +37,8 @@ class DeadlockError(DimosStreamsError):
 def monotonic() -> float:
     """Seconds on the virtual loop's clock; outside of it on the system's monotonic one, which other loops go by too,
     some of them in whole milliseconds."""
-    loop = _get_running_loop()
-    return loop.time() if isinstance(loop, VirtualTimeLoop) else time.monotonic()
+    loop = _here.loop
+    return time.monotonic() if loop is None else loop.time()
 
 
 def steady() -> float:
@@ -50,15 +50,22 @@ def steady() -> float:
 
 def utime() -> int:
     """Microseconds since the Unix epoch, virtual if the running loop's time is."""
-    loop = _get_running_loop()
-    if isinstance(loop, VirtualTimeLoop):
-        return loop.utime()
-    return time.time_ns() // 1000
+    loop = _here.loop
+    return time.time_ns() // 1000 if loop is None else loop.utime()
 
 
 def is_virtual() -> bool:
     """Whether the running loop keeps virtual time."""
-    return isinstance(_get_running_loop(), VirtualTimeLoop)
+    return _here.loop is not None
+
+
+class _Here(threading.local):
+    """Which virtual loop runs in this thread. Asyncio's own answer costs a system call, and each event asks often."""
+
+    loop: VirtualTimeLoop | None = None
+
+
+_here = _Here()
 
 
 class VirtualTimeOverError(DimosStreamsError):
@@ -131,6 +138,13 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._limit_ns: float | None = None if limit_s is None else limit_s * 1e9
         super().__init__(_JumpingSelector(self._advance))
         self._clock_resolution = 1e-7
+
+    def run_forever(self) -> None:
+        before, _here.loop = _here.loop, self
+        try:
+            super().run_forever()
+        finally:
+            _here.loop = before
 
     def time(self) -> float:
         return self._now_ns / 1e9

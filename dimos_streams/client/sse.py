@@ -58,11 +58,16 @@ class SseParser:
         self._after_cr = data.endswith(b"\r")
         lines = data.splitlines()  # for bytes these are CR, LF and CRLF, nothing else
         rest = b"" if data.endswith((b"\r", b"\n")) else lines.pop()
-        events = []
+        if lines:
+            lines[:1] = self._joined(lines[0])
+        events: list[SseEvent] = []
         for line in lines:
-            event = self._end_line(line)
-            if event is not None:
-                events.append(event)
+            if not line:
+                self._dispatch(events)
+            elif len(line) > self._max:
+                self._skip(line)
+            elif not line.startswith(b":"):
+                self._field(line)
         self._keep(rest)
         return events
 
@@ -82,28 +87,23 @@ class SseParser:
             return
         if len(self._line) + len(piece) > self._max:
             self._line_too_long = True
-            # A comment may be as long as it likes; its first byte is all that matters.
-            self._too_large = self._too_large or not (self._line or piece).startswith(b":")
+            self._skip(self._line or piece)
             self._line.clear()
         else:
             self._line += piece
 
-    def _end_line(self, piece: bytes) -> SseEvent | None:
-        if self._line or self._line_too_long or len(piece) > self._max:
+    def _joined(self, piece: bytes) -> list[bytes]:
+        """The line of which ``piece`` is the end; none if it is skipped."""
+        if self._line or self._line_too_long:
             self._keep(piece)
-            if self._line_too_long:
-                self._line_too_long = False
-                return None
             piece = bytes(self._line)
             self._line.clear()
-        return self._whole_line(piece)
+        is_skipped, self._line_too_long = self._line_too_long, False
+        return [] if is_skipped else [piece]
 
-    def _whole_line(self, line: bytes) -> SseEvent | None:
-        if not line:
-            return self._dispatch()
-        if not line.startswith(b":"):
-            self._field(line)
-        return None
+    def _skip(self, line: bytes | bytearray) -> None:
+        """A line is too long; so is its event. A comment may be as long as it likes."""
+        self._too_large = self._too_large or not line.startswith(b":")
 
     def _field(self, line: bytes) -> None:
         self._size += len(line)
@@ -123,15 +123,14 @@ class SseParser:
         elif name == b"retry" and value and _DIGITS.issuperset(value):
             self.retry_ms = int(value) if len(value) < 10 else MAX_RETRY_MS
 
-    def _dispatch(self) -> SseEvent | None:
+    def _dispatch(self, events: list[SseEvent]) -> None:
+        """A blank line: add the event that it ends, if there is one."""
         self.last_event_id = self._id
-        event = None
         if self._too_large:
             self.oversized += 1
         elif self._data:
-            event = SseEvent(self._type or "message", "\n".join(self._data), self._id)
+            events.append(SseEvent(self._type or "message", "\n".join(self._data), self._id))
         self._type = ""
         self._data.clear()
         self._size = 0
         self._too_large = False
-        return event

@@ -21,7 +21,6 @@ _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?P<half>[dD][89a-fA-F][0-9a-fA-F]{2})|[\s\S])"
 )
 _UNSEEN = frozenset({"Cf", "Cc"})
-_BEYOND_FLOATS = re.compile(r"[eE]\+?\d{3}|\d{300}")
 
 
 def well_formed(text: str) -> str:
@@ -62,7 +61,7 @@ def parse_json(data: str | bytes) -> Any:
     text = data if isinstance(data, str) else data.decode("utf-8", "surrogatepass")
     text = well_formed_json(text)
     value = from_json(text, allow_inf_nan=False)
-    if _BEYOND_FLOATS.search(text) and not is_finite(value):
+    if not is_finite(value):
         raise ValueError("a number is too large")
     return value
 
@@ -128,8 +127,13 @@ class TextJoiner:
 
 def is_finite(value: Any) -> bool:
     """Whether there is no infinity and no NaN among the numbers of a JSON value."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if isinstance(value, dict):
-        return all(map(is_finite, value.values()))
-    return all(map(is_finite, value)) if isinstance(value, list) else True
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else (value,)
+    for part in parts:
+        if type(part) is str or type(part) is int:  # most are, and every event is looked at
+            continue
+        if isinstance(part, float):
+            if not math.isfinite(part):
+                return False
+        elif isinstance(part, dict | list) and not is_finite(part):
+            return False
+    return True

@@ -115,9 +115,9 @@ class ToolEvent:
             event = cls(**fields)
         except TypeError as error:
             raise ValueError(f"not a tool stream event: {error}") from error
-        for name, kind in _FIELD_TYPES.items():
-            if not isinstance(getattr(event, name), kind):
-                raise ValueError(f"not a tool stream event: {name} is {getattr(event, name)!r}")
+        if not all(map(isinstance, map(fields.get, _FIELD_TYPES), _FIELD_TYPES.values())):
+            name = next(name for name, kind in _FIELD_TYPES.items() if not isinstance(fields.get(name), kind))
+            raise ValueError(f"not a tool stream event: {name} is {getattr(event, name)!r}")
         if event.type not in EVENT_TYPES and event.type != "gap":
             raise ValueError(f"not a tool stream event: type is {event.type!r}")
         if event.type == "close" and event.data.get("outcome", Outcome.FAILED) not in OUTCOMES:

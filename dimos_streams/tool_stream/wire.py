@@ -7,8 +7,9 @@ holds both together. It takes a third of the general codec's time, and an event 
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dimos_streams.common.text import well_formed
@@ -88,12 +89,8 @@ def unpack_event(data: bytes, channel: str = EVENTS) -> ToolEvent:
     instance = value.pop(_INSTANCE, "")
     if not isinstance(instance, str) or not is_name(instance):
         raise MessageError(channel, _TYPE, f"its instance is {str(instance)[:MAX_NAME]!r}")
-    if fields.type not in EVENT_TYPES:
-        raise MessageError(channel, _TYPE, f"type is {fields.type!r}")
     if not 1 <= fields.seq <= MAX_SEQ or not is_call_id(fields.call_id):
         raise MessageError(channel, _TYPE, f"call {fields.call_id!r} has seq {fields.seq}")
-    if not (is_name(fields.module) and is_name(fields.skill) and is_name(fields.caller)):
-        raise MessageError(channel, _TYPE, "a name is too long, or not printable")
     if fields.type == "close" and value.get("outcome") not in OUTCOMES:
         raise MessageError(channel, _TYPE, f"outcome is {value.get('outcome')!r}")
     return ToolEvent(
@@ -140,33 +137,73 @@ class _Fields(NamedTuple):
     data_json: str
 
 
+class _Names(NamedTuple):
+    """The fields that most events of a call have in common."""
+
+    type: str
+    module: str
+    skill: str
+    caller: str
+
+
 def _unpack(data: bytes) -> _Fields | None:
-    """The fields of a sound message; None for any other, of which the codec says what is wrong."""
+    """The fields of a sound message; None for any other, of which ``_decode`` says what is wrong."""
     if not data.startswith(_FINGERPRINT):
         return None
-    strings: list[str] = []
-    length_at, utime_at = _LENGTH.unpack_from, len(_FINGERPRINT)
+    at = len(_FINGERPRINT) + _UTIME.size
     try:
-        at = utime_at + _UTIME.size
-        for number in range(7):
-            begin = at + _LENGTH.size
-            at = begin + length_at(data, at)[0]
-            strings.append(data[begin : at - 1].decode())
-            if number == 0:
-                seq = _SEQ.unpack_from(data, at)[0]
-                at += _SEQ.size
-        utime = _UTIME.unpack_from(data, utime_at)[0]
-    except (struct.error, UnicodeDecodeError):
+        utime = _UTIME.unpack_from(data, len(_FINGERPRINT))[0]
+        call_id, at = _text_at(data, at)
+        seq = _SEQ.unpack_from(data, at)[0]
+        begin = at = at + _SEQ.size
+        for _ in _Names._fields:
+            at += _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
+        type, module, skill, caller = _names(data[begin:at])
+        text, at = _text_at(data, at)
+        data_json, at = _text_at(data, at)
+    except (struct.error, ValueError):
         return None
     if at != len(data):
         return None
-    call_id, type, module, skill, caller, text, data_json = strings
     return _Fields(utime, call_id, seq, type, module, skill, caller, text, data_json)
 
 
+def _text_at(data: bytes, at: int) -> tuple[str, int]:
+    """The string at a place, and the place behind it. Raises ``struct.error`` or ``ValueError``."""
+    begin = at + _LENGTH.size
+    end = begin + _LENGTH.unpack_from(data, at)[0]
+    return data[begin : end - 1].decode(), end
+
+
+@functools.lru_cache(maxsize=1024)
+def _names(block: bytes) -> _Names:
+    """The names in a part of a message; remembered, as they come with every event of a call. Raises as ``_text_at``,
+    and for names that no publisher sends: such a block may be large, and is not remembered."""
+    texts: list[str] = []
+    at = 0
+    for _ in _Names._fields:
+        text, at = _text_at(block, at)
+        texts.append(text)
+    names = _Names(*texts)
+    if at != len(block) or _bad_name(names.type, names[1:]):
+        raise ValueError("not what a publisher sends")
+    return names
+
+
+def _bad_name(type: str, names: Sequence[str]) -> str:
+    """What is wrong with an event's type and names, empty if nothing is."""
+    if type not in EVENT_TYPES:
+        return f"type is {type!r}"
+    return "" if all(map(is_name, names)) else "a name is too long, or not printable"
+
+
 def _decode(data: bytes, channel: str) -> _Fields:
+    """The same from any message. Raises ``MessageError``."""
     message = decode(ToolStreamEvent, data, channel=channel)
-    return _Fields(*(getattr(message, name) for name in _Fields._fields))
+    fields = _Fields(*(getattr(message, name) for name in _Fields._fields))
+    if wrong := _bad_name(fields.type, (fields.module, fields.skill, fields.caller)):
+        raise MessageError(channel, _TYPE, wrong)
+    return fields
 
 
 def _string(text: str) -> bytes:

@@ -25,6 +25,20 @@ def test_an_hour_passes_at_once() -> None:
     assert time.perf_counter() - begin < 1
 
 
+def test_virtual_time_is_that_of_its_loop_and_of_no_other_thread() -> None:
+    async def main() -> tuple[bool, list[bool]]:
+        elsewhere: list[bool] = []
+        thread = threading.Thread(target=lambda: elsewhere.append(clock.is_virtual()))
+        thread.start()
+        thread.join()
+        return clock.is_virtual(), elsewhere
+
+    assert not clock.is_virtual()
+    assert clock.run_virtual(main()) == (True, [False])
+    assert not clock.is_virtual()
+    assert abs(clock.monotonic() - time.monotonic()) < 10
+
+
 def test_timers_fire_in_their_order_and_at_their_times() -> None:
     async def main() -> list[tuple[float, str]]:
         seen: list[tuple[float, str]] = []

@@ -102,6 +102,18 @@ def test_what_no_publisher_sends(changed: dict[str, object], why: str) -> None:
         unpack_event(encode(ToolStreamEvent(**fields)))  # type: ignore[arg-type]
 
 
+def test_names_are_looked_at_in_each_event() -> None:
+    good = {"utime": 1, "call_id": "c", "seq": 1, "type": "update", "module": "m", "skill": "s", "caller": "x"}
+    for changed, why in (({"module": "m\n"}, "a name"), ({"type": "gap"}, "type is 'gap'"), ({"caller": "y"}, "")):
+        assert unpack_event(encode(ToolStreamEvent(**good))).module == "m"  # type: ignore[arg-type]
+        packed = encode(ToolStreamEvent(**{**good, **changed}))  # type: ignore[arg-type]
+        if why:
+            with pytest.raises(MessageError, match=why):
+                unpack_event(packed)
+        else:
+            assert unpack_event(packed).caller == "y"
+
+
 @pytest.mark.parametrize(
     ("text", "data", "why"),
     [

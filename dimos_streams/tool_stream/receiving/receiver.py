@@ -196,7 +196,9 @@ class ToolStreamReceiver:
         call_id = call_id_of(data)
         if not self._wants(call_id):
             return
-        stream = self._stream(call_id) if call_id and is_call_id(call_id) else None
+        stream = self._inflows.get(call_id)
+        if stream is None and is_call_id(call_id):
+            stream = self._resumed(call_id)
         if stream is not None and not self._admission.may_read(stream, data):
             return
         try:
