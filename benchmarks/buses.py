@@ -4,7 +4,8 @@
 
 Two real processes and the bus itself between them, without bridge, journal or client. While the link is cut, all
 connections of Zenoh, which go through a relay of TCP here, are closed and none is taken; what LCM's receiver sends
-and should get is thrown away. A tool stream is what skills send: its own protocol is above either bus.
+and should get is thrown away. A tool stream is what skills send: its own protocol is above either bus, with the
+heartbeats by which a receiver learns what it has missed.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import json
 import multiprocessing
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import Any
 
 from benchmarks.relay import Relay
 from benchmarks.result import Arrivals, Result, median_of
@@ -27,8 +29,11 @@ from benchmarks.table import print_table
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.delivery import Delivery
 from dimos_streams.common.live_loop import run_live
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.testing import FaultBus, Faults
-from dimos_streams.tool_stream.event import EVENTS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import EVENTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.liveness.directory import HEARTBEAT_S
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
@@ -42,6 +47,9 @@ _DELIVERY: dict[str, Delivery] = {"/benchmark/goal": "reliable"}
 _READY, _GO = "/benchmark/ready", "/benchmark/go"
 _PADDING = b"x" * 80
 _PATIENCE_S = 5.0
+_READY_EVERY_S = 0.05
+_END_WITHIN_S = 15.0
+"""The sender ends within so long, or is ended."""
 _CONTEXT = multiprocessing.get_context("spawn")
 
 
@@ -94,7 +102,8 @@ async def _measure(transport: str, load: Load) -> Result:
         return Result.of(f"{transport}, {load.name}", load.count, await _receive(bus, load, relay))
     finally:
         pipe.send("end")
-        await asyncio.to_thread(sender.join)
+        await asyncio.to_thread(sender.join, _END_WITHIN_S)
+        sender.kill()
         for each in (bus, real):
             await each.close()
         if relay is not None:
@@ -118,24 +127,24 @@ def _urls(transport: str, relay: Relay | None) -> tuple[str, str]:
 
 async def _receive(bus: FaultBus, load: Load, relay: Relay | None) -> Arrivals:
     taken = _Taken(load.count)
-    receiver: ToolStreamReceiver | None = None
     if load.tool_stream:
         receiver = ToolStreamReceiver(bus, taken.add_events, may_open=lambda event: True)
         receiver.start()
+        bus.subscribe(STATUS, lambda channel, data: receiver.on_status(decode(ModuleStatus, data, channel=channel)))
     else:
         bus.subscribe(load.channel, taken.add, capacity=65536)
     ready = asyncio.Event()
     bus.subscribe(_READY, lambda *_: ready.set())
     async with asyncio.timeout(30):
         await ready.wait()
-    await asyncio.sleep(0.2)
-    bus.publish(_GO, b"")
+        await asyncio.sleep(0.2)
+        while not taken.any:  # a bus may lose the word, too
+            bus.publish(_GO, b"")
+            await asyncio.sleep(_READY_EVERY_S)
     if load.cut:
         await asyncio.sleep(_BEFORE_S)
         await _cut(bus, relay)
     await taken.all_or_silence()
-    if receiver is not None:
-        receiver.stop()
     return taken.arrivals()
 
 
@@ -171,6 +180,11 @@ class _Taken:
         self._numbers.append(number)
         self._latencies_us.append(self._last_us - sent_us)
 
+    @property
+    def any(self) -> bool:
+        """Whether something has come."""
+        return bool(self._numbers)
+
     async def all_or_silence(self) -> None:
         """Wait until all have come, or nothing more does."""
         began = _now_us()
@@ -196,13 +210,15 @@ async def _sent(pipe: Connection, url: str, load: Load) -> None:
     bus.subscribe(_GO, lambda *_: go.set())
     while not go.is_set():
         bus.publish(_READY, b"")
-        await asyncio.sleep(0.05)
-    await _sender(bus, load)()
-    await asyncio.to_thread(pipe.recv)
+        await asyncio.sleep(_READY_EVERY_S)
+    async with asyncio.TaskGroup() as tasks:
+        sending = tasks.create_task(_sender(bus, load)())
+        await asyncio.to_thread(pipe.recv)
+        sending.cancel()
     await bus.close()
 
 
-def _sender(bus: Bus, load: Load) -> Callable[[], Awaitable[None]]:
+def _sender(bus: Bus, load: Load) -> Callable[[], Coroutine[Any, Any, None]]:
     async def plain() -> None:
         async for number in paced(load.count, load.rate_hz):
             bus.publish(load.channel, b"%08d%020d" % (number, _now_us()) + _PADDING)
@@ -213,11 +229,22 @@ def _sender(bus: Bus, load: Load) -> Callable[[], Awaitable[None]]:
         publisher = ToolStreamPublisher(bus)
         publisher.start()
         writer = publisher.begin("1", module="m", skill="s", caller="c", text="", data={})
-        async for number in paced(load.count, load.rate_hz):
-            await writer.update(_PADDING.decode(), {"number": number})
-        writer.close(Outcome.COMPLETED, "", {})
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_beat(bus, publisher))
+            async for number in paced(load.count, load.rate_hz):
+                await writer.update(_PADDING.decode(), {"number": number})
+            writer.close(Outcome.COMPLETED, "", {})
 
     return tool_stream if load.tool_stream else plain
+
+
+async def _beat(bus: Bus, publisher: ToolStreamPublisher) -> None:
+    """Say how far the calls are, as the host of a module does, for as long as somebody may have missed something."""
+    while True:
+        live = publisher.live("m")
+        calls, seqs = [call_id for call_id, _ in live], [seq for _, seq in live]
+        bus.publish(STATUS, encode(ModuleStatus(utime=_now_us(), module="m", call_ids=calls, last_seqs=seqs)))
+        await asyncio.sleep(HEARTBEAT_S)
 
 
 def _now_us() -> int:
