@@ -44,8 +44,8 @@ def monotonic() -> float:
 def steady() -> float:
     """As ``monotonic``, but it counts the time, too, for which the machine was asleep: for what must not be done when
     it is too old."""
-    loop = _get_running_loop()
-    return loop.time() if isinstance(loop, VirtualTimeLoop) else time.clock_gettime(time.CLOCK_BOOTTIME)
+    loop = _here.loop
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if loop is None else loop.time()
 
 
 def utime() -> int:
