@@ -44,9 +44,10 @@ def create_app(
     streams: StreamOptions | None = None,
     abort: Callable[[object], None] | None = None,
     disk: Callable[[], str] = lambda: "",
+    fleet_hub: Callable[[], dict[str, Any] | None] = lambda: None,
 ) -> FastAPI:
     """The app, unguarded. ``abort`` ends the connection of a client address at once; ``disk`` says why the run's
-    files can't be written, empty if they can."""
+    files can't be written, empty if they can; ``fleet_hub`` is how the link to a hub is, None if there is none."""
     options = streams or StreamOptions()
     abort = abort or (lambda client: None)
     app = FastAPI(
@@ -56,7 +57,7 @@ def create_app(
     problems.install(app)
     describe(app)
 
-    _mount_views(app, broker, hub, disk)
+    _mount_views(app, broker, hub, disk, fleet_hub)
     mount_calls(app, broker, hub)
     _mount_streams(app, broker, hub, options, abort)
     mount_robots(app, broker)
@@ -74,7 +75,13 @@ def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[
     return Guard(RequestOrder(app), host=host, token=token, allowed_hosts=allowed_hosts, public=PATHS)
 
 
-def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]) -> None:
+def _mount_views(
+    app: FastAPI,
+    broker: Broker,
+    hub: Hub,
+    disk: Callable[[], str],
+    fleet_hub: Callable[[], dict[str, Any] | None],
+) -> None:
     """Add the routes that show what there is and how it stands."""
 
     @app.get("/healthz", responses=refusals())
@@ -96,6 +103,7 @@ def _mount_views(app: FastAPI, broker: Broker, hub: Hub, disk: Callable[[], str]
                 "last_offset": journal.last_offset,
                 "bytes": journal.size(),
             },
+            "hub": fleet_hub(),
             "offset": hub.last_offset,
             "counts": {
                 "modules": broker.directory.count,

@@ -15,6 +15,7 @@ from pydantic import Field, SecretStr, field_validator
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import McpApproval
 from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.fleet.settings import HubAddress
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.bridge.monitor.monitor import Monitor
@@ -27,6 +28,9 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from dimos_streams.bridge.fleet.link import HubLink
     from dimos_streams.bridge.http.server import HttpServer
 
 S = TypeVar("S")
@@ -63,6 +67,9 @@ class BridgeConfig(ModuleConfig):
     journal_events: int = Field(default=200_000, ge=1000)
     journal_age_s: float = Field(default=86_400.0, gt=0)
     journal_bytes: int = Field(default=256 * 1024 * 1024, ge=1024 * 1024)
+    hub: HubAddress | None = None
+    """The fleet hub that the journal is shipped to and that may command the robot: its URL, or ``url``, ``robot``,
+    ``token_file`` and more. In virtual time nothing is shipped."""
 
     @field_validator("token")
     @classmethod
@@ -104,6 +111,7 @@ class Bridge(Module):
     ) -> None:
         super().__init__(config, name=name, context=context)
         self._server: HttpServer | None = None
+        self._link: HubLink | None = None
         self._disk = ""
         self._to_undo = contextlib.AsyncExitStack()
 
@@ -126,6 +134,7 @@ class Bridge(Module):
         self.journal.open()
         await self._look_at_disk()
         self._to_undo.callback(self.journal.close)
+        self._to_undo.push_async_callback(self._finish_link)
         self.hub = Hub(self.journal)
         self.broker = self._make_broker(bus, directory)
         await self.broker.start()
@@ -135,8 +144,13 @@ class Bridge(Module):
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
         self.monitor = Monitor(self.broker, self.hub)
         self.monitor.start()
-        if self._server is not None and not clock.is_virtual():
-            await self._serve(self._server)
+        links = self.config.hub is not None and not clock.is_virtual()
+        if links or (self._server is not None and not clock.is_virtual()):
+            app = self._make_app(self._server)
+            if self._server is not None:
+                await self._serve(self._server, app)
+            if links:
+                self._begin_link(app)
         self._to_undo.push_async_callback(self.monitor.stop)
         # Readers are ended first of all: a stream that waits for events would hold the server up.
         self._to_undo.callback(self.hub.close)
@@ -181,10 +195,13 @@ class Bridge(Module):
 
     def _report_health(self) -> None:
         """Say what is not well, as the module's health."""
+        self.health = "; ".join(self._unwell()) or "ok"
+
+    def _unwell(self) -> list[str]:
         said = [] if self.journal.state == "ok" else [f"journal in {self.journal.state}"]
         said += [f"disk: {self._disk}"] if self._disk else []
         said += [note] if (note := self.broker.receiver.foreign_note()) else []
-        self.health = "; ".join(said) or "ok"
+        return said
 
     async def stop(self) -> None:
         """See ``Module``. Ends within a second, however many streams are open."""
@@ -207,20 +224,39 @@ class Bridge(Module):
         self._server.bind()
         self._to_undo.callback(self._server.release)
 
-    async def _serve(self, server: HttpServer) -> None:
-        self._to_undo.push_async_callback(server.stop)
-        from dimos_streams.bridge.app import create_app, guarded
+    def _make_app(self, server: HttpServer | None) -> FastAPI:
+        from dimos_streams.bridge.app import create_app
         from dimos_streams.bridge.http.stream_options import StreamOptions
 
-        options = StreamOptions(ping_s=self.config.ping_s, send_timeout_s=self.config.send_timeout_s)
-        app = create_app(
+        return create_app(
             self.broker,
             self.hub,
             monitor=self.monitor,
-            streams=options,
-            abort=server.abort,
+            streams=StreamOptions(ping_s=self.config.ping_s, send_timeout_s=self.config.send_timeout_s),
+            abort=None if server is None else server.abort,
             disk=lambda: self._disk,
+            fleet_hub=lambda: None if self._link is None else self._link.view(),
         )
+
+    def _begin_link(self, app: FastAPI) -> None:
+        """Ship to the fleet hub, and take its commands."""
+        from dimos_streams.bridge.fleet.link import HubLink
+
+        assert self.config.hub is not None
+        # Robots of one seed must not come back all at once.
+        rng = random.Random(f"{self.random.random()}/{self.journal.identity.journal_id}")
+        self._link = HubLink(self.config.hub, app, self.broker, self.hub, rng=rng, notes=self._unwell)
+        self._link.start()
+        self._to_undo.push_async_callback(self._link.stop)
+
+    async def _finish_link(self) -> None:
+        if self._link is not None:
+            await self._link.finish()
+
+    async def _serve(self, server: HttpServer, app: FastAPI) -> None:
+        self._to_undo.push_async_callback(server.stop)
+        from dimos_streams.bridge.app import guarded
+
         hosts = self.config.allowed_hosts
         await server.serve(guarded(app, host=self.config.host, token=self._token(), allowed_hosts=hosts))
         self.log.info("serving on %s", server.url)

@@ -9,12 +9,27 @@ import select
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files (PEM) for connections over TLS."""
+
+    ca: Path | None = None
+    """Certificates that the server's must be signed by; without it those that are known everywhere."""
+    cert: Path | None = None
+    """The client's own certificate, where the server wants one."""
+    key: Path | None = None
+    """Its key, if it is in a file of its own."""
+
 
 Opener = Callable[[str, int, float | None], socket.socket]
 
@@ -27,9 +42,13 @@ class CuttableSession(requests.Session):
     connection is asked for. Only the look-up of a host name can't be cut. The environment's proxies are not used.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: Tls | None = None) -> None:
         super().__init__()
         self.trust_env = False
+        if tls is not None and tls.ca is not None:
+            self.verify = str(tls.ca)
+        if tls is not None and tls.cert is not None:
+            self.cert = str(tls.cert) if tls.key is None else (str(tls.cert), str(tls.key))
         self._guard = threading.Lock()
         self._sockets: list[socket.socket] = []
         self._newest: socket.socket | None = None

@@ -24,7 +24,7 @@ from dimos_streams.common.limited_log import LimitedLog
 if TYPE_CHECKING:
     import requests
 
-    from dimos_streams.client.http_session import CuttableSession
+    from dimos_streams.client.http_session import CuttableSession, Tls
 
 __all__ = ["OnEnd", "OnEvent", "SseClient", "SseError", "SseStatistics"]
 
@@ -71,6 +71,7 @@ class SseClient:
         first_wait_s: float = 0.1,
         longest_wait_s: float = 5.0,
         max_event_bytes: int = 1 << 20,
+        tls: Tls | None = None,
         on_connect: Callable[[], None] = lambda: None,
         on_loss: Callable[[str], None] = lambda problem: None,
     ) -> None:
@@ -81,6 +82,7 @@ class SseClient:
         """Why the thread gave up; None while it runs and after ``stop``."""
         self.last_event_id = last_event_id
         """The newest id, of an event that was handed over or without an event; a new client resumes with it."""
+        self._tls = tls
         self._on_connect, self._on_loss = on_connect, on_loss
         self._headers = dict(headers or {})
         self._timeout = (connect_timeout_s, 2.5 * ping_s)
@@ -202,7 +204,7 @@ class SseClient:
     def _read_connection(self, deliver: _Deliver) -> None:
         from dimos_streams.client.http_session import CuttableSession
 
-        with CuttableSession() as session:
+        with CuttableSession(self._tls) as session:
             with self._guard:
                 if self._stopping.is_set():
                     return

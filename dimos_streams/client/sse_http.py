@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import requests
 
 _CONTENT_TYPE = "text/event-stream"
+_MAX_BODY, _MAX_SAID = 4000, 300
 MAX_WAIT_S = 30.0
 """The longest wait that a server may ask for."""
 
@@ -17,9 +18,11 @@ MAX_WAIT_S = 30.0
 class SseError(DimosStreamsError):
     """The server's answer is no event stream and will not become one: wrong status, wrong content type."""
 
-    def __init__(self, url: str, problem: str, status: int) -> None:
+    def __init__(self, url: str, problem: str, status: int, body: bytes = b"") -> None:
         self.url = url
         self.status = status
+        self.body = body
+        """The beginning of the answer's body."""
         super().__init__(f"no events from {url}: {problem}")
 
 
@@ -43,11 +46,12 @@ def check_answer(url: str, response: requests.Response) -> None:
     """Raises ``SseError`` for an answer that is no event stream, ``PassingError`` if it may become one."""
     status = response.status_code
     if status != 200:
-        body = " ".join(response.raw.read(300, decode_content=True).decode(errors="replace").split())
+        content = response.raw.read(_MAX_BODY, decode_content=True)
+        body = " ".join(content[:_MAX_SAID].decode(errors="replace").split())
         problem = f"HTTP {status} {response.reason}" + (f": {body}" if body else "")
         if status == 429 or status >= 500:
             raise PassingError(problem, _retry_after_s(response))
-        raise SseError(url, problem, status)
+        raise SseError(url, problem, status, content)
     kind = response.headers.get("Content-Type", "")
     if kind.partition(";")[0].strip().lower() != _CONTENT_TYPE:
         raise SseError(url, f"the content type is {kind!r}, not {_CONTENT_TYPE!r}", status)

@@ -151,8 +151,10 @@ class Broker:
         lease_wait_s: float = 0.0,
         on_loss: OnLoss | None = None,
         journalled: bool = True,
+        begin_by: float | None = None,
     ) -> str:
-        """See ``SkillGateway``. A resource that is taken is waited for up to ``lease_wait_s``.
+        """See ``SkillGateway``. A resource that is taken is waited for up to ``lease_wait_s``. A call does not begin
+        later than ``begin_by`` on ``clock.steady``, whatever it has waited for.
 
         The events of a call that is not ``journalled`` go to the ledger's live reader and to nobody else: for calls
         of the bridge itself, of whose events only the newest counts.
@@ -166,6 +168,7 @@ class Broker:
             key=idempotency_key,
             journalled=journalled,
             wish=on_loss,
+            begin_by=begin_by,
         )
         admit = partial(self._admit, new, on_duplicate, lease_wait_s)
         if idempotency_key is not None:
@@ -235,6 +238,8 @@ class Broker:
             self._waiting -= 1
 
     def _begin(self, call: CallState) -> None:
+        if call.begin_by is not None and clock.steady() > call.begin_by:
+            raise CallRejectedError(f"the command to call {call.skill!r} expired before the call could begin")
         call.requested_utime = clock.utime()
         call.since = clock.monotonic()
         self.ledger.begin(call)

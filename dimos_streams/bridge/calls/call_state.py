@@ -68,6 +68,8 @@ class CallState(CallView):
     cancel_reason: str | None = None
     """Why it was asked to end, None if it was not."""
 
+    begin_by: float | None = Field(default=None, exclude=True)
+    """When it is too late for it to begin, on ``clock.steady``; None if it never is."""
     since: float = Field(default_factory=clock.monotonic, exclude=True)
     """When it was requested, or taken over from the journal, on the loop's clock."""
     listed: float = Field(default=0.0, exclude=True)

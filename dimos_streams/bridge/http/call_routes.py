@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Query, Response
+from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,6 +18,8 @@ from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import CallView
 
+BEGIN_BY = "dimos_streams.begin_by"
+"""Where the scope of a request that came another way than over HTTP has the latest time for a call to begin."""
 MAX_WAIT_S = 300.0
 _MAX_LEASE_WAIT_S = 60.0
 
@@ -93,6 +95,7 @@ def mount_calls(app: FastAPI, broker: Broker, hub: Hub) -> None:
         ),
     )
     async def call(
+        request: Request,
         body: CallBody,
         wait: Wait | None = None,
         timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 30.0,
@@ -106,6 +109,7 @@ def mount_calls(app: FastAPI, broker: Broker, hub: Hub) -> None:
             idempotency_key=body.idempotency_key,
             lease_wait_s=body.lease_wait_s,
             on_loss=body.on_loss,
+            begin_by=request.scope.get(BEGIN_BY),
         )
         answer: BegunCall | WaitedCall = BegunCall(call_id=call_id)
         if wait is not None:

@@ -64,6 +64,8 @@ class Journal:
         self._first, self._last = 1, 0
         self.identity = Identity("", 1)
         """Which journal it is, from ``open`` on."""
+        self.resumed_at = 0
+        """The newest offset that it had when it was opened."""
         self._opened = False
         """Whether the file was ours and its offsets are known."""
         self._since_trim = 0
@@ -129,6 +131,15 @@ class Journal:
         _logger.warning("the journal is in %s again, from offset %d on", home, first)
         return True
 
+    def rename(self, begin: int) -> None:
+        """Give what comes from an offset on a name of its own: other events are known at these offsets of the old
+        one. That is so where a power cut has taken the end of a file, or where a copy of it was put back."""
+        self.identity = tables.new_identity(begin)
+        try:
+            tables.set_identity(self._connection(), self.identity)
+        except sqlite3.Error as error:
+            self._fall_back(error)
+
     def append(self, events: Sequence[ToolEvent], calls: Sequence[CallRow] = ()) -> list[EncodedEntry]:
         """Give the events their offsets and keep them, and what is new of their calls, in one transaction."""
         if not events and not calls:
@@ -173,6 +184,23 @@ class Journal:
             return []
         seqs = self._newest_seqs() if any(not row.closed for row in rows) else {}
         return [row._replace(last_seq=max(row.last_seq, seqs.get(row.call_id, 0))) for row in rows]
+
+    def notes(self, prefix: str) -> dict[str, str]:
+        """What was noted beside the events, under names that begin so."""
+        try:
+            return tables.notes(self._connection(), prefix)
+        except sqlite3.Error as error:
+            self._fall_back(error)
+            return {}
+
+    def note(self, name: str, value: str | None) -> None:
+        """Keep a text beside the events, in place of the one of that name; None forgets it. Whoever notes anything
+        bounds how much."""
+        try:
+            tables.set_note(self._connection(), name, value)
+        except sqlite3.Error as error:
+            self._fall_back(error)
+            tables.set_note(self._connection(), name, value)
 
     def trim(self) -> None:
         """Drop what is beyond the limits, at most a step of it."""
@@ -229,6 +257,7 @@ class Journal:
             known = tables.new_identity(self._first)
             tables.set_identity(db, known)
         self.identity = known
+        self.resumed_at = self._last
 
     def _begin_anew(self) -> None:
         """Readers stand at offsets of a journal that is gone. None of it may be taken for one of this journal: the

@@ -24,6 +24,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS calls"
     " (number INTEGER PRIMARY KEY, call_id TEXT UNIQUE, last_seq INTEGER, closed INTEGER, record TEXT)",
     "CREATE TABLE IF NOT EXISTS identity (journal_id TEXT, begin INTEGER)",
+    "CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
 )
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
 
@@ -116,6 +117,20 @@ def set_identity(db: sqlite3.Connection, identity: Identity) -> None:
     with _transaction(db):
         db.execute("DELETE FROM identity")
         db.execute("INSERT INTO identity VALUES (?, ?)", identity)
+
+
+def notes(db: sqlite3.Connection, prefix: str) -> dict[str, str]:
+    """The notes whose names begin so."""
+    rows = db.execute("SELECT name, value FROM notes WHERE substr(name, 1, ?) = ?", (len(prefix), prefix))
+    return dict(rows.fetchall())
+
+
+def set_note(db: sqlite3.Connection, name: str, value: str | None) -> None:
+    """Keep a note in place of the one of that name; None forgets it."""
+    if value is None:
+        db.execute("DELETE FROM notes WHERE name = ?", (name,))
+    else:
+        db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
 
 
 def write(

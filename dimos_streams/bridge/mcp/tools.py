@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls.visibility import shown_to_models
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, RpcError
 from dimos_streams.bridge.mcp.reading import read_page
@@ -136,7 +136,7 @@ class McpTools:
         return updates(page, await self._broker.view(call.call_id))
 
     async def _list_calls(self, session: Session, given: ListCalls) -> dict[str, Any]:
-        is_shown = await self._filter()
+        is_shown = await shown_to_models(self._broker)
         found = [
             call
             for call in reversed(await self._broker.calls())
@@ -164,7 +164,7 @@ class McpTools:
 
     async def _cancel_all(self, reason: str) -> dict[str, Any]:
         """Clients speak for models: they end what they may know of, but hold no robot against its operators."""
-        is_shown = await self._filter()
+        is_shown = await shown_to_models(self._broker)
         calls = [call.call_id for call in await self._broker.calls(open_only=True) if is_shown(call)]
         report = await self._broker.stops.cancel(calls, reason)
         return content(str(report), **report.model_dump(mode="json"))
@@ -172,20 +172,9 @@ class McpTools:
     async def _shown(self, call_id: str) -> CallView:
         """A call that clients may know of. Raises ``UnknownCallError``: operators' calls are none of them."""
         call = await self._broker.view(call_id)
-        if not (await self._filter())(call):
+        if not (await shown_to_models(self._broker))(call):
             raise UnknownCallError(call_id)
         return call
-
-    async def _filter(self) -> Callable[[CallView], bool]:
-        """Whether clients may know of a call: of each that they could have begun, and of their own while its skill is
-        gone."""
-        audiences = {skill.name: skill.audience for skill in await self._broker.skills()}
-
-        def is_shown(call: CallView) -> bool:
-            unknown = "everyone" if call.caller.startswith(MCP) else "operator"
-            return audiences.get(call.skill, unknown) == "everyone"
-
-        return is_shown
 
 
 def listed(skills: Iterable[SkillInfo]) -> list[dict[str, Any]]:

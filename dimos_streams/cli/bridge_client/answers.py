@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from dimos_streams.cli.terminal.output import plural
 from dimos_streams.operator.messages.settings import SettingChange
 from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
 
@@ -40,6 +41,28 @@ class Counts(_Answer):
     receiver: ReceiverCounts
 
 
+class HubLink(_Answer):
+    """How the link to a fleet hub is."""
+
+    url: str
+    robot: str
+    behind: int
+    """Events that the hub does not have."""
+    acknowledged_age_s: float | None
+    commands: bool
+    """Whether its commands come."""
+    trouble: str
+
+    def __str__(self) -> str:
+        """For people, in a line."""
+        behind = "up to date" if self.behind == 0 else f"{plural(self.behind, 'event')} behind"
+        age = self.acknowledged_age_s
+        heard = "nothing acknowledged yet" if age is None else f"last acknowledged {age:.0f} s ago"
+        deaf = "" if self.commands or self.trouble else "; waits for its commands"
+        trouble = f"; {self.trouble}" if self.trouble else ""
+        return f"{self.url} as {self.robot}: {behind}, {heard}{deaf}{trouble}"
+
+
 class Health(_Answer):
     """The answer to ``GET /healthz``."""
 
@@ -49,6 +72,7 @@ class Health(_Answer):
     counts: Counts
     stopped: StoppedRobots = Field(default_factory=StoppedRobots)
     not_ending: tuple[GoingOn, ...] = ()
+    hub: HubLink | None = None
 
 
 class Module(_Answer):

@@ -94,6 +94,15 @@ def run(
         ),
     ] = None,
     token: options.Token = None,
+    hub: Annotated[
+        str | None,
+        typer.Option(
+            "--hub",
+            metavar="URL",
+            help="Ship the journal to this fleet hub, and take its commands: sets `hub.url` of the bridge.",
+            show_default=False,
+        ),
+    ] = None,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -168,13 +177,14 @@ def run(
         log_stdout=log_stdout,
         machine=machine,
         wait_s=wait,
+        hub=hub,
     )
     # Numpy reads it only once. One thread is faster for matrices as small as ours.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if reload:
         watch_sources(mode)
     known = frozenset(sys.modules)
-    blueprint, part = prepare(reference, settings, port, virtual=virtual_time, machine=machine)
+    blueprint, part = prepare(reference, settings, port, hub=hub, virtual=virtual_time, machine=machine)
     plan = RunPlan(
         blueprint=blueprint,
         part=part,

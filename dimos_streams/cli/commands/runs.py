@@ -130,6 +130,7 @@ async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[Module]]:
         "lost": list(health.lost),
         "stopped": health.stopped.model_dump(mode="json"),
         "not_ending": [call.model_dump(mode="json") for call in health.not_ending],
+        "hub": None if health.hub is None else {**health.hub.model_dump(mode="json"), "text": str(health.hub)},
         "counts": {
             "offset": health.offset,
             **health.counts.model_dump(include={"receiver", "hub", "leases"}),
@@ -197,6 +198,8 @@ def _write_state(state: dict[str, Any]) -> None:
         write(f"          {problem}")
     if "counts" in bridge:
         write(f"  events  {_counts(bridge['counts'])}")
+    if hub := bridge.get("hub"):
+        write(f"  hub     {hub['text']}")
     write(f"  bus     {state['bus']}")
     full = "" if state["disk"] == "ok" else f"  ({state['disk']}: logs, mission records and pictures are lost)"
     write(f"  files   {state['run_dir']}{full}")

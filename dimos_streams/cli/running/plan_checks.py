@@ -28,6 +28,7 @@ def check_options(
     log_stdout: bool,
     machine: str | None = None,
     wait_s: float | None = None,
+    hub: str | None = None,
 ) -> None:
     """Refuse what contradicts itself whatever the blueprint is. Raises ``UserError``."""
     virtual = mode == "virtual"
@@ -47,10 +48,9 @@ def check_options(
         raise UserError("--wait is for the other machines of a blueprint: it goes with --machine")
     if virtual and machine is not None:
         raise UserError("in virtual time one process runs all machines' modules: leave out --machine")
-    if virtual and (daemon or bus is not None):
-        raise UserError(
-            f"--virtual-time has no use for {'--daemon' if daemon else '--bus'}: nothing leaves the process"
-        )
+    given = {"--daemon": daemon, "--bus": bus is not None, "--hub": hub is not None}
+    for option in (option for option, is_given in given.items() if virtual and is_given):
+        raise UserError(f"--virtual-time has no use for {option}: nothing leaves the process")
 
 
 def check_plan(plan: RunPlan, port: int | None) -> None:

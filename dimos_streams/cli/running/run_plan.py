@@ -123,17 +123,24 @@ def prepare(
     settings: list[str] | None,
     port: int | None,
     *,
+    hub: str | None = None,
     virtual: bool = False,
     machine: str | None = None,
 ) -> tuple[Blueprint, Part | None]:
     """The blueprint with all settings, or what a machine runs of it, and which part that is.
 
-    ``port`` is the bridge's, which in virtual time serves only if it is given. Raises ``UserError``.
+    ``port`` is the bridge's, which in virtual time serves only if it is given. ``hub`` is the URL of the fleet hub,
+    of which settings may say more. Raises ``UserError``.
     """
+    if hub is not None:
+        settings = [f"{_bridge_for(reference)}.hub.url={hub}", *(settings or ())]
     blueprint = _with_port(configured_blueprint(reference, settings), port, virtual=virtual)
     if machine is None:
         return blueprint, None
-    return part_of(blueprint, machine), Part.of(resolve(reference), machine, bridge_of(blueprint))
+    part = part_of(blueprint, machine)
+    if hub is not None and bridge_of(part) is None:
+        raise UserError(f"machine {machine!r} has no bridge, so there is no journal to ship to --hub")
+    return part, Part.of(resolve(reference), machine, bridge_of(blueprint))
 
 
 def _with_port(blueprint: Blueprint, port: int | None, *, virtual: bool) -> Blueprint:
@@ -143,6 +150,15 @@ def _with_port(blueprint: Blueprint, port: int | None, *, virtual: bool) -> Blue
         if virtual:
             blueprint = blueprint.configured({f"{bridge}.http": True}, source="command line")
     return blueprint
+
+
+def _bridge_for(reference: str) -> str:
+    """The name of the bridge that is to have a hub. Raises ``UserError``."""
+    blueprint = resolve(reference)
+    bridge = bridge_of(blueprint)
+    if bridge is None:
+        raise UserError(f"blueprint {blueprint.name!r} has no bridge, so there is no journal to ship to --hub")
+    return bridge
 
 
 def bridge_of(blueprint: Blueprint) -> str | None:

@@ -1,0 +1,21 @@
+"""Which calls models may know of that are no agents of the run: MCP clients, and those of a fleet hub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dimos_streams.bridge.calls.authority import MCP
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.tool_stream.gateway import CallView
+
+
+async def shown_to_models(broker: Broker) -> Callable[[CallView], bool]:
+    """Says whether they may know of a call: of each that they could have begun, and of their own while its skill is
+    gone."""
+    audiences = {skill.name: skill.audience for skill in await broker.skills()}
+
+    def is_shown(call: CallView) -> bool:
+        unknown = "everyone" if call.caller.startswith(MCP) else "operator"
+        return audiences.get(call.skill, unknown) == "everyone"
+
+    return is_shown

@@ -1,0 +1,78 @@
+"""The answers to a hub's commands, on their way until the hub has them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import OrderedDict
+
+from dimos_streams.bridge.fleet.command_notes import CommandNotes
+from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.client.backoff import Backoff
+from dimos_streams.errors import UserError
+from dimos_streams.fleet.commands import Answer
+from dimos_streams.fleet.protocol import FLEET_VERSION, FOREIGN_ROBOT
+
+_MAX_OWED = 1000
+"""Answers that wait. A hub that takes none of so many has forgotten the oldest."""
+_PASSING = (FOREIGN_ROBOT, FLEET_VERSION, "token-needed", "")
+"""Refusals that are about the robot or the hub, not about one answer; also from what is no hub."""
+
+_logger = logging.getLogger(__name__)
+
+
+class AnswerBox:
+    """Answers by the ids of their commands. Those to commands that are noted outlive a restart."""
+
+    def __init__(self, hub: HubPort, notes: CommandNotes, troubles: Troubles, *, rng: random.Random) -> None:
+        self._hub = hub
+        self._notes = notes
+        self._troubles = troubles
+        self._backoff = Backoff(rng, initial_s=0.2, maximum_s=10.0)
+        self._owed: OrderedDict[int, tuple[Answer, str | None]] = OrderedDict()
+        self._arrived = asyncio.Event()
+
+    def restore(self) -> None:
+        """Send what is owed since before a restart."""
+        for key, answer in self._notes.owed():
+            self.put(answer, key)
+
+    def put(self, answer: Answer, key: str | None = None) -> None:
+        """Send an answer. ``key`` is that of its command, if it is noted."""
+        self._owed[answer.id] = answer, key
+        while len(self._owed) > _MAX_OWED:
+            command_id, (_, key) = self._owed.popitem(last=False)
+            self._done(command_id, key)
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        while True:
+            if not self._owed:
+                self._arrived.clear()
+                await self._arrived.wait()
+            command_id, (answer, key) = next(iter(self._owed.items()))
+            try:
+                await self._hub.answer(answer)
+            except (HubUnreachableError, UserError) as error:
+                await self._again(str(error))
+                continue
+            except HubRefusalError as error:
+                if error.kind in _PASSING:
+                    await self._again(str(error))
+                    continue
+                _logger.warning("the hub does not take the answer to command %d: %s", command_id, error)
+            self._backoff.reset()
+            self._troubles.end("answers")
+            self._owed.pop(command_id, None)
+            self._done(command_id, key)
+
+    async def _again(self, problem: str) -> None:
+        self._troubles.begin("answers", problem)
+        await asyncio.sleep(self._backoff.next())
+
+    def _done(self, command_id: int, key: str | None) -> None:
+        if key is not None:
+            self._notes.delivered(key, command_id)

@@ -1,0 +1,114 @@
+"""The commands that a robot has taken, by their keys, and its answers: across restarts, in the journal's database."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dimos_streams import clock
+from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.fleet.commands import Answer
+
+_PREFIX = "command/"
+KEEP_S = 3600.0
+"""Keys are remembered at least so long, many times as long as a command is valid."""
+MAX_NOTES = 5000
+"""Commands that are remembered at most: one more a second than in an hour are an attack or a mistake, and refused."""
+_MAX_BYTES = 16 * 1024 * 1024
+_MAX_OWED = 100
+_GONE = "it was carried out; the answer is not kept, there are too many"
+
+_logger = logging.getLogger(__name__)
+
+
+class CommandNote(BaseModel):
+    """What is remembered of a command."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    utime: int
+    """When it was taken, µs since the Unix epoch."""
+    answer: Answer | None = None
+    """None while it is carried out, and for ever if the bridge has ended meanwhile."""
+    owed: tuple[int, ...] = ()
+    """The ids under which the hub has not taken the answer yet."""
+
+
+class CommandNotes:
+    """The newest commands, oldest first, in memory and in the journal. Use from the loop only."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._notes: OrderedDict[str, CommandNote] = OrderedDict()
+        self._taken_at: dict[str, float] = {}
+        """By ``clock.steady``, of those of this life: a robot's wall clock may be set while it runs."""
+        self._sizes: dict[str, int] = {}
+
+    def restore(self) -> None:
+        """Know what was noted before a restart."""
+        found: list[tuple[str, CommandNote]] = []
+        for name, value in self._journal.notes(_PREFIX).items():
+            try:
+                found.append((name.removeprefix(_PREFIX), CommandNote.model_validate_json(value)))
+            except ValidationError as error:
+                _logger.warning("the note of a hub's command can't be read: %s", first_problem(error, "it"))
+        for key, note in sorted(found, key=lambda each: each[1].utime):
+            self._notes[key] = note
+            self._sizes[key] = 0 if note.answer is None else len(note.model_dump_json())
+            self._taken_at[key] = clock.steady()
+
+    def get(self, key: str) -> CommandNote | None:
+        """What is noted of a command."""
+        return self._notes.get(key)
+
+    def begin(self, key: str) -> bool:
+        """Note that a command is about to be carried out; False if there are too many to remember one more."""
+        self._forget_old()
+        if key not in self._notes and len(self._notes) >= MAX_NOTES:
+            return False
+        self._taken_at[key] = clock.steady()
+        self._set(key, CommandNote(utime=clock.utime()))
+        return True
+
+    def answered(self, key: str, answer: Answer) -> Answer:
+        """Note what is answered, and owed to the hub; the answer, without its body if there is no room for that."""
+        note = self._notes[key]
+        if sum(self._sizes.values()) > _MAX_BYTES:
+            answer = answer.model_copy(update={"status": 410, "body": {"status": 410, "detail": _GONE}})
+        owed = (*(each for each in note.owed if each != answer.id), answer.id)[-_MAX_OWED:]
+        self._set(key, note.model_copy(update={"answer": answer, "owed": owed}))
+        return answer
+
+    def delivered(self, key: str, command_id: int) -> None:
+        """Note that the hub has an answer."""
+        note = self._notes.get(key)
+        if note is not None:
+            owed = tuple(each for each in note.owed if each != command_id)
+            self._set(key, note.model_copy(update={"owed": owed}))
+
+    def owed(self) -> list[tuple[str, Answer]]:
+        """The answers that the hub has not taken, oldest first, each with the id of the command that it is to."""
+        return [
+            (key, note.answer.model_copy(update={"id": command_id}))
+            for key, note in self._notes.items()
+            if note.answer is not None
+            for command_id in note.owed
+        ]
+
+    def _set(self, key: str, note: CommandNote) -> None:
+        text = note.model_dump_json()
+        self._notes[key], self._sizes[key] = note, len(text)
+        self._journal.note(_PREFIX + key, text)
+
+    def _forget_old(self) -> None:
+        """Forget what is old by both clocks, and owed to nobody."""
+        oldest = clock.utime() - int(KEEP_S * 1e6)
+        while self._notes:
+            key, note = next(iter(self._notes.items()))
+            if note.utime > oldest or self._taken_at[key] > clock.steady() - KEEP_S:
+                return
+            del self._notes[key], self._taken_at[key], self._sizes[key]
+            self._journal.note(_PREFIX + key, None)

@@ -1,0 +1,171 @@
+"""Commands of a hub: each is carried out once, by the bridge's own door, or not at all if it comes too late."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import random
+
+from dimos_streams import __version__, clock
+from dimos_streams.bridge.fleet.answers import AnswerBox
+from dimos_streams.bridge.fleet.command_notes import CommandNotes
+from dimos_streams.bridge.fleet.door import Door, Reply, begins_call, refusal
+from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.shipper import REFUSED_WAIT_S
+from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.client.backoff import Backoff
+from dimos_streams.client.iterators import closing
+from dimos_streams.errors import UserError
+from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome
+from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, PROTOCOL
+from dimos_streams.tool_stream.event import MAX_NAME
+
+_MAX_AT_ONCE = 64
+"""Commands that are carried out at a time; some wait for a call to end."""
+_AGE_GRACE_S = 30.0
+_LATE = "the command came too late, and was not carried out"
+_TOO_MANY = "the robot has too many commands already; this one was not carried out"
+_INTERRUPTED = "the bridge ended while it carried this out: whether it did is not known, and it is not done again"
+
+_logger = logging.getLogger(__name__)
+
+
+class CommandDesk:
+    """Holds the stream of commands, and carries them out. Use from the loop only."""
+
+    def __init__(
+        self,
+        hub: HubPort,
+        door: Door,
+        notes: CommandNotes,
+        answers: AnswerBox,
+        troubles: Troubles,
+        *,
+        rng: random.Random,
+    ) -> None:
+        """``notes`` must be restored; ``rng`` is for jitter."""
+        self._hub = hub
+        self._door = door
+        self._notes = notes
+        self._answers = answers
+        self._troubles = troubles
+        self._random = rng
+        self._backoff = Backoff(rng, initial_s=0.2, maximum_s=5.0)
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._waiting: dict[str, set[int]] = {}
+        """By the keys of the commands that are being carried out, the ids of all that have such a key."""
+        self.connected = False
+        """Whether the hub's stream of commands is there."""
+
+    async def run(self) -> None:
+        """Take commands until cancelled; calls that have begun then go on."""
+        try:
+            while True:
+                await self._hold_stream()
+        finally:
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _hold_stream(self) -> None:
+        """One stream of commands, and the pause after it."""
+        try:
+            # Before the request is sent: the moment from which the hub counts is never earlier than this one.
+            base = clock.steady()
+            async with asyncio.timeout(COMMANDS_AGE_S + _AGE_GRACE_S), closing(self._hub.commands()) as messages:
+                async for message in messages:
+                    self._take(message, base)
+        except TimeoutError:
+            return
+        except HubUnreachableError as error:
+            if not self.connected:  # that a stream ends is nothing, if there is another one then
+                self._troubles.begin("commands", str(error))
+            self.connected = False
+            await asyncio.sleep(max(self._backoff.next(), error.retry_after_s))
+        except (HubRefusalError, UserError) as error:
+            self.connected = False
+            self._troubles.begin("commands", str(error))
+            await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
+        finally:
+            self.connected = False
+
+    def _take(self, message: Hello | Command, base: float) -> None:
+        if isinstance(message, Command):
+            self._begin(message, base + message.expires_at_s - CLOCK_MARGIN_S)
+            return
+        if message.protocol != PROTOCOL:
+            raise HubRefusalError(
+                f"it speaks protocol {message.protocol} (version {message.version}), this robot {PROTOCOL} (version"
+                f" {__version__})"
+            )
+        self.connected = True
+        self._backoff.reset()
+        self._troubles.end("commands")
+
+    def _begin(self, command: Command, begin_by: float) -> None:
+        """Carry a command out, in a task, unless it was before: then it gets the answer that there is."""
+        if (waiting := self._waiting.get(command.key)) is not None:
+            waiting.add(command.id)
+            return
+        is_late = clock.steady() > begin_by
+        noted = self._notes.get(command.key)
+        if noted is not None and noted.answer is not None:
+            self._note(command, noted.answer)
+        elif noted is not None and (is_late or not begins_call(command)):
+            self._note(command, _answer(command, refusal(kinds.CALL_REJECTED, _INTERRUPTED, refused=False)))
+        elif is_late:
+            self._answers.put(_answer(command, refusal(kinds.TOO_SLOW, _LATE), "expired"))
+        elif len(self._tasks) >= _MAX_AT_ONCE or (changes(command) and not self._notes.begin(command.key)):
+            self._answers.put(_answer(command, refusal(kinds.TOO_MANY_BODIES, _TOO_MANY)))
+        else:
+            self._waiting[command.key] = {command.id}
+            task = asyncio.get_running_loop().create_task(
+                self._carry_out(command, begin_by), name=f"hub command {command.id}"
+            )
+            self._tasks[task] = None
+            task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+    async def _carry_out(self, command: Command, begin_by: float) -> None:
+        _logger.info("%s (%s) by the hub: %s %s", command.asked_by, command.role, command.method, command.path)
+        try:
+            reply = await self._door.enter(command, begin_by, _call_key(command.key))
+        except Exception:
+            # The app answers what goes wrong in it; this is a defect of the door, and must not end the desk.
+            _logger.exception("command %d of the hub has failed", command.id)
+            reply = refusal(kinds.INTERNAL_ERROR, "the bridge has failed; its log says how", refused=False)
+        finally:
+            waiting = self._waiting.pop(command.key)
+        for command_id in sorted(waiting):
+            answer = _answer(command.model_copy(update={"id": command_id}), reply)
+            if changes(command):
+                self._note(command, answer)
+            else:
+                self._answers.put(answer)
+
+    def _note(self, command: Command, answer: Answer) -> None:
+        """Answer, and remember that."""
+        answer = self._notes.answered(command.key, answer.model_copy(update={"id": command.id}))
+        self._answers.put(answer, command.key)
+
+
+def changes(command: Command) -> bool:
+    """Whether it is one that must not be carried out twice."""
+    return command.method != "GET"
+
+
+def _answer(command: Command, reply: Reply, outcome: Outcome | None = None) -> Answer:
+    outcome = outcome or ("refused" if reply.refused else "answered")
+    return Answer.model_validate(
+        {"id": command.id, "outcome": outcome, "status": reply.status, "headers": reply.headers, "body": reply.body}
+    )
+
+
+def _call_key(key: str) -> str:
+    """The idempotency key of a call that a command begins."""
+    name = f"hub/{key}"
+    if len(name) <= MAX_NAME and name.isprintable():
+        return name
+    return f"hub/{hashlib.sha256(key.encode()).hexdigest()}"

@@ -1,0 +1,226 @@
+"""A fleet hub over HTTP: requests on connections that are kept, in threads, and the stream of commands."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import ssl
+from collections.abc import AsyncGenerator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+from urllib.parse import quote, urlencode
+
+import requests
+from pydantic import BaseModel, ValidationError
+
+from dimos_streams import clock
+from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.settings import HubSettings
+from dimos_streams.client.http_session import CuttableSession, Tls, why
+from dimos_streams.client.iterators import closing
+from dimos_streams.client.sse import SseEvent
+from dimos_streams.client.sse_client import SseClient, SseError
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.text import parse_json
+from dimos_streams.fleet.batches import Position
+from dimos_streams.fleet.commands import Answer, Command, Hello
+from dimos_streams.fleet.protocol import COMMANDS_SILENCE_S
+from dimos_streams.fleet.reports import Report, Reported
+
+M = TypeVar("M", bound=BaseModel)
+
+_TIMEOUT_S = (5.0, 20.0)
+_KEEP_S = 3.0
+"""A connection that nobody has used for longer may be found closed by the other side."""
+_MAX_TEXT = 500
+_MAX_RETRY_AFTER_S = 60.0
+
+_log = LimitedLog(logging.getLogger(__name__), period_s=60.0)
+
+
+class HubConnection:
+    """A ``HubPort`` over HTTP. Use from one loop; close it when done."""
+
+    def __init__(self, settings: HubSettings, *, rng: random.Random, threads: Executor | None = None) -> None:
+        """Requests run in ``threads``, by default two of its own: one for events, one for all else."""
+        self._settings = settings
+        self._base = f"{settings.url}/fleet/robots/{quote(settings.robot, safe='')}"
+        self._tls = Tls(settings.ca, settings.cert, settings.key)
+        self._random = rng
+        self._own_threads = threads is None
+        self._threads = threads or ThreadPoolExecutor(2, thread_name_prefix="hub")
+        self._events, self._others = _Line(self._tls), _Line(self._tls)
+        self._closed = False
+
+    async def position(self, journal_id: str) -> Position:
+        """See ``HubPort``."""
+        path = f"/position?{urlencode({'journal': journal_id})}"
+        return self._read(Position, await self._request(self._events, "GET", path))
+
+    async def ship(self, batch: bytes) -> Position:
+        """See ``HubPort``."""
+        return self._read(Position, await self._request(self._events, "POST", "/batches", batch))
+
+    async def report(self, report: Report) -> Reported:
+        """See ``HubPort``."""
+        body = report.model_dump_json().encode()
+        return self._read(Reported, await self._request(self._others, "POST", "/reports", body))
+
+    async def answer(self, answer: Answer) -> None:
+        """See ``HubPort``."""
+        await self._request(self._others, "POST", "/answers", answer.model_dump_json().encode())
+
+    async def commands(self) -> AsyncGenerator[Hello | Command, None]:
+        """See ``HubPort``."""
+        lost: list[str] = []
+
+        def on_loss(problem: str) -> None:
+            lost.append(problem)
+            client.request_stop()  # who asks again must know when
+
+        client = SseClient(
+            f"{self._base}/commands",
+            rng=self._random,
+            headers=self._headers(),
+            ping_s=COMMANDS_SILENCE_S / 2.5,
+            on_loss=on_loss,
+            tls=self._tls,
+        )
+        try:
+            async with closing(client.events(capacity=64)) as events:
+                async for event in events:
+                    message = self._message(event)
+                    if message is not None:
+                        yield message
+        except SseError as error:
+            raise self._refusal(error.status, error.body) from error
+        raise HubUnreachableError(f"its stream of commands: {lost[-1] if lost else 'ended'}")
+
+    def close(self) -> None:
+        """Cut what is under way. Twice is fine."""
+        self._closed = True
+        for line in (self._events, self._others):
+            line.cut()
+        if self._own_threads:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _headers(self) -> dict[str, str]:
+        token = self._settings.token()
+        return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+    async def _request(self, line: _Line, method: str, path: str, body: bytes | None = None) -> bytes:
+        if self._closed:
+            raise HubUnreachableError("the link is closed")
+        headers = self._headers()
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        work = partial(line.request, method, self._base + path, body, headers)
+        async with line.turn:
+            try:
+                response = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            except asyncio.CancelledError:
+                line.abandon()
+                raise
+            except (requests.RequestException, OSError) as error:
+                raise HubUnreachableError(f"it can't be reached: {_why(error)}") from error
+        if 200 <= response.status_code < 300:
+            return response.content
+        raise self._refusal(response.status_code, response.content, response.headers.get("Retry-After", ""))
+
+    def _refusal(self, status: int, body: bytes, retry_after: str = "") -> HubUnreachableError | HubRefusalError:
+        """What an answer means that is no success."""
+        try:
+            problem = parse_json(body)
+        except ValueError:
+            problem = None
+        if not isinstance(problem, dict):
+            problem = {}
+        said = problem.get("detail")
+        text = said[:_MAX_TEXT] if isinstance(said, str) else f"HTTP {status} from what seems to be no hub"
+        if status == 429 or status >= 500:
+            return HubUnreachableError(text, _seconds(retry_after))
+        kind = str(problem.get("type", "")).rpartition(":")[2]
+        offset = problem.get("offset", problem.get("acknowledged"))
+        return HubRefusalError(f"it refuses: {text}", kind, offset if isinstance(offset, int) else None)
+
+    def _read(self, model: type[M], content: bytes) -> M:
+        try:
+            return model.model_validate_json(content)
+        except ValidationError as error:
+            raise HubRefusalError(f"its answer is none of a hub: {first_problem(error, 'it')}") from error
+
+    def _message(self, event: SseEvent) -> Hello | Command | None:
+        kinds: dict[str, type[Hello] | type[Command]] = {"hello": Hello, "command": Command}
+        model = kinds.get(event.type)
+        try:
+            return None if model is None else model.model_validate_json(event.data)
+        except ValidationError as error:
+            if model is Hello:
+                raise HubRefusalError(f"its greeting is none of a hub: {first_problem(error, 'it')}") from error
+            _log.warning("a command of the hub is none, and nobody answers it: %s", first_problem(error, "it"))
+            return None
+
+
+class _Line:
+    """A connection that is kept between requests. ``turn`` is the loop's, all else may be used by threads."""
+
+    def __init__(self, tls: Tls) -> None:
+        self.turn = asyncio.Lock()
+        self._tls = tls
+        self._session: CuttableSession | None = None
+        self._used_at = 0.0
+        self._is_cut = False
+
+    def request(self, method: str, url: str, body: bytes | None, headers: dict[str, str]) -> requests.Response:
+        """Blocks. Raises ``requests.RequestException`` and ``OSError``; the next request then connects anew."""
+        session = self._kept()
+        try:
+            response = session.request(
+                method, url, data=body, headers=headers, timeout=_TIMEOUT_S, allow_redirects=False
+            )
+        except BaseException:
+            if self._session is session:
+                self._session = None
+            session.close()
+            raise
+        self._used_at = clock.monotonic()
+        return response
+
+    def abandon(self) -> None:
+        """End what is under way, which nobody waits for any more. The next request connects anew."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.cut()
+
+    def cut(self) -> None:
+        """End what is under way, and take nothing more. From any thread; twice is fine."""
+        self._is_cut = True
+        if (session := self._session) is not None:
+            session.cut()
+
+    def _kept(self) -> CuttableSession:
+        if self._session is not None and clock.monotonic() - self._used_at > _KEEP_S:
+            self._session.close()
+            self._session = None
+        if self._is_cut:
+            raise ConnectionAbortedError("the link is closed")
+        if self._session is None:
+            self._session = CuttableSession(self._tls)
+        return self._session
+
+
+def _why(error: Exception) -> str:
+    """A certificate's trouble is said in full: it is no matter of the network."""
+    inner: BaseException | None = error
+    while inner is not None:
+        if isinstance(inner, ssl.SSLError):
+            return str(inner)
+        inner = inner.__cause__ or inner.__context__
+    return why(error)
+
+
+def _seconds(text: str) -> float:
+    return min(float(text), _MAX_RETRY_AFTER_S) if text.isascii() and text.isdigit() else 0.0

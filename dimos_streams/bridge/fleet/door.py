@@ -1,0 +1,162 @@
+"""The door through which commands of a hub enter: the bridge's own HTTP interface, as far as they may use it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pydantic_core import to_json
+from starlette.types import ASGIApp, Message, Scope
+
+from dimos_streams.bridge.calls.authority import MCP
+from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls.visibility import shown_to_models
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.call_routes import BEGIN_BY
+from dimos_streams.bridge.http.problem_kinds import Kind
+from dimos_streams.common.text import parse_json
+from dimos_streams.fleet.commands import Command
+from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES
+
+_CALL = r"/calls/[^/]+"
+_OPERATORS = {
+    "GET": re.compile(rf"/(healthz|skills|modules|robots|calls)|{_CALL}"),
+    "POST": re.compile(rf"/calls|/calls/cancel|{_CALL}/cancel|/robots/(stop|release)|/settings"),
+}
+_MODELS = {
+    "GET": re.compile(rf"/(healthz|skills)|{_CALL}"),
+    "POST": re.compile(rf"/calls|(?!/calls/cancel$){_CALL}/cancel"),
+}
+"""A model holds no robot against its operators, and changes no setting."""
+_HEADERS = {b"location": "Location", b"link": "Link"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the bridge says to a command."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+    refused: bool = False
+    """Whether the command did not get through the door, and nothing was done."""
+
+
+def refusal(kind: Kind, detail: str, *, refused: bool = True) -> Reply:
+    """A reply with a problem."""
+    body = {"type": kind.type, "title": kind.title, "status": kind.status, "detail": detail}
+    return Reply(kind.status, body, {}, refused)
+
+
+class Door:
+    """Hands commands to the bridge's app as if they had come over HTTP: the same checks, the same gates."""
+
+    def __init__(self, app: ASGIApp, broker: Broker) -> None:
+        """``app`` is the app behind its guard, which knows hosts and tokens: a hub has shown who it is otherwise."""
+        self._app = app
+        self._broker = broker
+
+    async def enter(self, command: Command, begin_by: float, key: str) -> Reply:
+        """Carry a command out. No call begins later than ``begin_by``, on ``clock.steady``; one that the command
+        begins has the idempotency key ``key``, unless it brings its own."""
+        path = unquote(urlsplit(command.path).path)
+        allowed = (_MODELS if command.role == "model" else _OPERATORS)[command.method]
+        if not allowed.fullmatch(path):
+            return refusal(
+                kinds.NOT_FOUND, f"{command.method} {path}: nothing that a hub's {command.role} may ask for"
+            )
+        body = command.body
+        if begins_call(command):
+            body = {**(body or {})}
+            if body.get("idempotency_key") is None:
+                body["idempotency_key"] = key
+        if command.role == "model" and (why := await self._not_for_models(path, body)):
+            return refusal(kinds.CALL_REJECTED, why)
+        return await self._ask(command, body, begin_by)
+
+    async def _not_for_models(self, path: str, body: dict[str, Any] | None) -> str:
+        """Why a model may not ask for this, empty if it may."""
+        if path == "/calls":
+            caller = (body or {}).get("caller")
+            if not (isinstance(caller, str) and caller.startswith(MCP)):
+                return f"a call of a model has a caller that begins with {MCP!r}, not {caller!r}"
+        elif path.startswith("/calls/"):
+            call_id = path.split("/")[2]
+            is_shown = await shown_to_models(self._broker)
+            with contextlib.suppress(UnknownCallError):  # which the app says
+                if not is_shown(await self._broker.view(call_id)):
+                    return f"call {call_id!r} is an operator's"
+        return ""
+
+    async def _ask(self, command: Command, body: dict[str, Any] | None, begin_by: float) -> Reply:
+        parts = urlsplit(command.path)
+        content = b"" if body is None else to_json(body)
+        scope: Scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": command.method,
+            "scheme": "http",
+            "path": unquote(parts.path),
+            "raw_path": parts.path.encode(),
+            "query_string": parts.query.encode(),
+            "root_path": "",
+            "headers": [
+                (b"host", b"hub"),
+                (b"content-type", b"application/json"),
+                (b"content-length", b"%d" % len(content)),
+            ],
+            "client": None,
+            "server": None,
+            BEGIN_BY: begin_by,
+        }
+        answer = _Answer(content)
+        await self._app(scope, answer.receive, answer.send)
+        return answer.reply()
+
+
+class _Answer:
+    """The other end of a request within the process."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._status = 500
+        self._headers: dict[str, str] = {}
+        self._content = bytearray()
+        self._size = 0
+
+    async def receive(self) -> Message:
+        """The whole body."""
+        return {"type": "http.request", "body": self._body, "more_body": False}
+
+    async def send(self, message: Message) -> None:
+        """Keep what fits into an answer to the hub."""
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            for name, value in message["headers"]:
+                if name.lower() in _HEADERS:
+                    self._headers[_HEADERS[name.lower()]] = value.decode("latin-1")[:2000]
+        elif message["type"] == "http.response.body":
+            piece = message.get("body", b"")
+            self._size += len(piece)
+            if self._size <= MAX_ANSWER_BYTES:
+                self._content += piece
+
+    def reply(self) -> Reply:
+        """What has come."""
+        if self._size > MAX_ANSWER_BYTES:
+            text = f"the answer has {self._size} bytes, a hub takes {MAX_ANSWER_BYTES}; ask for less"
+            return refusal(kinds.TOO_LARGE, text, refused=False)
+        try:
+            body = parse_json(bytes(self._content)) if self._content else None
+        except ValueError:
+            return refusal(kinds.HTTP_ERROR, "the bridge's answer is no JSON", refused=False)
+        return Reply(self._status, body, self._headers)
+
+
+def begins_call(command: Command) -> bool:
+    """Whether a command begins a call, which the bridge knows again by its idempotency key."""
+    return command.method == "POST" and urlsplit(command.path).path == "/calls"

@@ -1,0 +1,107 @@
+"""The link of a bridge to a fleet hub: all its parts, and how they are."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.fleet.answers import AnswerBox
+from dimos_streams.bridge.fleet.command_notes import CommandNotes
+from dimos_streams.bridge.fleet.commands import CommandDesk
+from dimos_streams.bridge.fleet.connection import HubConnection
+from dimos_streams.bridge.fleet.door import Door
+from dimos_streams.bridge.fleet.outflow import LiveJournal
+from dimos_streams.bridge.fleet.reporter import Reporter
+from dimos_streams.bridge.fleet.settings import HubSettings
+from dimos_streams.bridge.fleet.shipper import Shipper
+from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.bridge.journal.broadcast import Hub
+
+_FLUSH_S = 0.4
+"""What a bridge that ends gives to the events that are not shipped yet; the rest is for its next start."""
+
+_logger = logging.getLogger(__name__)
+
+
+class HubLink:
+    """Ships, reports, and takes commands. Use from the loop only. Whatever the hub does, it disturbs no run."""
+
+    def __init__(
+        self,
+        settings: HubSettings,
+        app: ASGIApp,
+        broker: Broker,
+        hub: Hub,
+        *,
+        rng: random.Random,
+        notes: Callable[[], list[str]],
+    ) -> None:
+        """``app`` is the bridge's, behind its guard. ``rng`` is for jitter, ``notes`` say what is not well."""
+        self._settings = settings
+        self._connection = HubConnection(settings, rng=rng)
+        self._troubles = Troubles(_logger, settings.url)
+        self._command_notes = CommandNotes(hub.journal)
+        link = self._connection, self._troubles
+        self._shipper = Shipper(LiveJournal(hub), *link, rng=rng, age_s=settings.age_s)
+        self._reporter = Reporter(broker, hub.journal, *link, rng=rng, notes=notes)
+        self._answers = AnswerBox(self._connection, self._command_notes, self._troubles, rng=rng)
+        self._desk = CommandDesk(
+            self._connection, Door(app, broker), self._command_notes, self._answers, self._troubles, rng=rng
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin, with what is left of an earlier start."""
+        self._command_notes.restore()
+        self._answers.restore()
+        self._begin(self._shipper.run(), "hub events")
+        self._begin(self._reporter.run(), "hub reports")
+        self._begin(self._answers.run(), "hub answers")
+        self._begin(self._desk.run(), "hub commands")
+        _logger.info("ships to the hub %s as %s", self._settings.url, self._settings.robot)
+
+    async def stop(self) -> None:
+        """Take no commands any more, and ship nothing for now. Twice is fine."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def finish(self) -> None:
+        """Ship what has come until the end, as far as that goes within a moment. Twice is fine."""
+        await self.stop()
+        if not self._troubles.text:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_FLUSH_S):
+                    await self._shipper.flush()
+        self._connection.close()
+
+    def view(self) -> dict[str, Any]:
+        """How it is, for ``/healthz``."""
+        state = self._shipper.state()
+        return {
+            "url": self._settings.url,
+            "robot": self._settings.robot,
+            "behind": state.behind,
+            "acknowledged": state.acknowledged,
+            "acknowledged_age_s": None if state.age_s is None else round(state.age_s, 1),
+            "commands": self._desk.connected,
+            "trouble": self._troubles.text,
+        }
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        task.add_done_callback(_report_defect)
+        self._tasks.append(task)
+
+
+def _report_defect(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _logger.error("%s has a defect and ends; the run goes on", task.get_name(), exc_info=error)

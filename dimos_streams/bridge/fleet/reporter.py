@@ -1,0 +1,109 @@
+"""Reports to a hub: what the robot offers and how it is."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from dimos_streams import __version__, clock
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.shipper import REFUSED_WAIT_S
+from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.client.backoff import Backoff
+from dimos_streams.errors import UserError
+from dimos_streams.fleet.protocol import MAX_REPORT_BYTES, MAX_TEXT, REPORT_EVERY_S
+from dimos_streams.fleet.reports import Report
+from dimos_streams.tool_stream.gateway import OfferedSkill
+
+_LOOK_S = 1.0
+_HEAD = 8192
+"""The bytes of a report besides its skills, at most."""
+_MAX_NOTES, _MAX_ROBOTS, _MAX_SKILLS = 20, 30, 1000
+
+
+class Reporter:
+    """Reports every ``REPORT_EVERY_S``, and sooner when something has changed that operators look at."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        journal: Journal,
+        hub: HubPort,
+        troubles: Troubles,
+        *,
+        rng: random.Random,
+        notes: Callable[[], list[str]],
+    ) -> None:
+        """``notes`` are lines of what is not well with the bridge."""
+        self._broker = broker
+        self._journal = journal
+        self._hub = hub
+        self._troubles = troubles
+        self._random = rng
+        self._backoff = Backoff(rng, initial_s=0.5, maximum_s=10.0)
+        self._notes = notes
+        self._wants_skills = True
+        self._reported_skills: list[OfferedSkill] = []
+        self._reported: tuple[object, ...] = ()
+        self._due_at = 0.0
+
+    async def run(self) -> None:
+        """Report until cancelled."""
+        while True:
+            try:
+                await self._look()
+                await asyncio.sleep(_LOOK_S)
+            except HubUnreachableError as error:
+                self._troubles.begin("reports", str(error))
+                await asyncio.sleep(max(self._backoff.next(), error.retry_after_s))
+            except (HubRefusalError, UserError) as error:
+                self._troubles.begin("reports", str(error))
+                await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
+
+    async def _look(self) -> None:
+        """Report if it is time, or something has changed."""
+        skills = await self._broker.skills()
+        report = self._report()
+        seen = (report.status, report.notes, report.stopped, report.robots, report.modules)
+        new_skills = self._wants_skills or skills != self._reported_skills
+        if not new_skills and seen == self._reported and clock.monotonic() < self._due_at:
+            return
+        if new_skills:
+            report = _with_skills(report, skills)
+        answer = await self._hub.report(report)
+        self._backoff.reset()
+        self._troubles.end("reports")
+        self._wants_skills, self._reported_skills, self._reported = answer.wants_skills, skills, seen
+        self._due_at = clock.monotonic() + (0.0 if answer.wants_skills else REPORT_EVERY_S)
+
+    def _report(self) -> Report:
+        broker, journal = self._broker, self._journal
+        notes = [note[:MAX_TEXT] for note in self._notes()[:_MAX_NOTES]]
+        robots = tuple(sorted(broker.stops.robots() - {""}))[:_MAX_ROBOTS]
+        return Report(
+            version=__version__,
+            sent_utime=clock.utime(),
+            journal=journal.identity.journal_id,
+            last_offset=journal.last_offset,
+            status="degraded" if notes else "ok",
+            notes=tuple(notes),
+            open_calls=len(broker.ledger.calls.open),
+            modules=broker.directory.count,
+            stopped=bool(broker.stops.stopped().stops),
+            robots=tuple(name[:200] for name in robots),
+        )
+
+
+def _with_skills(report: Report, skills: list[OfferedSkill]) -> Report:
+    """The report with as many skills as it has room for."""
+    taken: list[OfferedSkill] = []
+    size = _HEAD + sum(len(note) for note in report.notes) * 4
+    for skill in skills[:_MAX_SKILLS]:
+        size += len(skill.model_dump_json().encode()) + 1
+        if size > MAX_REPORT_BYTES:
+            break
+        taken.append(skill)
+    return report.model_copy(update={"skills": taken, "skills_left_out": len(skills) - len(taken)})

@@ -1,0 +1,81 @@
+"""Settings of the link to a fleet hub."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from dimos_streams.common.secrets import checked, know, know_url
+from dimos_streams.errors import UserError
+from dimos_streams.fleet.protocol import RobotName
+
+
+def _from_text(value: Any) -> Any:
+    """A text alone is the URL."""
+    return {"url": value} if isinstance(value, str) else value
+
+
+class HubSettings(BaseModel):
+    """Where a robot ships its journal to, and as whom."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: str
+    """The hub's address: ``https://hub.example.org``."""
+    robot: RobotName = Field(default_factory=lambda: own_name(), validate_default=True)
+    """The robot's name at the hub; by default the machine's."""
+    token_file: Path | None = None
+    """A file with the robot's token. It is read at each connection, so a token can be replaced at any time."""
+    ca: Path | None = None
+    """Certificates (PEM) that the hub's must be signed by; without it those that are known everywhere."""
+    cert: Path | None = None
+    """The robot's own certificate (PEM), where the hub wants one."""
+    key: Path | None = None
+    """The key of ``cert``, if it is not in the same file."""
+    age_s: float = Field(default=0.5, ge=0.02, le=60.0)
+    """Events are collected for so long before they are shipped."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_a_hubs(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("this is no address of a hub; one is of the form https://HOST[:PORT][/PATH]")
+        if parts.username is not None:
+            raise ValueError("a hub takes no password: `token_file` names a file with the robot's token")
+        _ = parts.port  # which is a ValueError if it is none
+        know_url(url)
+        return url.rstrip("/")
+
+    @model_validator(mode="after")
+    def _key_has_cert(self) -> Self:
+        if self.key is not None and self.cert is None:
+            raise ValueError("`key` is the key of `cert`, which is not given")
+        return self
+
+    def token(self) -> str | None:
+        """The robot's token as it is in its file now. Raises ``UserError`` if there is none."""
+        if self.token_file is None:
+            return None
+        try:
+            token = self.token_file.expanduser().read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise UserError(f"the robot's token for the hub can't be read from {self.token_file}: {why}") from error
+        know(checked(token, f"the token in {self.token_file}"))
+        return token
+
+
+HubAddress = Annotated[HubSettings, BeforeValidator(_from_text)]
+"""In a blueprint, the URL alone or all of it."""
+
+
+def own_name() -> str:
+    """The machine's name, in the characters that a robot's name may have."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", socket.gethostname().partition(".")[0]).lstrip("-_")[:63]
+    return name or "robot"

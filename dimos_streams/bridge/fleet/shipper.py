@@ -1,0 +1,175 @@
+"""Ships a journal to a hub: what the hub has not acknowledged, in order, for as long as there is any."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from dataclasses import dataclass
+
+from dimos_streams import clock
+from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.outflow import JournalSource, Parcel, next_parcel
+from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.bridge.journal.tables import Identity
+from dimos_streams.client.backoff import Backoff
+from dimos_streams.errors import UserError
+from dimos_streams.fleet.batches import Position
+from dimos_streams.fleet.protocol import FLEET_CONFLICT, FLEET_ENTRY, FLEET_POSITION
+
+_LONGEST_WAIT_S = 5.0
+"""Between attempts to reach a hub that does not answer."""
+REFUSED_WAIT_S = 30.0
+"""Between attempts after a refusal: a token may be replaced, a hub upgraded."""
+_MAX_REFUSED = 1000
+"""Refused events that are remembered; each is in the past as soon as the gap in its place is acknowledged."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ShippingState:
+    """How far a hub has a journal."""
+
+    acknowledged: int | None
+    """The newest offset that is safe there; None before the hub has said so."""
+    behind: int
+    """Events that the hub does not have."""
+    age_s: float | None
+    """When the hub has last acknowledged any, or that it has all; None if it has not since the start."""
+
+
+class Shipper:
+    """Ships one journal. The hub's word decides where it goes on, after each batch and after each pause.
+
+    Time is the loop's. Nothing of what goes wrong leaves ``run``: it is one of ``troubles``, and is tried again.
+    """
+
+    def __init__(
+        self, source: JournalSource, hub: HubPort, troubles: Troubles, *, rng: random.Random, age_s: float
+    ) -> None:
+        """Events are collected for ``age_s``; ``rng`` is for jitter."""
+        self._source = source
+        self._hub = hub
+        self._troubles = troubles
+        self._random = rng
+        self._age_s = age_s
+        self._backoff = Backoff(rng, initial_s=0.2, maximum_s=_LONGEST_WAIT_S)
+        self._known: set[str] = set()
+        """Journals of which the hub has said, since the start, how far it has them."""
+        self._journal = Identity("", 1)
+        self._after: int | None = None
+        self._heard_at: float | None = None
+        self._refused: dict[int, None] = {}
+        self.events = 0
+        """Events that were shipped and acknowledged, since the start."""
+
+    def state(self) -> ShippingState:
+        """How far the hub is."""
+        is_known = self._journal == self._source.identity and self._after is not None
+        after = self._after if is_known and self._after is not None else self._source.identity.begin - 1
+        age_s = None if self._heard_at is None else clock.monotonic() - self._heard_at
+        return ShippingState(after if is_known else None, max(0, self._source.last_offset - after), age_s)
+
+    async def run(self) -> None:
+        """Ship until cancelled."""
+        while True:
+            try:
+                await self._ship()
+            except HubUnreachableError as error:
+                self._troubles.begin("events", str(error))
+                await asyncio.sleep(max(self._backoff.next(), error.retry_after_s))
+            except (HubRefusalError, UserError) as error:
+                self._troubles.begin("events", str(error))
+                await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
+
+    async def flush(self) -> None:
+        """Ship what is there, as long as that goes well, and return; while ``run`` does not run."""
+        try:
+            after = await self._position()
+            while (parcel := await next_parcel(self._source, after, self._refused)) is not None:
+                taken = await self._send(parcel, after)
+                if taken is None or taken[0] == after:
+                    return
+                after = taken[0]
+        except (HubUnreachableError, HubRefusalError, UserError) as error:
+            _logger.info("the rest of the journal is for the next start: %s", error)
+
+    async def _ship(self) -> None:
+        """Ship one journal, until it is another one."""
+        after = await self._position()
+        while self._source.identity == self._journal:
+            parcel = await next_parcel(self._source, after, self._refused)
+            if parcel is None:
+                if after >= self._source.last_offset:
+                    self._troubles.end("events")
+                await asyncio.sleep(self._age_s)
+                continue
+            taken = await self._send(parcel, after)
+            if taken is None:
+                return
+            after, pause_s = taken
+            if not parcel.full:
+                pause_s = max(self._age_s, pause_s)
+            await asyncio.sleep(pause_s)
+
+    async def _position(self) -> int:
+        """Ask where to go on. A journal whose end the hub has and we have not has lost it: what we have written since
+        is something else, and gets a name of its own."""
+        journal = self._source.identity
+        position = await self._hub.position(journal.journal_id)
+        if self._source.identity != journal:
+            return await self._position()
+        is_first = journal.journal_id not in self._known
+        ours = self._source.resumed_at if is_first else self._source.last_offset
+        if position.acknowledged > ours:
+            self._rename(
+                ours + 1, f"the hub has offset {position.acknowledged} of a journal that had {ours} at its start"
+            )
+            return await self._position()
+        self._known.add(journal.journal_id)
+        self._journal = journal
+        return self._heard(position)
+
+    async def _send(self, parcel: Parcel, after: int) -> tuple[int, float] | None:
+        """Hand a batch over; the offset to go on behind, and the pause before that. None if the journal is another
+        one now. Raises ``HubUnreachableError`` for a hub that takes it and acknowledges nothing."""
+        try:
+            position = await self._hub.ship(parcel.body)
+        except HubRefusalError as error:
+            if error.offset is None:
+                raise
+            if error.kind == FLEET_POSITION and error.offset != after:
+                self._after = max(error.offset, self._journal.begin - 1)
+                return self._after, 0.0
+            if error.kind == FLEET_CONFLICT:
+                self._rename(error.offset, f"the hub has another event at offset {error.offset}")
+                return None
+            if error.kind == FLEET_ENTRY and error.offset not in self._refused and len(self._refused) < _MAX_REFUSED:
+                _logger.warning("event %d is missing at the hub: %s", error.offset, error)
+                self._refused[error.offset] = None
+                return after, 0.0
+            raise
+        if position.acknowledged <= after:
+            raise HubUnreachableError(
+                f"it acknowledged offset {position.acknowledged} after a batch from {after + 1} on"
+            )
+        self.events += parcel.events if position.acknowledged >= parcel.upto else 0
+        self._backoff.reset()
+        self._troubles.end("events")
+        return self._heard(position), position.wait_s
+
+    def _heard(self, position: Position) -> int:
+        """The offset behind which the journal goes on, by what the hub has said."""
+        self._heard_at = clock.monotonic()
+        self._after = max(position.acknowledged, self._journal.begin - 1)
+        for offset in [offset for offset in self._refused if offset <= self._after]:
+            del self._refused[offset]
+        return self._after
+
+    def _rename(self, begin: int, why: str) -> None:
+        old = self._source.identity.journal_id
+        self._source.rename(begin)
+        _logger.warning(
+            "%s: from offset %d on the journal %s is %s", why, begin, old, self._source.identity.journal_id
+        )

@@ -1,0 +1,32 @@
+"""What is wrong with the link to a hub: each trouble is logged once, however often it is tried again."""
+
+from __future__ import annotations
+
+import logging
+
+
+class Troubles:
+    """The troubles of the link's parts, each of which tries again by itself."""
+
+    def __init__(self, log: logging.Logger, hub: str) -> None:
+        self._log = log
+        self._hub = hub
+        self._now: dict[str, str] = {}
+
+    @property
+    def text(self) -> str:
+        """What is wrong, empty if nothing is."""
+        return "; ".join(dict.fromkeys(self._now.values()))
+
+    def begin(self, part: str, text: str) -> None:
+        """A part of the link does not get on. Who has said so before says nothing, nor who says what another has."""
+        if text not in self._now.values():
+            self._log.warning(
+                "the hub %s: %s; the run goes on, and what is new is kept in the journal", self._hub, text
+            )
+        self._now[part] = text
+
+    def end(self, part: str) -> None:
+        """It does again."""
+        if self._now.pop(part, None) is not None and not self._now:
+            self._log.warning("the hub %s is back", self._hub)

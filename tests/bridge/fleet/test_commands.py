@@ -1,0 +1,250 @@
+"""Commands of a hub: once each, by the bridge's own gates, and never when they are stale."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.bridge.app import create_app
+from dimos_streams.bridge.fleet.answers import AnswerBox
+from dimos_streams.bridge.fleet.command_notes import CommandNotes
+from dimos_streams.bridge.fleet.commands import CommandDesk
+from dimos_streams.bridge.fleet.door import Door
+from dimos_streams.bridge.fleet.hub_port import HubUnreachableError
+from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.fleet.commands import Answer
+from tests.bridge.fleet.fake_hub import FakeHub
+from tests.bridge.parts import Scene, closed, scene
+from tests.helpers import until
+
+pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("H2")]
+
+
+@contextlib.asynccontextmanager
+async def desk(made: Scene, hub: FakeHub) -> AsyncIterator[CommandDesk]:
+    """A desk for the commands of a hub to a bridge."""
+    bridge = made.bridge
+    troubles, notes = Troubles(logging.getLogger("hub"), "http://hub"), CommandNotes(bridge.journal)
+    answers = AnswerBox(hub, notes, troubles, rng=random.Random(1))
+    door = Door(create_app(bridge.broker, bridge.hub), bridge.broker)
+    made_desk = CommandDesk(hub, door, notes, answers, troubles, rng=random.Random(2))
+    notes.restore()
+    answers.restore()
+    tasks = [asyncio.get_running_loop().create_task(work) for work in (made_desk.run(), answers.run())]
+    try:
+        await until(lambda: made_desk.connected)
+        yield made_desk
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def answer_to(hub: FakeHub, id: int) -> Answer:
+    await until(lambda: any(answer.id == id for answer in hub.answers), timeout_s=600.0)
+    return next(answer for answer in hub.answers if answer.id == id)
+
+
+def call(skill: str, caller: str = "me", **arguments: Any) -> dict[str, Any]:
+    return {"skill": skill, "arguments": arguments, "caller": caller}
+
+
+async def test_a_command_is_a_request_of_the_bridge() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        hub.command(1, "/calls?wait=close", body=call("at_once", value=3))
+        answer = await answer_to(hub, 1)
+        assert (answer.outcome, answer.status, answer.body["result"]) == ("answered", 201, 3)
+        call_id = answer.body["call_id"]
+        assert answer.headers["Location"] == f"/calls/{call_id}"
+        hub.command(2, f"/calls/{call_id}", method="GET")
+        assert (await answer_to(hub, 2)).body["caller"] == "me"
+        hub.command(3, "/calls", body=call("nonsense"))
+        answer = await answer_to(hub, 3)
+        assert (answer.outcome, answer.status) == ("answered", 404)
+        assert answer.body["type"] == "urn:dimos-streams:problem:unknown-skill"
+        hub.command(4, "/robots/stop", body={"reason": "enough"})
+        assert (await answer_to(hub, 4)).status == 200
+        assert made.broker.stops.stopped().stops
+        hub.command(5, "/calls?nonsense=1", body=call("at_once", value=3))
+        assert (await answer_to(hub, 5)).status == 422
+
+
+@pytest.mark.parametrize(("held_up_s", "outcome"), [(4.7, "answered"), (4.9, "expired"), (60.0, "expired")])
+async def test_a_command_that_was_held_up_on_the_way_is_not_carried_out(held_up_s: float, outcome: str) -> None:
+    hub = FakeHub(held_up_s=held_up_s)
+    async with scene() as made, desk(made, hub):
+        hub.command(1, "/calls", within_s=5.0, body=call("at_once", value=3))
+        answer = await answer_to(hub, 1)
+        assert answer.outcome == outcome
+        assert len(await made.broker.calls()) == (outcome == "answered")
+
+
+async def test_the_request_for_commands_counts_too() -> None:
+    """It was long under way: the hub has counted from when it came, the robot does from when it was sent."""
+    hub = FakeHub(delay_s=5.0)
+    async with scene() as made, desk(made, hub):
+        hub.command(1, "/calls", within_s=4.0, body=call("at_once", value=3))
+        assert (await answer_to(hub, 1)).outcome == "expired"
+        assert not await made.broker.calls()
+
+
+async def test_a_call_does_not_wait_for_a_resource_beyond_its_commands_time() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        running = await made.broker.call("follow", {"description": "a"}, caller="x")
+        body = {**call("at_once", value=3), "lease_wait_s": 30.0}
+        hub.command(1, "/calls", within_s=5.0, body=body)
+        await asyncio.sleep(6.0)
+        await made.broker.cancel(running, "done")
+        await closed(made.broker, running)
+        answer = await answer_to(hub, 1)
+        assert (answer.outcome, answer.status) == ("answered", 409)
+        assert "expired" in answer.body["detail"]
+        assert [view.skill for view in await made.broker.calls()] == ["follow"]
+
+
+async def test_a_command_is_carried_out_once_however_often_it_comes() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        for _ in range(3):
+            hub.command(1, "/calls?wait=close", key="same", body=call("count", label="a", to=3))
+            await asyncio.sleep(0.001)
+        hub.cut()
+        await until(lambda: hub.streams == 2)
+        first = await answer_to(hub, 1)
+        hub.command(2, "/calls?wait=close", key="same", body=call("count", label="a", to=3))
+        again = await answer_to(hub, 2)
+        assert (again.status, again.body) == (first.status, first.body)
+        assert len(await made.broker.calls()) == 1
+
+
+async def test_a_command_is_carried_out_once_across_a_restart(tmp_path: Path) -> None:
+    hub = FakeHub()
+    async with scene(journal=tmp_path / "journal.sqlite") as made:
+        async with desk(made, hub):
+            hub.command(1, "/calls?wait=close", within_s=100.0, body=call("follow", description="her", steps=20))
+            hub.command(2, "/calls", within_s=100.0, body=call("search"))
+            await answer_to(hub, 2)
+            await until(lambda: len(made.broker.ledger.calls.open) == 2)
+        await made.kill_bridge()
+        await made.start_bridge()
+        await made.offered("follow")
+        hub.answers.clear()
+        async with desk(made, hub):  # the hub sends both again
+            assert (await answer_to(hub, 1)).body["result"] == "followed her", "it is waited for once more"
+            assert (await answer_to(hub, 2)).status == 201
+            assert sorted(view.skill for view in await made.broker.calls()) == ["follow", "search"]
+
+
+async def test_what_has_no_such_key_is_not_done_again_after_a_restart(tmp_path: Path) -> None:
+    hub = FakeHub()
+    async with scene(journal=tmp_path / "journal.sqlite") as made:
+        notes = CommandNotes(made.bridge.journal)
+        assert notes.begin("k1"), "as a bridge that was killed at this moment"
+        await made.kill_bridge()
+        await made.start_bridge()
+        async with desk(made, hub):
+            hub.command(1, "/robots/stop", within_s=100.0)
+            answer = await answer_to(hub, 1)
+            assert (answer.outcome, answer.status) == ("answered", 409)
+            assert "not known" in answer.body["detail"]
+            assert not made.broker.stops.stopped().stops
+
+
+async def test_answers_are_sent_until_the_hub_has_them(tmp_path: Path) -> None:
+    hub = FakeHub()
+    async with scene(journal=tmp_path / "journal.sqlite") as made:
+        async with desk(made, hub):
+            hub.before = _down
+            hub.command(1, "/calls?wait=close", body=call("at_once", value=3))
+            await asyncio.sleep(60.0)
+            assert not hub.answers
+        await made.kill_bridge()
+        await made.start_bridge()
+        hub.before = _up
+        hub.forget()
+        async with desk(made, hub):
+            assert (await answer_to(hub, 1)).body["result"] == 3
+            await asyncio.sleep(60.0)
+        assert [answer.id for answer in hub.answers] == [1], "and not any more then"
+        assert not CommandNotes(made.bridge.journal).owed()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "why"),
+    [
+        ("POST", "/calls", call("at_once", value=1), 409, "begins with 'mcp/'"),
+        ("POST", "/calls", call("patrol_secretly", caller="mcp/1"), 404, "patrol_secretly"),
+        ("POST", "/robots/stop", {}, 404, "nothing that a hub's model may ask"),
+        ("POST", "/calls/cancel", {}, 404, "nothing that a hub's model may ask"),
+        ("POST", "/settings", {"assignments": ["worker.pace=2"]}, 404, "nothing that a hub's model may ask"),
+        ("GET", "/calls", None, 404, "nothing that a hub's model may ask"),
+    ],
+)
+async def test_a_model_has_no_operators_rights(
+    method: str, path: str, body: dict[str, Any] | None, status: int, why: str
+) -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        hub.command(1, path, method=method, role="model", body=body)
+        answer = await answer_to(hub, 1)
+        assert answer.status == status
+        assert why in answer.body["detail"]
+        assert not await made.broker.calls()
+
+
+async def test_a_model_calls_what_mcp_clients_may() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        hub.command(1, "/calls?wait=close", role="model", body=call("at_once", caller="mcp/7", value=3))
+        answer = await answer_to(hub, 1)
+        assert (answer.status, answer.body["caller"]) == (201, "mcp/7")
+        hub.command(2, "/calls/unknown/cancel", role="model", body={})
+        assert (await answer_to(hub, 2)).status == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/mcp", "/tool_streams", "/monitor", "/metrics", "/", "//calls", "/calls/../settings"]
+)
+async def test_nothing_else_is_reached_through_the_door(path: str) -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        hub.command(1, path, method="GET")
+        assert (await answer_to(hub, 1)).outcome == "refused"
+
+
+async def test_what_a_bridge_says_at_length_is_not_sent() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        for _ in range(40):
+            call_id = await made.broker.call("count", {"label": "x" * 2000, "to": 1}, caller="me")
+            await closed(made.broker, call_id)
+        hub.command(1, "/calls?limit=1000", method="GET")
+        answer = await answer_to(hub, 1)
+        assert (answer.outcome, answer.status) == ("answered", 413)
+
+
+async def test_calls_begun_by_a_hub_go_on_when_it_has_gone() -> None:
+    hub = FakeHub()
+    async with scene() as made:
+        async with desk(made, hub):
+            hub.command(1, "/calls?wait=close", body=call("follow", description="her", steps=20))
+            await until(lambda: made.broker.ledger.calls.open)
+        (running,) = await made.broker.calls()
+        assert (await closed(made.broker, running.call_id)).result == "followed her"
+
+
+def _down() -> None:
+    raise HubUnreachableError("it can't be reached: Connection refused")
+
+
+def _up() -> None:
+    pass

@@ -1,0 +1,319 @@
+"""A robot ships its journal: each event once and in order, from where the hub says, or a gap in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.outflow import LiveJournal, next_parcel
+from dimos_streams.bridge.fleet.shipper import REFUSED_WAIT_S, Shipper
+from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.bridge.journal.broadcast import Hub, HubLimits
+from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.fleet.batches import ShippedGap
+from dimos_streams.fleet.protocol import FLEET_ENTRY, FOREIGN_ROBOT, MAX_BATCH_BYTES, MAX_ENTRIES
+from tests.bridge.fleet.fake_hub import FakeHub
+from tests.bridge.journals import OpenJournal
+from tests.bridge.parts import event
+
+pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("H2")]
+
+
+class Robot:
+    """A journal and its shipper."""
+
+    def __init__(self, journal: Journal, hub: FakeHub, ring: int = 64) -> None:
+        self.journal = journal
+        self.hub = Hub(journal, HubLimits(ring_events=ring))
+        self.troubles = Troubles(logging.getLogger("hub"), "http://hub")
+        self.shipper = Shipper(LiveJournal(self.hub), hub, self.troubles, rng=random.Random(1), age_s=0.5)
+
+    @property
+    def name(self) -> str:
+        return self.journal.identity.journal_id
+
+    def happen(self, *seqs: int, size: int = 0) -> None:
+        self.hub.publish(self.journal.append([event(seq, text=f"{seq}" + "x" * size) for seq in seqs]))
+
+    @contextlib.asynccontextmanager
+    async def shipping(self) -> AsyncIterator[None]:
+        task = asyncio.get_running_loop().create_task(self.shipper.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def shipped(self, timeout_s: float = 600.0) -> None:
+        async with asyncio.timeout(timeout_s):
+            while self.shipper.state().behind or self.shipper.state().acknowledged is None:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+
+def whole(first: int, last: int) -> list[tuple[int, str]]:
+    return [(seq, f"{seq}") for seq in range(first, last + 1)]
+
+
+async def test_each_event_is_shipped_once_in_order_whatever_is_cut(tmp_path: Path, opened: OpenJournal) -> None:
+    hub, chance = FakeHub(delay_s=0.02), random.Random(7)
+
+    def cut() -> None:
+        if chance.random() < 0.3:
+            raise HubUnreachableError("cut")
+
+    hub.before = hub.after = cut  # what is cut behind the hub's back was stored and not acknowledged
+    seq = 0
+    for _ in range(3):
+        robot = Robot(opened(tmp_path / "journal.sqlite"), hub)
+        async with robot.shipping():
+            for _ in range(10):
+                robot.happen(*range(seq + 1, seq + 51))
+                seq += 50
+                await asyncio.sleep(chance.uniform(0.0, 1.0))
+        robot.hub.close()
+        robot.journal.close()
+    robot = Robot(opened(tmp_path / "journal.sqlite"), hub)
+    async with robot.shipping():
+        await robot.shipped()
+    assert list(hub.journals) == [robot.name], "it is one journal, however often it was opened"
+    assert hub.stored(robot.name) == whole(1, 1500)
+    starts = [batch.entries[0].offset for batch in hub.batches]
+    assert starts == sorted(starts)
+
+
+async def test_what_was_trimmed_before_the_hub_had_it_is_a_gap(opened: OpenJournal) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(events=1000), hub)
+    robot.happen(*range(1, 101))
+    async with robot.shipping():
+        await robot.shipped()
+        hub.before = _down
+        for first in range(101, 5001, 100):
+            robot.happen(*range(first, first + 100))
+            await asyncio.sleep(1)
+        first = robot.journal.first_offset
+        assert first > 101
+        assert robot.shipper.state().behind == 4900
+        hub.before = _up
+        await robot.shipped()
+    gaps = [entry for batch in hub.batches for entry in batch.entries if isinstance(entry, ShippedGap)]
+    assert len(gaps) == 1, "what was read before it was trimmed is not lost"
+    assert gaps[0].to_offset == first - 1
+    assert hub.stored(robot.name)[: gaps[0].offset - 1] == whole(1, gaps[0].offset - 1)
+    assert hub.stored(robot.name)[-1001 + 1 :] == whole(5000 - 1000 + 1, 5000)
+    assert [offset for offset, _ in hub.stored(robot.name)] == list(range(1, 5001))
+
+
+async def test_the_hub_decides_where_it_goes_on(opened: OpenJournal) -> None:
+    """A hub that was put back from a copy gets once more what it has lost."""
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    robot.happen(*range(1, 301))
+    async with robot.shipping():
+        await robot.shipped()
+        kept = hub.journals[robot.name]
+        for offset in range(101, 301):
+            del kept[offset]
+        robot.happen(301)
+        await asyncio.sleep(2)
+        await robot.shipped()
+    assert hub.stored(robot.name) == whole(1, 301)
+
+
+async def test_a_journal_that_lost_its_end_goes_on_under_a_name_of_its_own(
+    tmp_path: Path, opened: OpenJournal
+) -> None:
+    """As after a power cut: what the hub has of the lost end stays, what came instead of it is beside it."""
+    hub, path = FakeHub(), tmp_path / "journal.sqlite"
+    robot = Robot(opened(path), hub)
+    robot.happen(*range(1, 101))
+    robot.journal.checkpoint()
+    copy = path.read_bytes()
+    robot.happen(*range(101, 151))
+    async with robot.shipping():
+        await robot.shipped()
+    robot.hub.close()
+    robot.journal.close()
+    _put_back(path, copy)
+    robot = Robot(opened(path), hub)
+    # More than was lost comes before the hub is asked: its position lies within what is new.
+    robot.happen(*range(1001, 1081))
+    async with robot.shipping():
+        await robot.shipped()
+        assert robot.name != next(iter(hub.journals))
+        robot.happen(1081)
+        await robot.shipped()
+    first, second = hub.journals
+    assert hub.stored(first) == whole(1, 150)
+    assert second == robot.name
+    assert hub.stored(second) == [(offset, f"{offset + 900}") for offset in range(101, 182)]
+
+
+async def test_other_events_under_a_known_name_are_kept_beside_them(opened: OpenJournal) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    robot.happen(*range(1, 11))
+    hub.journals[robot.name] = {offset: f"{offset}" for offset in range(1, 5)}
+    async with robot.shipping():
+        await asyncio.sleep(0)
+        robot.journal.resumed_at = 10
+        hub.journals[robot.name][4] = "4"
+        await robot.shipped()
+        name = robot.name
+        hub.journals[name] = {offset: ("other" if offset == 11 else "") for offset in range(1, 12)}
+        robot.shipper._after = 10
+        robot.happen(11)
+        await asyncio.sleep(3)
+        robot.happen(12)
+        await robot.shipped()
+    assert robot.name != name
+    assert hub.stored(robot.name) == [(11, "11"), (12, "12")]
+
+
+async def test_a_journal_that_goes_on_in_memory_is_another_one(tmp_path: Path, opened: OpenJournal) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(tmp_path / "journal.sqlite"), hub)
+    robot.happen(*range(1, 11))
+    async with robot.shipping():
+        await robot.shipped()
+        assert robot.journal._db is not None
+        robot.journal._db.execute("PRAGMA max_page_count=1")
+        robot.happen(*range(11, 200), size=1000)
+        assert robot.journal.state != "ok"
+        begin = robot.journal.identity.begin
+        await robot.shipped()
+    old, new = hub.journals
+    assert hub.stored(old) == whole(1, 10)
+    assert [offset for offset, _ in hub.stored(new)] == list(range(begin, 200))
+
+
+async def test_an_event_that_the_hub_cannot_take_does_not_block_the_others(opened: OpenJournal) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    ship = hub.ship
+
+    async def picky(batch: bytes) -> object:
+        if b'"text":"7"' in batch:
+            raise HubRefusalError("none", FLEET_ENTRY, 7)
+        return await ship(batch)
+
+    hub.ship = picky  # type: ignore[assignment, method-assign]
+    robot.happen(*range(1, 21))
+    async with robot.shipping():
+        await robot.shipped(20.0)
+    assert hub.stored(robot.name) == [(offset, "gap" if offset == 7 else f"{offset}") for offset in range(1, 21)]
+
+
+async def test_a_refusal_is_one_line_and_is_tried_again(
+    opened: OpenJournal, caplog: pytest.LogCaptureFixture
+) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+
+    def refuse() -> None:
+        raise HubRefusalError("it refuses: the token is another robot's", FOREIGN_ROBOT)
+
+    hub.before = refuse
+    robot.happen(1)
+    async with robot.shipping():
+        await asyncio.sleep(600)
+        assert 600 / REFUSED_WAIT_S / 1.5 <= hub.attempts <= 600 / REFUSED_WAIT_S
+        assert robot.troubles.text == "it refuses: the token is another robot's"
+        assert len(caplog.messages) == 1
+        assert "another robot's; the run goes on" in caplog.messages[0]
+        hub.before = _up
+        await robot.shipped()
+        assert robot.troubles.text == ""
+        assert caplog.messages[1:] == ["the hub http://hub is back"]
+    assert hub.stored(robot.name) == whole(1, 1)
+
+
+async def test_a_hub_that_is_away_is_asked_less_and_less_often(
+    opened: OpenJournal, caplog: pytest.LogCaptureFixture
+) -> None:
+    hub = FakeHub(before=_down)
+    robot = Robot(opened(), hub)
+    async with robot.shipping():
+        await asyncio.sleep(600)
+        assert 75 < hub.attempts < 130
+        assert len(caplog.messages) == 1
+
+
+async def test_a_hub_that_acknowledges_nothing_is_not_asked_without_end(opened: OpenJournal) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    hub.after = hub.journals.clear
+    robot.happen(1)
+    async with robot.shipping():
+        await asyncio.sleep(60)
+    assert hub.attempts < 60
+    assert "acknowledged offset 0" in robot.troubles.text
+
+
+async def test_batches_are_bounded_and_their_pace_is_the_hubs(opened: OpenJournal) -> None:
+    hub = FakeHub(wait_s=3.0)
+    robot = Robot(opened(), hub)
+    robot.happen(*range(1, 1001), size=20)
+    robot.happen(*range(1001, 1101), size=10_000)
+    robot.happen(1101, size=MAX_BATCH_BYTES)
+    robot.happen(1102)
+    began = clock.monotonic()
+    async with robot.shipping():
+        await robot.shipped()
+        assert clock.monotonic() - began >= 3.0 * (len(hub.batches) - 1)
+    assert max(len(batch.entries) for batch in hub.batches) == MAX_ENTRIES
+    assert max(len(batch.model_dump_json()) for batch in hub.batches) < MAX_BATCH_BYTES
+    stored = dict(hub.stored(robot.name))
+    assert len(stored) == 1102
+    assert [offset for offset, text in stored.items() if text == "gap"] == [1101]
+
+
+async def test_a_batch_has_what_came_within_the_time(opened: OpenJournal) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    async with robot.shipping():
+        for seq in range(1, 101):
+            robot.happen(seq)
+            await asyncio.sleep(0.02)
+        await robot.shipped()
+    assert len(hub.batches) <= 6
+
+
+async def test_a_bridge_that_ends_ships_what_is_left(opened: OpenJournal) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    robot.happen(*range(1, 1201))
+    await robot.shipper.flush()
+    assert hub.stored(robot.name) == whole(1, 1200)
+    hub.before = _down
+    robot.happen(1201)
+    await robot.shipper.flush()
+    assert robot.shipper.state().behind == 1
+
+
+async def test_a_journal_has_nothing_behind_its_end(opened: OpenJournal) -> None:
+    robot = Robot(opened(), FakeHub())
+    assert await next_parcel(LiveJournal(robot.hub), 0) is None
+    assert robot.shipper.state().behind == 0
+
+
+def _put_back(path: Path, copy: bytes) -> None:
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    path.write_bytes(copy)
+
+
+def _down() -> None:
+    raise HubUnreachableError("it can't be reached: Connection refused")
+
+
+def _up() -> None:
+    pass
