@@ -22,7 +22,7 @@ from dimos_streams.hub.storage.storage import Storage
 from dimos_streams.tool_stream.event import json_text
 
 _POLL_S = 0.5
-_ANSWER_S = 15.0
+ANSWER_S = 15.0
 """So long after its expiry, and after what the request itself waits for, a command's answer is waited for."""
 
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
@@ -97,7 +97,7 @@ class Asker:
         id = await in_thread(self._executor, self._storage.commands.give, new)
         if isinstance(id, str):
             raise CommandRefusedError(id)
-        state = await self._outcome(id, request.expires_in_s + request.waits_s + _ANSWER_S)
+        state = await self._outcome(id, request.expires_in_s + request.waits_s + ANSWER_S)
         if state is None or (state.sent and state.outcome is None):
             raise RobotSilentError(
                 f"the command was sent to robot {request.robot!r}, and it has not answered: nobody knows whether it"
