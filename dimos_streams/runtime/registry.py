@@ -17,6 +17,8 @@ from dimos_streams.errors import UserError
 _KEPT_RUNS = 20
 _FILE = "run.json"
 _OWNER_FILE = "owner.json"
+_FOR_ALL = 0o1777
+"""The mode of a directory in which each user may write, and remove only what is their own."""
 
 _logger = logging.getLogger(__name__)
 
@@ -76,6 +78,7 @@ def new_run_dir(name: str) -> Path:
     runs_dir = state_dir() / "runs"
     directory = runs_dir / f"{clock.utime() // 1000}-{name}-{os.getpid()}"
     try:
+        _make_shared(runs_dir)
         (directory / "logs").mkdir(parents=True, mode=0o700)
         owner = RunOwner(directory=directory.name, pid=os.getpid(), pid_started=process_start(os.getpid()) or 0)
         (directory / _OWNER_FILE).write_text(owner.model_dump_json())
@@ -84,6 +87,16 @@ def new_run_dir(name: str) -> Path:
         shutil.rmtree(directory, ignore_errors=True)
         raise cannot_write(runs_dir, error) from error
     return directory
+
+
+def _make_shared(runs_dir: Path) -> None:
+    """Make the directory of all runs: for all users where what is above it is, as in containers of any user."""
+    try:
+        runs_dir.mkdir(parents=True)
+    except FileExistsError:
+        return
+    if runs_dir.parent.stat().st_mode & _FOR_ALL == _FOR_ALL:
+        runs_dir.chmod(_FOR_ALL)
 
 
 def cannot_write(directory: Path, error: OSError) -> UserError:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.cli.terminal.log_files import find_run_dir
+from dimos_streams.errors import UserError
 from dimos_streams.runtime.registry import RunRecord, keep_private, new_run_dir, process_start, runs, state_dir, write
 
 
@@ -115,3 +117,23 @@ def test_a_run_that_cannot_be_deleted_stops_nobody() -> None:
         assert new_run_dir("rover").exists()
     finally:
         stuck.chmod(0o700)
+
+
+@pytest.mark.feature("H4")
+@pytest.mark.parametrize(("above", "made"), [(0o1777, 0o1777), (0o755, 0o755), (0o777, 0o755)])
+def test_runs_are_of_all_users_where_the_state_directory_is(above: int, made: int) -> None:
+    """As in a container that any user runs, and whose volume the next one has again."""
+    state_dir().mkdir()
+    state_dir().chmod(above)
+    run = new_run_dir("rover")
+    assert (state_dir() / "runs").stat().st_mode & 0o7777 == made
+    assert (run.stat().st_mode | (run / "logs").stat().st_mode) & 0o022 == 0, "but each run is its user's"
+
+
+@pytest.mark.feature("H4")
+def test_the_newest_run_is_none_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = new_run_dir("rover")
+    assert find_run_dir(None) == ours
+    monkeypatch.setattr(os, "geteuid", lambda: ours.stat().st_uid + 1)
+    with pytest.raises(UserError, match="there are no runs yet"):
+        find_run_dir(None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -24,7 +25,8 @@ def find_run_dir(selector: str | None) -> Path:
         for run in runs():
             if selector in (run.run_id, run.blueprint, str(run.pid)):
                 return run.run_dir
-    directories = sorted((state_dir() / "runs").glob("*-*-*"), reverse=True)
+    found = sorted((state_dir() / "runs").glob("*-*-*"), reverse=True)
+    directories = [path for path in found if path.stat().st_uid == os.geteuid()]
     if not directories:
         raise UserError("there are no runs yet; `dimos-streams run BLUEPRINT` starts one")
     if selector is None:
