@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 import re
 import typing
 from collections.abc import Mapping
@@ -115,8 +116,8 @@ class ToolEvent:
             event = cls(**fields)
         except TypeError as error:
             raise ValueError(f"not a tool stream event: {error}") from error
-        if not all(map(isinstance, map(fields.get, _FIELD_TYPES), _FIELD_TYPES.values())):
-            name = next(name for name, kind in _FIELD_TYPES.items() if not isinstance(fields.get(name), kind))
+        if not all(map(isinstance, _FIELDS_OF(event), _FIELD_TYPES.values())):
+            name = next(name for name, kind in _FIELD_TYPES.items() if not isinstance(getattr(event, name), kind))
             raise ValueError(f"not a tool stream event: {name} is {getattr(event, name)!r}")
         if event.type not in EVENT_TYPES and event.type != "gap":
             raise ValueError(f"not a tool stream event: type is {event.type!r}")
@@ -139,6 +140,7 @@ _FIELD_TYPES: dict[str, type] = {
     "data": dict,
     "robot": str,
 }
+_FIELDS_OF = operator.attrgetter(*_FIELD_TYPES)
 
 
 def is_name(text: str) -> bool:

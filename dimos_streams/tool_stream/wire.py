@@ -8,6 +8,7 @@ holds both together. It takes a third of the general codec's time, and an event 
 from __future__ import annotations
 
 import functools
+import operator
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -84,24 +85,24 @@ def unpack_event(data: bytes, channel: str = EVENTS) -> ToolEvent:
     """The event of a message's bytes. Raises ``MessageError`` for what no publisher sends."""
     if len(data) > MAX_EVENT:
         raise MessageError(channel, _TYPE, f"it has {len(data)} bytes; {MAX_EVENT} are possible")
-    fields = _unpack(data) or _decode(data, channel)
-    value = json_object(fields.data_json, channel, _TYPE)
+    utime, call_id, seq, type, module, skill, caller, text, data_json = _unpack(data) or _decode(data, channel)
+    value = json_object(data_json, channel, _TYPE)
     instance = value.pop(_INSTANCE, "")
     if not isinstance(instance, str) or not is_name(instance):
         raise MessageError(channel, _TYPE, f"its instance is {str(instance)[:MAX_NAME]!r}")
-    if not 1 <= fields.seq <= MAX_SEQ or not is_call_id(fields.call_id):
-        raise MessageError(channel, _TYPE, f"call {fields.call_id!r} has seq {fields.seq}")
-    if fields.type == "close" and value.get("outcome") not in OUTCOMES:
+    if not 1 <= seq <= MAX_SEQ or not is_call_id(call_id):
+        raise MessageError(channel, _TYPE, f"call {call_id!r} has seq {seq}")
+    if type == "close" and value.get("outcome") not in OUTCOMES:
         raise MessageError(channel, _TYPE, f"outcome is {value.get('outcome')!r}")
     return ToolEvent(
-        utime=fields.utime,
-        call_id=fields.call_id,
-        seq=fields.seq,
-        type=fields.type,  # type: ignore[arg-type]
-        module=fields.module,
-        skill=fields.skill,
-        caller=fields.caller,
-        text=fields.text,
+        utime=utime,
+        call_id=call_id,
+        seq=seq,
+        type=type,  # type: ignore[arg-type]
+        module=module,
+        skill=skill,
+        caller=caller,
+        text=text,
         data=value,
         instance=instance,
     )
@@ -125,16 +126,8 @@ def may_be_of(data: bytes, instance: str) -> bool:
     return not instance or instance.encode() in data or b"\\u" in data
 
 
-class _Fields(NamedTuple):
-    utime: int
-    call_id: str
-    seq: int
-    type: str
-    module: str
-    skill: str
-    caller: str
-    text: str
-    data_json: str
+_Fields = tuple[int, str, int, str, str, str, str, str, str]
+_FIELDS = ("utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data_json")
 
 
 class _Names(NamedTuple):
@@ -165,7 +158,7 @@ def _unpack(data: bytes) -> _Fields | None:
         return None
     if at != len(data):
         return None
-    return _Fields(utime, call_id, seq, type, module, skill, caller, text, data_json)
+    return utime, call_id, seq, type, module, skill, caller, text, data_json
 
 
 def _text_at(data: bytes, at: int) -> tuple[str, int]:
@@ -200,9 +193,9 @@ def _bad_name(type: str, names: Sequence[str]) -> str:
 def _decode(data: bytes, channel: str) -> _Fields:
     """The same from any message. Raises ``MessageError``."""
     message = decode(ToolStreamEvent, data, channel=channel)
-    fields = _Fields(*(getattr(message, name) for name in _Fields._fields))
-    if wrong := _bad_name(fields.type, (fields.module, fields.skill, fields.caller)):
+    if wrong := _bad_name(message.type, (message.module, message.skill, message.caller)):
         raise MessageError(channel, _TYPE, wrong)
+    fields: _Fields = operator.attrgetter(*_FIELDS)(message)
     return fields
 
 
