@@ -119,8 +119,6 @@ class ToolEvent:
         if not all(map(isinstance, _FIELDS_OF(event), _FIELD_TYPES.values())):
             name = next(name for name, kind in _FIELD_TYPES.items() if not isinstance(getattr(event, name), kind))
             raise ValueError(f"not a tool stream event: {name} is {getattr(event, name)!r}")
-        if not isinstance(event.robot, str):
-            raise ValueError(f"not a tool stream event: robot is {event.robot!r}")
         if event.type not in EVENT_TYPES and event.type != "gap":
             raise ValueError(f"not a tool stream event: type is {event.type!r}")
         if event.type == "close" and event.data.get("outcome", Outcome.FAILED) not in OUTCOMES:
@@ -140,6 +138,7 @@ _FIELD_TYPES: dict[str, type] = {
     "caller": str,
     "text": str,
     "data": dict,
+    "robot": str,
 }
 _FIELDS_OF = operator.attrgetter(*_FIELD_TYPES)
 

@@ -187,7 +187,7 @@ def test_lists_of_calls_have_pages(tmp_path: Path) -> None:
     robot = Robot("r1", added(database, "r1")["r1"])
     with served_hub(database) as hub:
         robot.ship(hub, *(encoded_event(n, event(n, type="open", call_id=f"c{n}")) for n in range(1, 6)))
-        path, found = "/calls?limit=2", list[str]()
+        path, found = "/calls?limit=2", []
         for _ in itertools.repeat(None, 5):
             page = hub.get(path)
             found = [call["call_id"] for call in page.json()] + found
