@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlencode
 
@@ -18,6 +20,8 @@ MAX_LIMIT = 1000
 PAGE_BYTES = 256 * 1024
 """The size of a page; a larger call is a page by itself."""
 
+_SLICE = 32
+"""Calls that are looked at in one turn of the loop."""
 _CURSOR = r"^(-?[0-9]{1,20})-([^\n]{1,200})$"
 
 
@@ -69,13 +73,18 @@ class CallQuery(NamedTuple):
     before: Cursor | None = None
     limit: int = DEFAULT_LIMIT
 
-    def page(self, calls: Iterable[CallState]) -> CallPage:
-        """The page among all calls, in any order."""
+    async def page(self, calls: Iterable[CallState]) -> CallPage:
+        """The page among all calls, in any order; each as it is when the page comes to it.
+
+        The loop has its turns in between: a thousand calls take some 30 ms.
+        """
         wanted = [call for call in calls if self._wants(call)]
-        newest = heapq.nlargest(self.limit, wanted, key=Cursor.of)
+        newest = heapq.nlargest(self.limit, wanted, key=attrgetter("requested_utime", "call_id"))
         encoded: list[bytes] = []
         size = 0
-        for call in newest:
+        for index, call in enumerate(newest, start=1):
+            if index % _SLICE == 0:
+                await asyncio.sleep(0)
             body = call.view().model_dump_json().encode()
             size += len(body)
             if encoded and size > PAGE_BYTES:

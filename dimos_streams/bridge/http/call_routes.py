@@ -130,7 +130,7 @@ def mount_calls(app: FastAPI, broker: Broker, hub: Hub) -> None:
         before: Annotated[CursorText | None, Query(description="Where a page ends; the Link header has it.")] = None,
     ) -> Response:
         query = CallQuery(state, None if before is None else Cursor.parse(before), limit)
-        page = query.page(broker.ledger.calls)
+        page = await query.page(broker.ledger.calls)
         headers = {} if page.before is None else {"Link": query.link(page.before)}
         return Response(page.body, headers=headers, media_type="application/json")
 

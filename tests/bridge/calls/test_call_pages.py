@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from typing import Any
 
@@ -78,11 +79,28 @@ def test_a_page_is_bounded_in_bytes_and_a_gateway_reads_them_all() -> None:
         gateway.close()
 
 
-def test_one_call_that_is_larger_than_a_page_is_a_page() -> None:
+@pytest.mark.virtual_time
+async def test_one_call_that_is_larger_than_a_page_is_a_page() -> None:
     calls = [call(number, size=PAGE_BYTES) for number in range(3)]
-    page = CallQuery().page(calls)
+    page = await CallQuery().page(calls)
     assert page.before == Cursor(1001, "c0002")
-    assert CallQuery(before=page.before).page(calls).before == Cursor(1000, "c0001")
+    assert (await CallQuery(before=page.before).page(calls)).before == Cursor(1000, "c0001")
+
+
+@pytest.mark.virtual_time
+async def test_the_loop_has_its_turns_while_a_page_is_made() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    page = await CallQuery(limit=1000).page([call(number) for number in range(1000)])
+    counting.cancel()
+    assert turns > len(json.loads(page.body)) // 50 > 10, "a thousand calls would hold it up for 30 ms"
 
 
 def test_what_is_no_cursor_or_limit_is_refused() -> None:
