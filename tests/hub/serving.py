@@ -68,7 +68,7 @@ def server_sent(response: requests.Response) -> Iterator[tuple[str, str, str]]:
 @contextlib.contextmanager
 def served_hub(database: str, **settings: Any) -> Iterator[ServedHub]:
     """A hub on a free port."""
-    hub = FleetHub(HubSettings(database=database, port=0, **settings))
+    hub = FleetHub(HubSettings(database=database, **{"port": 0, **settings}))
     loop = new_live_loop()
     thread = threading.Thread(target=loop.run_forever, name="hub loop")
     thread.start()

@@ -21,8 +21,9 @@ _LONGEST_WAIT_S = 5.0
 """Between attempts to reach a hub that does not answer."""
 REFUSED_WAIT_S = 30.0
 """Between attempts after a refusal: a token may be replaced, a hub upgraded."""
-_MAX_REFUSED = 1000
-"""Refused events that are remembered; each is in the past as soon as the gap in its place is acknowledged."""
+_MAX_REFUSED = 20
+"""Events of one batch that become gaps because the hub refuses them. Where more are refused it is not the events, and
+they are tried again."""
 
 _logger = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class ShippingState:
     acknowledged: int | None
     """The newest offset that is safe there; None before the hub has said so."""
     behind: int
-    """Events that the hub does not have."""
+    """Events that the hub does not have; all of the journal's before it has said what it has."""
     age_s: float | None
     """When the hub has last acknowledged any, or that it has all; None if it has not since the start."""
 
@@ -149,6 +150,7 @@ class Shipper:
                 _logger.warning("event %d is missing at the hub: %s", error.offset, error)
                 self._refused[error.offset] = None
                 return after, 0.0
+            self._refused.clear()
             raise
         if position.acknowledged <= after:
             raise HubUnreachableError(

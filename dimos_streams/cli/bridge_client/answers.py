@@ -47,7 +47,8 @@ class HubLink(_Answer):
     url: str
     robot: str
     behind: int
-    """Events that the hub does not have."""
+    """Events that the hub does not have; all of the journal's while it has not said what it has."""
+    acknowledged: int | None
     acknowledged_age_s: float | None
     commands: bool
     """Whether its commands come."""
@@ -55,7 +56,8 @@ class HubLink(_Answer):
 
     def __str__(self) -> str:
         """For people, in a line."""
-        behind = "up to date" if self.behind == 0 else f"{plural(self.behind, 'event')} behind"
+        most = "at most " if self.acknowledged is None else ""
+        behind = f"{most}{plural(self.behind, 'event')} behind" if self.behind else "up to date"
         age = self.acknowledged_age_s
         heard = "nothing acknowledged yet" if age is None else f"last acknowledged {age:.0f} s ago"
         deaf = "" if self.commands or self.trouble else "; waits for its commands"

@@ -212,6 +212,26 @@ async def test_an_event_that_the_hub_cannot_take_does_not_block_the_others(opene
     assert hub.stored(robot.name) == [(offset, "gap" if offset == 7 else f"{offset}") for offset in range(1, 21)]
 
 
+async def test_a_hub_that_refuses_every_event_does_not_make_gaps_of_them(opened: OpenJournal) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    ship, offset = hub.ship, iter(range(1, 10_000))
+
+    async def refuse(batch: bytes) -> object:
+        await hub._request()
+        raise HubRefusalError("it refuses: no event", FLEET_ENTRY, next(offset))
+
+    hub.ship = refuse  # type: ignore[assignment, method-assign]
+    robot.happen(*range(1, 101))
+    async with robot.shipping():
+        await asyncio.sleep(20)
+        assert hub.attempts < 30
+        assert robot.troubles.text == "it refuses: no event"
+        hub.ship = ship  # type: ignore[method-assign]
+        await robot.shipped()
+    assert hub.stored(robot.name) == whole(1, 100)
+
+
 async def test_a_refusal_is_one_line_and_is_tried_again(
     opened: OpenJournal, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,0 +1,123 @@
+"""A bridge and a hub, over HTTP: the hub has what happens at the robot, and the robot does what is asked there."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from dimos_streams.cli.bridge_client.answers import HubLink
+from tests.bridge.serving import Served, served
+from tests.hub.serving import ServedHub, added, served_hub
+
+pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
+
+
+def wait_for(condition: Callable[[], Any], timeout_s: float = 30.0) -> Any:
+    """What a condition gives as soon as that is true."""
+    end = time.monotonic() + timeout_s
+    while not (found := condition()):
+        assert time.monotonic() < end, "it did not become true"
+        time.sleep(0.02)
+    return found
+
+
+@contextlib.contextmanager
+def robot_of(tmp_path: Path, url: str, token: str) -> Iterator[Served]:
+    file = tmp_path / "token"
+    file.write_text(token)
+    hub = {"url": url, "robot": "r1", "token_file": str(file), "age_s": 0.05}
+    with served(journal=tmp_path / "journal.sqlite", hub=hub) as robot:
+        yield robot
+
+
+def link(robot: Served) -> dict[str, Any]:
+    health: dict[str, Any] = robot.get("/healthz").json()["hub"]
+    return health
+
+
+def texts(hub: ServedHub, robot: Served) -> list[str]:
+    """All events of the hub, once it has all of the robot's."""
+    last = wait_for(lambda: link(robot)["behind"] == 0 and hub.get("/healthz").json()["offset"])
+    return said(hub, last)
+
+
+def said(hub: ServedHub, count: int) -> list[str]:
+    """What the first events of a hub say, but for what was called."""
+    return [event["text"] for _, event in hub.events(count) if event["type"] != "open"]
+
+
+def test_a_robot_is_seen_and_commanded_at_its_hub(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    token = added(database, "r1")["r1"]
+    with served_hub(database) as hub, robot_of(tmp_path, hub.url, token) as robot:
+        robot.call("count", label="here", to=3)
+        assert texts(hub, robot) == ["here 1", "here 2", "here 3", "here"]
+        wait_for(lambda: link(robot)["commands"])
+        wait_for(lambda: any(skill["name"] == "count" for skill in hub.get("/skills").json()))
+        body = {"skill": "count", "arguments": {"label": "there", "to": 2}, "robot": "r1", "caller": "operator"}
+        answer = hub.post("/calls?wait=close", {**body, "idempotency_key": "once"})
+        assert (answer.status_code, answer.json()["result"]) == (201, "there")
+        again = hub.post("/calls?wait=close", {**body, "idempotency_key": "once"})
+        assert again.json()["call_id"] == answer.json()["call_id"]
+        assert texts(hub, robot)[4:] == ["there 1", "there 2", "there"]
+        refused = hub.post("/calls", {**body, "skill": "at_once"})
+        assert refused.status_code == 422, refused.text
+        assert len(robot.get("/calls").json()) == 2
+        line = str(HubLink.model_validate(link(robot)))
+        assert line.startswith(f"{hub.url} as r1: up to date, last acknowledged ")
+
+
+def test_hub_and_bridge_may_be_away_and_nothing_is_lost(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    token = added(database, "r1")["r1"]
+    with served_hub(database) as hub:
+        port = int(hub.url.rpartition(":")[2])
+        with robot_of(tmp_path, hub.url, token) as robot:
+            robot.call("count", label="a", to=3)
+        # What came at the very end was shipped at the end.
+        assert said(hub, 5) == ["a 1", "a 2", "a 3", "a"]
+    with robot_of(tmp_path, hub.url, token) as robot:
+        robot.call("count", label="b", to=3)
+        trouble = wait_for(lambda: link(robot)["trouble"])
+        assert "can't be reached: Connection refused" in trouble
+        assert "at most 10 events behind, nothing acknowledged yet" in str(HubLink.model_validate(link(robot)))
+    with robot_of(tmp_path, hub.url, token) as robot:
+        robot.call("count", label="c", to=3)
+        with served_hub(database, port=port) as hub:
+            found = texts(hub, robot)
+            wait_for(lambda: not link(robot)["trouble"])
+    assert found == [text for label in "abc" for text in [*(f"{label} {n}" for n in (1, 2, 3)), label]]
+
+
+@pytest.mark.parametrize("wrong", ["token", "name"])
+def test_a_wrong_token_is_one_line_and_disturbs_no_run(
+    tmp_path: Path, wrong: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    tokens = added(database, "r1", "r2")
+    with (
+        served_hub(database) as hub,
+        robot_of(tmp_path, hub.url, "no-such-token" if wrong == "token" else tokens["r2"]) as robot,
+    ):
+        trouble = wait_for(lambda: link(robot)["trouble"])
+        assert trouble.startswith("it refuses: ")
+        assert "token" in trouble
+        assert robot.call("count", label="a", to=1)["result"] == "a"
+        assert hub.get("/healthz").json()["offset"] == 0
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("dimos_streams.bridge.fleet")]
+    assert [line for line in lines if "refuses" in line] == [
+        f"the hub {hub.url}: {trouble}; the run goes on, and what is new is kept in the journal"
+    ]
+
+
+def test_what_is_no_hub_is_one_line(tmp_path: Path) -> None:
+    with served() as other, robot_of(tmp_path, other.url, "some-token") as robot:
+        trouble = wait_for(lambda: link(robot)["trouble"])
+        assert trouble.startswith("it refuses: "), trouble
+        assert requests.get(other.url + "/calls", timeout=10).json() == []
