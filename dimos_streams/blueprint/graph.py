@@ -87,10 +87,9 @@ def _text(graph: Graph) -> Iterator[str]:
     yield f"{graph.blueprint}: {graph.description.partition(chr(10))[0]}" if graph.description else graph.blueprint
     width = max((len(split_channel(edge.channel)[0]) for edge in graph.edges), default=0)
     kind_width = max((len(split_channel(edge.channel)[1]) for edge in graph.edges), default=0)
-    for process in dict.fromkeys(node.process for node in graph.nodes):
+    for process, machine in dict.fromkeys((node.process, node.machine) for node in graph.nodes):
         yield ""
-        members = [node for node in graph.nodes if node.process == process]
-        machine = members[0].machine
+        members = [node for node in graph.nodes if (node.process, node.machine) == (process, machine)]
         yield f"process {process} on {machine}" if machine else f"process {process}"
         for node in members:
             last = node is members[-1]
@@ -127,14 +126,15 @@ def _mermaid(graph: Graph) -> Iterator[str]:
             yield from _mermaid_processes(members)
             continue
         yield f'  subgraph {_id("machine", machine)}["{machine}"]'
-        yield from (f"  {line}" for line in _mermaid_processes(members))
+        yield from (f"  {line}" for line in _mermaid_processes(members, f"{machine}_"))
         yield "  end"
     yield from _mermaid_edges(graph.edges)
 
 
-def _mermaid_processes(nodes: list[Node]) -> Iterator[str]:
+def _mermaid_processes(nodes: list[Node], machine: str = "") -> Iterator[str]:
+    """``machine`` goes before the identifiers: a process of one label may be on each."""
     for process in dict.fromkeys(node.process for node in nodes):
-        yield f'  subgraph {_id("process", process)}["{process}"]'
+        yield f'  subgraph {_id("process", machine + process)}["{process}"]'
         for node in nodes:
             if node.process == process:
                 lines = [f"<b>{node.module}</b>", *(f"{skill}()" for skill in node.skills)]

@@ -44,22 +44,14 @@ def digest_of(blueprint: Blueprint) -> str:
 
 
 def machine_problems(blueprint: Blueprint) -> Iterator[Problem]:
-    """Modules that no machine would run, and processes that would be on several."""
+    """Modules that no machine would run."""
     machines = machines_of(blueprint)
     if not machines:
         return
-    processes: dict[str, ModuleSpec] = {}
     for name, spec in blueprint.modules.items():
         if spec.machine is None:
             text = f"module {name!r} is on no machine, so nothing would run it (machines: {', '.join(machines)})"
             yield Problem(text, spec.where("machine"))
-        first = processes.setdefault(spec.process or f"module {name}", spec)
-        if first.machine != spec.machine:
-            text = (
-                f"modules {first.name!r} and {name!r} can't share process {spec.process!r}:"
-                f" they are on {first.machine!r} and {spec.machine!r}"
-            )
-            yield Problem(text, spec.where("process"))
 
 
 def _sent_elsewhere(blueprint: Blueprint, machine: str) -> Mapping[str, None]:

@@ -28,6 +28,8 @@ class RunOptions:
     """A process whose loop has not run for so long counts as failed: it is killed, and restarted by its policy."""
     loss_bound_s: float = LOSS_BOUND_S
     """See ``RunContext``."""
+    bridge: str = ""
+    """Where the bridge answers that another machine runs; empty for one of this run."""
     machine: str = ""
     """The name of this machine, where the blueprint has several."""
     stamped_on: Mapping[str, str] = field(default_factory=dict)
@@ -44,4 +46,4 @@ class RunOptions:
     @property
     def bridge_url(self) -> str:
         """Where the bridge answers."""
-        return f"http://127.0.0.1:{self.port}"
+        return self.bridge or f"http://127.0.0.1:{self.port}"

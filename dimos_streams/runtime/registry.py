@@ -13,6 +13,7 @@ from dimos_streams import clock
 from dimos_streams.common.disk import replace_text
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
+from dimos_streams.tool_stream.liveness.part_state import ClockOffset
 
 _KEPT_RUNS = 20
 _FILE = "run.json"
@@ -36,6 +37,14 @@ class RunRecord(BaseModel):
     blueprint: str
     machine: str = ""
     """Whose part of the blueprint it is, where that has several machines."""
+    others: dict[str, str] = {}
+    """What is wrong with the parts of the other machines, by machine; empty for one that is ready."""
+    clocks: dict[str, ClockOffset] = {}
+    """How far the clocks of the other machines are ahead of this one's, as far as it was measured."""
+    bridge_on: str = ""
+    """The machine that runs the bridge, where the blueprint has several."""
+    bridge: str | None = None
+    """Where the bridge of another machine answers, as far as this run was told."""
     bus_url: str
     port: int | None
     """Where its bridge serves HTTP, None where none does."""
@@ -43,6 +52,11 @@ class RunRecord(BaseModel):
     started_utime: int
     run_dir: Path
     processes: tuple[dict[str, object], ...] = ()
+
+    @property
+    def bridge_url(self) -> str | None:
+        """Where the run's bridge answers, None if it has none that could be asked."""
+        return self.bridge if self.port is None else f"http://127.0.0.1:{self.port}"
 
 
 class RunOwner(BaseModel):

@@ -17,14 +17,14 @@ from dimos_streams.bus import create_bus
 from dimos_streams.bus.base import Bus
 from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.errors import DimosStreamsError, SkillError, UserError
-from dimos_streams.runtime.events import ProcessView
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.parts.clock_offsets import ClockOffsets
 from dimos_streams.runtime.parts.log_chunks import read_chunk
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.runtime.parts.part_host import PartHost
 from dimos_streams.runtime.parts.part_module import PartModule
-from dimos_streams.tool_stream.liveness.parts import ClockOffset, MachineClocks
+from dimos_streams.tool_stream.liveness.part_state import ClockOffset
+from dimos_streams.tool_stream.liveness.parts import MachineClocks
 
 pytestmark = pytest.mark.feature("H1")
 
@@ -32,21 +32,8 @@ SPLIT = resolve("follow-person-split")
 ROBOT, BRAIN = (Part.of(SPLIT, machine, "bridge") for machine in ("robot-side", "brain-side"))
 
 
-class Controls:
-    """A part that runs nothing."""
-
-    def __init__(self) -> None:
-        self.ended = False
-
-    def processes(self) -> list[ProcessView]:
-        return []
-
-    def end(self) -> None:
-        self.ended = True
-
-
 async def speak(stack: AsyncExitStack, bus: Bus, part: Part) -> PartHost:
-    host, module = ModuleHost(bus), PartModule(part, Controls(), None)
+    host, module = ModuleHost(bus), PartModule(part, lambda: None, None)
     await host.start(module, module.topics)
     stack.push_async_callback(host.stop)
     return PartHost(part, module, host.directory)
@@ -67,7 +54,7 @@ def test_a_part_knows_who_is_missing_starting_there_and_gone() -> None:
     async def scenario(stack: AsyncExitStack, bus: Bus) -> None:
         brain = await speak(stack, bus, BRAIN)
         told: list[str] = []
-        telling = asyncio.create_task(OtherParts(brain, 60.0).tell(told.append))
+        telling = asyncio.create_task(OtherParts(brain, 60.0).tell(told.append, lambda: None))
         await asyncio.sleep(1.0)
         assert brain.module.health == "machine 'robot-side' has not been heard"
         with pytest.raises(

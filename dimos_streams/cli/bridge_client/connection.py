@@ -112,9 +112,9 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
         if not url.startswith(("http://", "https://")):
             raise UserError(f"bad bridge URL {url!r}; valid: 'http://127.0.0.1:{_DEFAULT_PORT}'")
         return BridgeAddress(url.rstrip("/"), token)
-    living = [run for run in runs() if run.port is not None and port in (None, run.port)]
-    if living:
-        port, token = living[0].port, token or living[0].token
+    living = [run for run in runs() if run.bridge_url is not None and port in (None, run.port)]
+    if living and living[0].bridge_url is not None:
+        return BridgeAddress(living[0].bridge_url, token or living[0].token)
     return BridgeAddress(f"http://127.0.0.1:{port or _DEFAULT_PORT}", token)
 
 
@@ -126,9 +126,9 @@ def find_bridge_of(run: str | None, url: str | None, port: int | None, token: st
     if url is not None or port is not None:
         raise UserError("--run names a bridge as --url and --port do; give one of them")
     record = find_run(run)
-    if record.port is None:
+    if record.bridge_url is None:
         raise UserError(f"run {record.run_id} has no bridge that could be asked")
-    return BridgeAddress(f"http://127.0.0.1:{record.port}", token or record.token)
+    return BridgeAddress(record.bridge_url, token or record.token)
 
 
 @asynccontextmanager
@@ -165,6 +165,11 @@ def find_bus_url(given: str | None) -> str:
     return bus_url(given)
 
 
+def names_of(run: RunRecord) -> tuple[str, ...]:
+    """By what a run is called in commands: of a part also its machine."""
+    return (run.run_id, run.blueprint, str(run.pid), *filter(None, [run.machine]))
+
+
 def find_run(selector: str | None) -> RunRecord:
     """A living run by its id, blueprint or process id; the newest without one. Raises ``UserError``."""
     from dimos_streams.runtime.registry import runs
@@ -175,6 +180,6 @@ def find_run(selector: str | None) -> RunRecord:
     if selector is None:
         return living[0]
     for run in living:
-        if selector in (run.run_id, run.blueprint, str(run.pid)):
+        if selector in names_of(run):
             return run
     raise UserError(f"no living run is called {selector!r} (living: {', '.join(run.run_id for run in living)})")

@@ -17,6 +17,13 @@ def _unready(state: Mapping[str, Any]) -> Iterator[str]:
     answers = "counts" in bridge
     if bridge["url"] and not answers:
         yield f"bridge {bridge['url']} {bridge['status']}"
+    for machine in state.get("machines", ()):
+        if machine["problem"]:
+            yield f"machine {machine['name']!r} {machine['problem']}"
+            continue
+        for module in machine["modules"]:
+            if not module["alive"]:
+                yield f"module {module['name']} on {machine['name']!r} silent"
     for process in state["processes"]:
         if process["state"] != "ready":
             yield f"process {process['label']} {process['state']}"

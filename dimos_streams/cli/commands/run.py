@@ -61,6 +61,15 @@ def run(
             show_default=False,
         ),
     ] = None,
+    bridge: Annotated[
+        str | None,
+        typer.Option(
+            "--bridge",
+            metavar="URL",
+            help="With --machine: where the bridge answers that another machine runs, for agents and commands here.",
+            show_default=False,
+        ),
+    ] = None,
     wait: Annotated[
         float | None,
         typer.Option(
@@ -188,6 +197,7 @@ def run(
     plan = RunPlan(
         blueprint=blueprint,
         part=part,
+        bridge_url=bridge,
         wait_s=WAIT_S if wait is None else wait,
         mode=mode,
         say=tuple(say or ()),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dimos_streams.cli.system.clock_text import clock_text
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
 from dimos_streams.errors import DimosStreamsError, UserError
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from dimos_streams.runtime.registry import RunRecord
 
 _STOP_BOUND_S = 15.0
+_Machine = Annotated[
+    str | None,
+    typer.Option(
+        "--machine",
+        metavar="NAME",
+        help="The part of a run on another machine, reached through the bridge.",
+        show_default=False,
+    ),
+]
 
 
 def status(
@@ -55,12 +65,54 @@ def _write_states(states: list[dict[str, Any]], *, as_json: bool) -> None:
         _write_state(state)
 
 
-def stop(selector: options.Run = None, as_json: options.Json = False) -> None:
-    """Stop a run, and wait until all its processes have gone."""
-    from dimos_streams.cli.bridge_client.connection import find_run
+def stop(
+    selector: options.Run = None,
+    machine: _Machine = None,
+    everywhere: Annotated[
+        bool,
+        typer.Option("--everywhere", help="First the parts of the run on all other machines, through the bridge."),
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Stop a run, and wait until all its processes have gone; of one on several machines, the part on this one."""
+    from dimos_streams.cli.bridge_client.connection import find_bridge, find_bridge_of, find_run
+    from dimos_streams.cli.bridge_client.machine_parts import machines_at, stop_part
+    from dimos_streams.cli.system.async_runner import run_async
+
+    if machine is not None and everywhere:
+        raise UserError("--machine names one part and --everywhere means all; give one of them")
+    if machine is not None and machine not in _own_machines():
+        address = find_bridge(None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
+        run_async(stop_part(address, machine))
+        _say_stopped({"machine": machine}, f"the part on {machine} has stopped", as_json=as_json)
+        return
+    run = find_run(machine or selector)
+    if everywhere:
+        address = find_bridge_of(run.run_id, None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
+        others = [name for name, alive in run_async(machines_at(address)).items() if alive and name != run.machine]
+        for name in sorted(others, key=lambda name: name == run.bridge_on):
+            run_async(stop_part(address, name))
+            _say_stopped({"machine": name}, f"the part on {name} has stopped", as_json=as_json)
+    _stop_here(run, as_json=as_json)
+
+
+def _own_machines() -> list[str]:
+    """Whose parts run on this machine."""
+    from dimos_streams.runtime.registry import runs
+
+    return [run.machine for run in runs() if run.machine]
+
+
+def _say_stopped(what: dict[str, str], text: str, *, as_json: bool) -> None:
+    if as_json:
+        write_json({**what, "stopped": True}, indent=2)
+    else:
+        write(text)
+
+
+def _stop_here(run: RunRecord, *, as_json: bool) -> None:
     from dimos_streams.runtime.registry import lives
 
-    run = find_run(selector)
     known = [(run.pid, run.pid_started), *((process["pid"], process.get("pid_started")) for process in run.processes)]
     pids = [pid for pid, started in known if isinstance(pid, int) and lives(pid, started)]
     watched = {pid: fd for pid in dict.fromkeys(pids) if (fd := _pidfd(pid)) is not None}
@@ -73,10 +125,7 @@ def stop(selector: options.Run = None, as_json: options.Json = False) -> None:
     if left:
         numbers = " ".join(map(str, left))
         raise DimosStreamsError(f"{run.run_id} did not end within {_STOP_BOUND_S:g} s; `kill -9 {numbers}` ends it")
-    if as_json:
-        write_json({"run_id": run.run_id, "blueprint": run.blueprint, "stopped": True}, indent=2)
-    else:
-        write(f"{run.run_id} has stopped")
+    _say_stopped({"run_id": run.run_id, "blueprint": run.blueprint}, f"{run.run_id} has stopped", as_json=as_json)
 
 
 def logs(
@@ -92,12 +141,17 @@ def logs(
     process: Annotated[
         str | None, typer.Option("--process", metavar="NAME", help="Only this process's log.", show_default=False)
     ] = None,
+    machine: _Machine = None,
     as_json: options.JsonLines = False,
 ) -> None:
-    """Show what the processes of a run have logged."""
+    """Show what the processes of a run have logged; of the part on another machine its newest lines."""
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.cli.terminal.log_files import RunLogs, find_run_dir
 
+    if machine is not None and machine not in _own_machines():
+        run_async(_write_logs_of(machine, process, follow=follow, as_json=as_json))
+        return
+    selector = machine or selector
     run_dir = find_run_dir(selector)
     run_logs = RunLogs(run_dir, process, as_json=as_json)
     if run_logs.empty:
@@ -105,6 +159,19 @@ def logs(
     run_logs.write_new()
     if follow:
         run_async(run_logs.follow())
+
+
+async def _write_logs_of(machine: str, process: str | None, *, follow: bool, as_json: bool) -> None:
+    from dimos_streams.cli.bridge_client.connection import find_bridge
+    from dimos_streams.cli.bridge_client.machine_logs import MachineLogs
+
+    logs = MachineLogs(find_bridge(None, None, os.environ.get("DIMOS_STREAMS_TOKEN")), machine, process)
+    async for lines in logs.lines(follow=follow):
+        for line in lines:
+            if as_json:
+                write_json(line.to_dict())
+            else:
+                write(line.raw if process is not None else f"{line.process}  {line.raw}")
 
 
 async def _all_states(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
@@ -116,9 +183,9 @@ async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[Module]]:
     from dimos_streams.cli.bridge_client.answers import HEALTH, MODULES
     from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 
-    if record.port is None:
+    if record.bridge_url is None:
         return {"url": None, "status": "none"}, []
-    address = BridgeAddress(f"http://127.0.0.1:{record.port}", record.token)
+    address = BridgeAddress(record.bridge_url, record.token)
     try:
         health, modules = await asyncio.gather(address.get("/healthz", HEALTH), address.get("/modules", MODULES))
     except BridgeUnreachableError as error:
@@ -152,6 +219,16 @@ async def _state(record: RunRecord) -> dict[str, Any]:
         "pid": record.pid,
         "up_s": round((clock.utime() - record.started_utime) / 1e6, 1),
         "bus": record.bus_url,
+        "machine": record.machine or None,
+        "machines": [
+            {
+                "name": name,
+                "problem": problem,
+                "clock": record.clocks[name].model_dump() if name in record.clocks else None,
+                "modules": [_module(each, known.get(each)) for each in _modules_on(name, known)],
+            }
+            for name, problem in record.others.items()
+        ],
         "run_dir": str(record.run_dir),
         "disk": trouble_with(record.run_dir) or "ok",
         "bridge": bridge,
@@ -172,6 +249,15 @@ def _process(process: dict[str, object], modules: dict[str, Module]) -> dict[str
     if len(pids) == 1 and (started := process_start(pid := pids.pop())) is not None:
         return {**process, "pid": pid, "pid_started": started, "state": "ready"}  # its modules speak from another one
     return {**process, "pid": None, "pid_started": None, "state": "dead"}
+
+
+def _modules_on(machine: str, known: dict[str, Module]) -> list[str]:
+    """The modules of another machine's part, as far as the bridge has heard of them."""
+    from dimos_streams.tool_stream.liveness.part_state import PART
+
+    part = known.get(f"{machine}/{PART}")
+    listed = part.state.get(PART, {}).get("modules", ()) if part is not None else ()
+    return [str(name) for name in listed]
 
 
 def _modules_of(record: RunRecord) -> list[str]:
@@ -201,6 +287,12 @@ def _write_state(state: dict[str, Any]) -> None:
     if hub := bridge.get("hub"):
         write(f"  hub     {hub['text']}")
     write(f"  bus     {state['bus']}")
+    if state["machine"]:
+        write(f"  machine {state['machine']}")
+    for machine in state["machines"]:
+        write(f"  beside  {machine['name']} ({machine['problem'] or 'ready'}){_clock(machine['clock'])}")
+        if machine["modules"]:
+            write(f"          {', '.join(map(_health, machine['modules']))}")
     full = "" if state["disk"] == "ok" else f"  ({state['disk']}: logs, mission records and pictures are lost)"
     write(f"  files   {state['run_dir']}{full}")
     if lost := bridge.get("lost"):
@@ -216,6 +308,10 @@ def _write_state(state: dict[str, Any]) -> None:
     write_table(("  PROCESS", "PID", "STATE", "RESTARTS", "MODULES"), rows)
     for line in (*_restarting(state["processes"]), *_changed_settings(state["modules"])):
         write(f"  {line}")
+
+
+def _clock(offset: dict[str, int] | None) -> str:
+    return f"; its clock is {clock_text(offset['ahead_us'], offset['within_us'])}" if offset else ""
 
 
 def _counts(counts: dict[str, Any]) -> str:

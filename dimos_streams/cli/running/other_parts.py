@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.runtime.parts.part_host import PartHost
 
+_LOOK_EVERY_S = 1.0
+
 
 class OtherParts:
     """Waits for the parts on other machines, and says who comes and goes."""
@@ -33,10 +35,32 @@ class OtherParts:
                 f"{_listed(trouble)} (waited {self._wait_s:g} s); {self._start(trouble)}"
             ) from None
 
-    async def tell(self, note: Callable[[str], None]) -> None:
-        """Say whom is waited for, who has come, and who has gone. Does not end."""
-        before: Mapping[str, str] = {}
+    def states(self) -> dict[str, str]:
+        """What is wrong with each of the others, empty for one that is ready."""
+        return dict.fromkeys(self.host.part.others, "") | self.host.trouble()
+
+    async def tell(self, note: Callable[[str], None], changed: Callable[[], None]) -> None:
+        """Say whom is waited for, who has come, and who has gone. Does not end.
+
+        ``changed`` is called then, and when more is known of their clocks.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch_clocks(changed))
+            await self._tell(note, changed)
+
+    async def _watch_clocks(self, changed: Callable[[], None]) -> None:
+        before = self.host.module.clocks
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            now = self.host.module.clocks
+            if now != before:
+                changed()
+                before = now
+
+    async def _tell(self, note: Callable[[str], None], changed: Callable[[], None]) -> None:
+        before: Mapping[str, str] = dict.fromkeys(self.host.part.others, "")
         async for trouble in self.host.changes():
+            changed()
             for machine in before:
                 if machine not in trouble:
                     note(f"machine {machine!r} is there")

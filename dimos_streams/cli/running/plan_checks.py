@@ -56,6 +56,12 @@ def check_options(
 def check_plan(plan: RunPlan, port: int | None) -> None:
     """Refuse what the blueprint can't do. ``port`` is that of the option, if it was given. Raises ``UserError``."""
     virtual, name = plan.mode == "virtual", plan.blueprint.name
+    if plan.bridge_url is not None:
+        if not plan.bridge_url.startswith(("http://", "https://")):
+            raise UserError(f"bad bridge URL {plan.bridge_url!r}; valid: 'http://HOST:7780'")
+        if plan.part is None or plan.bridge is not None:
+            why = "it goes with --machine" if plan.part is None else f"{plan.bridge!r} is on this one"
+            raise UserError(f"--bridge names the bridge of another machine: {why}")
     if plan.part is not None and plan.bridge is None and plan.part.bridge_on:
         for option, given in (("--say", plan.say), ("--port", port)):
             if given:

@@ -44,6 +44,8 @@ class RunPlan:
     mode: Mode
     part: Part | None = None
     """Which part of a blueprint that is, where it is one of several machines'."""
+    bridge_url: str | None = None
+    """Where the bridge answers that another machine runs."""
     wait_s: float = WAIT_S
     """How long the parts on other machines are waited for."""
     say: tuple[str, ...] = ()
@@ -73,6 +75,7 @@ class RunPlan:
             token=self.token,
             loss_bound_s=self.loss_bound_s,
             run_dir=new_run_dir(name),
+            bridge=(self.bridge_url or "").rstrip("/"),
             machine=self.part.machine if self.part else "",
             stamped_on=self.part.stamped_on if self.part else {},
         )

@@ -79,6 +79,7 @@ class _Session:
         logs = options.run_dir if plan.log_stdout else None
         self._logs = None if logs is None else LogDisplay(logs, self._log_line)
         self._record: registry.RunRecord | None = None
+        self._others: OtherParts | None = None
         self._renewing: asyncio.TimerHandle | None = None
         self._ended = False
         self._ready_at: tuple[float, float] | None = None
@@ -118,7 +119,7 @@ class _Session:
         ]
         if part is not None:
             part.host.declare_ready()
-            ends.append(asyncio.ensure_future(part.tell(self._reporter.note)))
+            ends.append(asyncio.ensure_future(part.tell(self._reporter.note, self._register)))
         duration = self._plan.duration_s
         if self._plan.mode == "virtual" and duration is None:
             ends.append(asyncio.ensure_future(self._stall.run(link.watch)))
@@ -164,8 +165,9 @@ class _Session:
         if self._plan.part is None:
             yield None
             return
-        async with hosted_part(self._plan.part, self._options, _Controls(self._runner)) as host:
-            yield OtherParts(host, self._plan.wait_s)
+        async with hosted_part(self._plan.part, self._options, _end_this_command) as host:
+            self._others = OtherParts(host, self._plan.wait_s)
+            yield self._others
 
     @asynccontextmanager
     async def _link(self) -> AsyncIterator[RunLink]:
@@ -219,7 +221,11 @@ class _Session:
             pid=pid,
             pid_started=registry.process_start(pid) or 0,
             blueprint=self._plan.blueprint.name,
-            machine=self._options.machine,
+            machine=options.machine,
+            others=self._others.states() if self._others else {},
+            clocks=self._others.host.module.clocks if self._others else {},
+            bridge_on=self._plan.part.bridge_on if self._plan.part else "",
+            bridge=options.bridge or None,
             bus_url=options.bus_url,
             port=options.port if self._plan.serves else None,
             token=options.token,
@@ -298,17 +304,9 @@ class _Session:
         write(f"{text}; {self._counts}")
 
 
-class _Controls:
-    """What operators may do with this part from other machines."""
-
-    def __init__(self, runner: _Runner) -> None:
-        self._runner = runner
-
-    def processes(self) -> list[ProcessView]:
-        return self._runner.processes()
-
-    def end(self) -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
+def _end_this_command() -> None:
+    """As `stop` on this machine does."""
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _with_start(process: ProcessView) -> dict[str, object]:

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 
 from dimos_streams.bus.url import DEFAULT_URL, UdpmUrl, leaves_process, transport_of
 from dimos_streams.bus.zenoh_url import ZenohUrl
+from dimos_streams.cli.system.clock_text import clock_text
 from dimos_streams.cli.system.finding import Finding
 from dimos_streams.cli.system.lcm_checks import check_lcm
 from dimos_streams.cli.system.zenoh_checks import check_zenoh
 from dimos_streams.errors import UserError
 
+_CLOCKS_AGREE_US = 100_000
 _PARTS = (
     ("mujoco", "sim", "the simulator"),
     ("simplejpeg", "sim", "JPEG images"),
@@ -27,7 +29,7 @@ _PARTS = (
 
 async def examine(bus: str, port: int) -> list[Finding]:
     """All findings about this machine, with a bus and a port for the bridge. Raises ``UserError`` for a bad URL."""
-    return [_python(), *await _bus(bus), _port(port), *_optional_parts()]
+    return [_python(), *await _bus(bus), _port(port), *_clocks(), *_optional_parts()]
 
 
 def _python() -> Finding:
@@ -61,6 +63,22 @@ def _taken(port: int) -> Finding:
             return Finding("bridge port", "ok", f"{port} serves the run {run.run_id}")
     text = f"{port} is taken by another program; run with --port, or see who it is:"
     return Finding("bridge port", "warning", text, (f"ss -ltnp 'sport = :{port}'",))
+
+
+def _clocks() -> Iterator[Finding]:
+    """How the clocks of machines differ on which parts of living runs are."""
+    from dimos_streams.runtime.registry import runs
+
+    for run in runs():
+        for machine, offset in run.clocks.items():
+            text = (
+                f"that of {machine!r} is {clock_text(offset.ahead_us, offset.within_us)} (measured by {run.run_id})"
+            )
+            if abs(offset.ahead_us) <= _CLOCKS_AGREE_US + offset.within_us:
+                yield Finding("clock", "ok", text)
+            else:
+                text += "; runs go by what was measured, but times in logs and recordings of the two differ:"
+                yield Finding("clock", "warning", text, ("timedatectl set-ntp true",))
 
 
 def _optional_parts() -> Iterator[Finding]:

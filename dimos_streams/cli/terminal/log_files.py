@@ -23,7 +23,7 @@ def find_run_dir(selector: str | None) -> Path:
     """The directory of a run, living or ended: by id or blueprint, or of the newest. Raises ``UserError``."""
     if selector is not None:
         for run in runs():
-            if selector in (run.run_id, run.blueprint, str(run.pid)):
+            if selector in (run.run_id, run.blueprint, str(run.pid), run.machine or None):
                 return run.run_dir
     found = sorted((state_dir() / "runs").glob("*-*-*"), reverse=True)
     directories = [path for path in found if path.stat().st_uid == os.geteuid()]
@@ -58,6 +58,26 @@ class LogLine:
         return {name: value for name, value in asdict(self).items() if name != "raw"}
 
 
+class LineReader:
+    """Reads the lines of one process's log as they come; each has the time of the last one that had one."""
+
+    def __init__(self, process: str) -> None:
+        self._process = process
+        self._utime: int | None = None
+
+    def read(self, text: str) -> list[LogLine]:
+        """The lines of a text that ends where a line does."""
+        return [self._line(raw) for raw in text.removesuffix("\n").split("\n")] if text else []
+
+    def _line(self, raw: str) -> LogLine:
+        record = _RECORD.fullmatch(raw)
+        utime = None if record is None else _utime(record["time"])
+        if record is None or utime is None:
+            return LogLine(self._utime, self._process, None, None, raw, raw)
+        self._utime = utime
+        return LogLine(utime, self._process, record["level"], record["logger"], record["text"], raw)
+
+
 class RunLogs:
     """Prints the log files of one run: for people with each process's name if there are several, or as JSON."""
 
@@ -67,7 +87,7 @@ class RunLogs:
         self._process = process
         self._as_json = as_json
         self._offsets: dict[Path, int] = {}
-        self._times: dict[Path, int] = {}
+        self._readers: dict[Path, LineReader] = {}
         self._run_dir = run_dir
         names = [path.stem for path in self._paths(everything=True)]
         if process is not None and process.replace("/", ".") not in names:
@@ -117,15 +137,8 @@ class RunLogs:
             data = file.read()
         complete = data.rpartition(b"\n")[0]  # the rest of a line that is being written comes next time
         self._offsets[path] = self._offsets.get(path, 0) + (len(complete) + 1 if b"\n" in data else 0)
-        return [self._line(path, raw) for raw in complete.decode(errors="replace").split("\n")] if complete else []
-
-    def _line(self, path: Path, raw: str) -> LogLine:
-        record = _RECORD.fullmatch(raw)
-        utime = None if record is None else _utime(record["time"])
-        if record is None or utime is None:
-            return LogLine(self._times.get(path), path.stem, None, None, raw, raw)
-        self._times[path] = utime
-        return LogLine(utime, path.stem, record["level"], record["logger"], record["text"], raw)
+        reader = self._readers.setdefault(path, LineReader(path.stem))
+        return reader.read(complete.decode(errors="replace"))
 
 
 def _utime(text: str) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dimos_streams.messages.dimos_streams import ClockEcho
-from dimos_streams.tool_stream.liveness.parts import ClockOffset
+from dimos_streams.tool_stream.liveness.part_state import ClockOffset
 
 KEPT = 8
 """Round trips of each machine: a clock that is set, or drifts, is followed."""

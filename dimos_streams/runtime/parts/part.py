@@ -23,6 +23,8 @@ class Part:
     """See ``digest_of``: another one is another blueprint."""
     modules: tuple[str, ...]
     """The names of all modules, of all machines."""
+    own: tuple[str, ...]
+    """The names of the part's modules."""
     bridge_on: str
     """The machine that has the bridge, empty if there is none."""
     stamped_on: Mapping[str, str] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class Part:
             blueprint=whole.name,
             digest=digest_of(whole),
             modules=tuple(whole.modules),
+            own=tuple(name for name, spec in whole.modules.items() if spec.machine == machine),
             bridge_on=whole.modules[bridge].machine or "" if bridge is not None else "",
             stamped_on=stamping_machines(whole),
         )

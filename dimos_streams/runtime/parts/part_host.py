@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from dimos_streams.bus import create_bus
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
-from dimos_streams.runtime.parts.part_module import PartControls, PartModule
+from dimos_streams.runtime.parts.part_module import PartModule
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.parts import part_on
 
@@ -76,12 +76,12 @@ class PartHost:
 
 
 @asynccontextmanager
-async def hosted_part(part: Part, options: RunOptions, controls: PartControls) -> AsyncIterator[PartHost]:
-    """Speak for a part, on a bus of its own, while the context lasts. Raises ``BusError``."""
+async def hosted_part(part: Part, options: RunOptions, end: Callable[[], None]) -> AsyncIterator[PartHost]:
+    """Speak for a part on a bus of its own while the context lasts; ``end`` begins to end it. Raises ``BusError``."""
     bus = create_bus(options.bus_url)
     await bus.open()
     host = ModuleHost(bus)
-    module = PartModule(part, controls, options.run_dir)
+    module = PartModule(part, end, options.run_dir)
     try:
         await host.start(module, module.topics)
         yield PartHost(part, module, host.directory)

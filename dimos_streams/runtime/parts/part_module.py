@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.dimos_streams import ClockEcho
 from dimos_streams.module import Module, ModuleConfig, RunContext
-from dimos_streams.runtime.events import ProcessView
 from dimos_streams.runtime.parts.clock_offsets import SLACK_US, ClockOffsets
 from dimos_streams.runtime.parts.log_chunks import LogChunk, names_of, read_chunk
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
-from dimos_streams.tool_stream.liveness.parts import PART, ClockOffset, PartState, part_name
+from dimos_streams.tool_stream.liveness.part_state import PART, ClockOffset, PartState
+from dimos_streams.tool_stream.liveness.parts import part_name
 
 CLOCKS = "/clocks"
 """The topic on which machines measure how their clocks differ."""
 _FIRST_ECHOES = 8
 _FIRST_EVERY_S, _EVERY_S = 0.2, 2.0
 _ANSWER_FIRST_S = 0.3
-
-
-class PartControls(Protocol):
-    """What a part does on an operator's behalf."""
-
-    def processes(self) -> list[ProcessView]:
-        """The processes as they stand."""
-
-    def end(self) -> None:
-        """Begin to end this part of the run."""
+_MOST_NAMES = 1500
+"""Characters of all modules' names: a state has 4000 bytes."""
 
 
 class PartModule(Module):
@@ -42,13 +34,19 @@ class PartModule(Module):
     echoes: In[ClockEcho] = In(queue=64)
     own_echo: Out[ClockEcho]
 
-    def __init__(self, part: Part, controls: PartControls, run_dir: Path | None) -> None:
+    def __init__(self, part: Part, end: Callable[[], None], run_dir: Path | None) -> None:
+        """``end`` begins to end this part of the run."""
         context = RunContext(namespace=f"{part.machine}/", run_dir=run_dir)
         super().__init__(ModuleConfig(), name=part_name(part.machine), context=context)
         self.ready = False
-        self._part, self._controls = part, controls
+        self._part, self._end = part, end
         self._offsets = ClockOffsets(part.machine)
         self._clocks: dict[str, ClockOffset] = {}
+
+    @property
+    def clocks(self) -> dict[str, ClockOffset]:
+        """How far the clocks of the other machines are ahead, as far as it was measured."""
+        return dict(self._clocks)
 
     @property
     def topics(self) -> dict[str, str]:
@@ -77,6 +75,7 @@ class PartModule(Module):
             blueprint=part.blueprint,
             digest=part.digest,
             version=part.version,
+            modules=part.own if len("".join(part.own)) <= _MOST_NAMES else (),
             ready=self.ready,
             clocks=self._clocks,
         )
@@ -104,19 +103,10 @@ class PartModule(Module):
             return LogChunk(processes=names_of(run_dir))
         return await self.run_blocking(read_chunk, run_dir, process, offset)
 
-    @skill(audience="operator", read_only=True, polling=True)
-    async def processes(self) -> list[dict[str, Any]]:
-        """Tell how the processes of this part stand, for operators' tools."""
-        return [
-            {"label": each.label, "modules": list(each.modules), "pid": each.pid, "state": each.state}
-            | {"restarts": each.restarts, "why": each.why}
-            for each in self._controls.processes()
-        ]
-
     @skill(audience="operator")
     async def stop_part(self, call: Call) -> str:
         """End this part of the run, as `stop` on its machine does."""
-        asyncio.get_running_loop().call_later(_ANSWER_FIRST_S, self._controls.end)
+        asyncio.get_running_loop().call_later(_ANSWER_FIRST_S, self._end)
         return f"the part on {self._part.machine} is stopping"
 
 

@@ -1,45 +1,15 @@
-"""What the parts of a run, one on each machine, say of themselves in their heartbeats."""
+"""The parts of a run, one on each machine, as their heartbeats describe them."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams import clock
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
+from dimos_streams.tool_stream.liveness.part_state import PART, PartState
 
-PART = "part"
-"""The topic of a module's state that says which part it speaks for, and the end of its name."""
 _LOOK_EVERY_S = 0.5
-
-
-class ClockOffset(BaseModel):
-    """How far another machine's clock is ahead of the one of the machine that says so."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    ahead_us: int
-    within_us: int
-    """The measurement is off by so much at most: half of the fastest round trip."""
-
-
-class PartState(BaseModel):
-    """What the part of one machine says of itself."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    machine: str
-    machines: tuple[str, ...]
-    """All machines of its blueprint."""
-    blueprint: str
-    digest: str
-    """Parts that have another one are of another blueprint."""
-    version: str
-    """Of dimos_streams."""
-    ready: bool = False
-    """Whether all modules of the part are ready."""
-    clocks: dict[str, ClockOffset] = Field(default_factory=dict)
-    """By machine, as far as it was measured."""
 
 
 class PartView(BaseModel):

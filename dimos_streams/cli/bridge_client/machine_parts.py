@@ -1,0 +1,66 @@
+"""The parts of a run on several machines, as commands on any of them reach them: through the bridge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from dimos_streams import clock
+from dimos_streams.cli.bridge_client.answers import MODULES
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
+from dimos_streams.cli.bridge_client.skill_calls import CALLER
+from dimos_streams.errors import DimosStreamsError, SkillError, UserError, suggest
+from dimos_streams.tool_stream.liveness.part_state import PART
+
+_ANSWERS_WITHIN_S = 10.0
+_ENDS_WITHIN_S = 15.0
+_LOOK_EVERY_S = 0.2
+_END = f"/{PART}"
+
+
+async def machines_at(address: BridgeAddress) -> dict[str, bool]:
+    """The machines whose parts a bridge has heard, and whether it hears them now. Raises
+    ``BridgeUnreachableError``."""
+    modules = await address.get("/modules", MODULES)
+    return {each.name.removesuffix(_END): each.alive for each in modules if each.name.endswith(_END)}
+
+
+async def ask_part(address: BridgeAddress, machine: str, skill: str, arguments: Mapping[str, Any]) -> Any:
+    """The result of a skill of a machine's part.
+
+    Raises ``UserError`` for a machine that the bridge has not heard, ``DimosStreamsError`` for one that does not
+    answer or refuses.
+    """
+    machines = await machines_at(address)
+    if machine not in machines:
+        known = ", ".join(machines) or "none: the run is not one of several machines"
+        raise UserError(f"no machine {machine!r}{suggest(machine, machines)} is known at {address.url} ({known})")
+    if not machines[machine]:
+        raise DimosStreamsError(
+            f"machine {machine!r} is not heard by the bridge at {address.url}: try again, or there"
+        )
+    public = f"{machine.replace('/', '_')}_{skill}"
+    try:
+        async with open_gateway(address) as gateway:
+            close = await gateway.call_to_close(public, arguments, caller=CALLER, wait_s=_ANSWERS_WITHIN_S)
+    except SkillError as error:
+        raise DimosStreamsError(f"machine {machine!r}: {error}") from error
+    if close.outcome != "completed":
+        raise DimosStreamsError(f"machine {machine!r}: {close.text or 'it has not answered'}")
+    return close.result
+
+
+async def stop_part(address: BridgeAddress, machine: str) -> None:
+    """End a machine's part and wait until it has gone. Raises as ``ask_part`` does, and ``DimosStreamsError`` for one
+    that goes on."""
+    await ask_part(address, machine, "stop_part", {})
+    deadline = clock.monotonic() + _ENDS_WITHIN_S
+    while clock.monotonic() < deadline:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        try:
+            if not (await machines_at(address)).get(machine):
+                return
+        except BridgeUnreachableError:  # it was in that part
+            return
+    raise DimosStreamsError(f"the part on {machine!r} did not end within {_ENDS_WITHIN_S:g} s; stop it there")

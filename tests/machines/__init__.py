@@ -1,0 +1,1 @@
+"""Runs that are split over machines, which are network namespaces."""

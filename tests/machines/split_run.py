@@ -1,0 +1,174 @@
+"""The stock blueprint on two machines, begun by the commands of docs/fleet.md, as an operator beside it sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from tests.namespaces import INTERFACE, Link, Machine
+
+ROOT = Path(__file__).parents[2]
+BRIDGE = "http://127.0.0.1:7780"
+"""In a network of its own nobody else takes the usual port."""
+STILL_M_S, STILL_RAD_S = 0.02, 0.05
+
+
+def documented(name: str) -> list[str]:
+    """The words of a command of docs/fleet.md."""
+    text = (ROOT / "docs" / "fleet.md").read_text()
+    found = re.search(rf"<!-- command: {name} -->\n```bash\n(.*?)```", text, re.DOTALL)
+    assert found is not None, name
+    return shlex.split(found[1].replace("\\\n", " "))
+
+
+def routed(link: Link) -> None:
+    """Multicast goes to the other machine, as `doctor` advises."""
+    for machine in (link.here, link.there):
+        with machine.entered():
+            subprocess.run(["ip", "route", "add", "224.0.0.0/4", "dev", INTERFACE], check=True)
+
+
+def zenoh_bus(machine: Machine) -> str:
+    """The bus of a machine, as docs/fleet.md has it."""
+    return f"zenoh:///?interface={INTERFACE}&listen={machine.address}:0"
+
+
+@dataclass
+class Lines:
+    """What a process prints, a line each, with the time of its arrival."""
+
+    process: subprocess.Popen[str]
+    lines: list[tuple[float, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append((time.monotonic(), line))
+
+    def json(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for _, line in list(self.lines) if line.startswith("{")]
+
+    def text(self) -> str:
+        return "".join(line for _, line in list(self.lines))
+
+
+@contextmanager
+def started(machine: Machine, command: Sequence[str], state: Path) -> Iterator[Lines]:
+    """A process on a machine, with runs of its own; it is ended in order."""
+    env = {**os.environ, "DIMOS_STREAMS_STATE_DIR": str(state), "PYTHONUNBUFFERED": "1"}
+    if command[0] == "dimos-streams":
+        command = [sys.executable, "-m", "dimos_streams", *command[1:]]
+    with machine.entered():
+        process = subprocess.Popen(
+            command, env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+    with process:
+        try:
+            yield Lines(process)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(25)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+@dataclass(frozen=True)
+class Split:
+    """Both parts while they run. The test is on the machine with the bridge."""
+
+    link: Link
+    robot: Lines
+    brain: Lines
+    watched: Lines
+    state: Path
+
+    def call(self, skill: str, wait: str | None = None, **arguments: Any) -> dict[str, Any]:
+        """Call a skill; the event that was waited for, or only the call's id."""
+        params = {"wait": wait} if wait else {}
+        body = {"skill": skill, "arguments": arguments}
+        response = requests.post(f"{BRIDGE}/calls", params=params, json=body, timeout=60)
+        assert response.ok, response.text
+        found: dict[str, Any] = response.json()
+        return found
+
+    def get(self, path: str) -> Any:
+        return requests.get(f"{BRIDGE}{path}", timeout=20).json()
+
+    def is_whole(self) -> bool:
+        """Whether the bridge hears everybody."""
+        return all(module["alive"] for module in self.get("/modules"))
+
+    def moves(self) -> bool:
+        seen = self.watched.json()
+        return bool(seen) and not _is_still(seen[-1])
+
+    def moved_between(self, begin: float, end: float) -> list[Mapping[str, Any]]:
+        """What was seen of the robot's motion between two times of ``time.monotonic``."""
+        return [each for each in self.watched.json() if begin <= each["at"] <= end and not _is_still(each)]
+
+    def journal(self, after: int) -> dict[str, list[tuple[int, str, dict[str, Any]]]]:
+        """Number, type and data of the events of each call behind an offset, as the bridge has journalled them."""
+        (path,) = self.state.glob("brain/runs/*/journal.sqlite")
+        found = defaultdict(list)
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+            rows = db.execute(
+                "SELECT call_id, seq, type, body FROM events WHERE offset > ? ORDER BY offset", (after,)
+            )
+            for call_id, seq, kind, body in rows:
+                found[call_id].append((seq, kind, json.loads(body)))
+        return found
+
+
+def _is_still(seen: Mapping[str, Any]) -> bool:
+    return bool(seen["speed"] < STILL_M_S and seen["turn"] < STILL_RAD_S)
+
+
+@contextmanager
+def split_run(link: Link, buses: tuple[str, str], state: Path) -> Iterator[Split]:
+    """Both parts, ready, with the brain's bus and the robot's."""
+    brain, robot = (
+        ["dimos-streams", "run", "follow-person-split", "--machine", name, "--bus", bus, "--json"]
+        for name, bus in zip(("brain-side", "robot-side"), buses, strict=True)
+    )
+    with ExitStack() as stack:
+        watcher = [sys.executable, "-m", "tests.machines.watcher", buses[1]]
+        lines = [
+            stack.enter_context(started(machine, command, state / name))
+            for machine, command, name in (
+                (link.there, robot, "robot"),
+                (link.here, brain, "brain"),
+                (link.there, watcher, "watcher"),
+            )
+        ]
+        split = Split(link, lines[0], lines[1], lines[2], state)
+        wait_for(lambda: "is there" in split.robot.text(), 120.0, split.robot.text)
+        wait_for(lambda: "is there" in split.brain.text(), 120.0, split.brain.text)
+        wait_for(lambda: bool(split.watched.json()), 30.0, split.watched.text)
+        yield split
+
+
+def wait_for(condition: Callable[[], object], timeout_s: float, why: Callable[[], object]) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, why()
+        time.sleep(0.02)
