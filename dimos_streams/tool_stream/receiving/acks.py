@@ -22,15 +22,21 @@ class Acks:
         self._requests = requests
         self._undelivered = undelivered
         self._due: set[str] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self._next: asyncio.Handle | None = None
+        self._is_urgent = False
 
     def soon(self, call_id: str, *, at_once: bool) -> None:
-        """Acknowledge a call now, or within ``ACK_DELAY_S``."""
+        """Acknowledge a call in the loop's next turn, after who waits for the event, or within ``ACK_DELAY_S``."""
         self._due.add(call_id)
-        if at_once:
-            self.send()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(ACK_DELAY_S, self.send)
+        if at_once and not self._is_urgent:
+            self.stop()
+            self._is_urgent = True
+            self._next = asyncio.get_running_loop().call_soon(self.send)
+        elif self._next is None:
+            self._next = asyncio.get_running_loop().call_soon(self._wait)
+
+    def _wait(self) -> None:
+        self._next = asyncio.get_running_loop().call_later(ACK_DELAY_S, self.send)
 
     def send(self) -> None:
         """Acknowledge what is due."""
@@ -44,6 +50,7 @@ class Acks:
 
     def stop(self) -> None:
         """Send nothing by itself. Twice is fine."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+        self._is_urgent = False

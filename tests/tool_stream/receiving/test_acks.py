@@ -1,0 +1,70 @@
+"""When a receiver acknowledges: behind whoever waits for the events, and at most 10 ms later."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, ToolEvent
+from dimos_streams.tool_stream.receiving.acks import ACK_DELAY_S, ACK_EVERY
+from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
+from dimos_streams.tool_stream.wire import EventPacker
+from tests.helpers import anybody
+
+pytestmark = [pytest.mark.feature("A6"), pytest.mark.virtual_time]
+
+
+async def _happens(monkeypatch: pytest.MonkeyPatch, count: int, last: EventType) -> list[tuple[str, float]]:
+    """What happens when so many events come at once, and how long after they came."""
+    bus: Bus = create_bus("memq://")
+    await bus.open()
+    happened: list[tuple[str, float]] = []
+    arrived, publish = asyncio.Event(), bus.publish
+
+    def note(what: str) -> None:
+        happened.append((what, round(clock.monotonic() - begin, 6)))
+
+    def publish_noted(channel: str, data: bytes) -> None:
+        if channel == REQUESTS:
+            note("acknowledged")
+        publish(channel, data)
+
+    def deliver(events: list[ToolEvent]) -> None:
+        note("delivered")
+        arrived.set()
+
+    async def read() -> None:
+        await arrived.wait()
+        note("read")
+
+    receiver = ToolStreamReceiver(bus, deliver, may_open=anybody)
+    receiver.start()
+    reading = asyncio.create_task(read())
+    await asyncio.sleep(1)
+    monkeypatch.setattr(bus, "publish", publish_noted)
+    begin, packer = clock.monotonic(), EventPacker("call", "m", "s", "c", "mine")
+    for seq in range(1, count + 1):
+        kind: EventType = "open" if seq == 1 else "update" if seq < count else last
+        bus.publish(EVENTS, packer.pack(1, seq, kind, "", {"outcome": "completed"}))
+    await asyncio.sleep(1)
+    await reading
+    receiver.stop()
+    await bus.close()
+    return happened
+
+
+@pytest.mark.parametrize(("count", "last"), [(2, "close"), (ACK_EVERY, "update")])
+async def test_who_waits_for_events_comes_before_their_acknowledgement(
+    monkeypatch: pytest.MonkeyPatch, count: int, last: EventType
+) -> None:
+    happened = await _happens(monkeypatch, count, last)
+    assert [what for what, _ in happened] == ["delivered", "read", "acknowledged"]
+    assert all(after == 0 for _, after in happened), "no time passes"
+
+
+async def test_few_events_are_acknowledged_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened = await _happens(monkeypatch, 3, "update")
+    assert happened == [("delivered", 0), ("read", 0), ("acknowledged", ACK_DELAY_S)]
