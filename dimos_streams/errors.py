@@ -65,11 +65,13 @@ class SkillArgumentError(SkillError):
 class UnknownSkillError(SkillError):
     """No module offers a skill of that name."""
 
-    def __init__(self, skill: str, known: Iterable[str]) -> None:
+    def __init__(self, skill: str, known: Iterable[str], absent: Iterable[str] = ()) -> None:
+        """``absent`` are the machines of the run that are not there, and may have it."""
         self.skill = skill
         names = sorted(known)
         offered = ", ".join(names) if names else "none"
-        super().__init__(f"no skill is called {skill!r}{suggest(skill, names)} (offered: {offered})")
+        missing = "".join(f"; machine {machine!r}, which may have it, is not there" for machine in absent)
+        super().__init__(f"no skill is called {skill!r}{suggest(skill, names)} (offered: {offered}){missing}")
 
 
 class UnknownAgentError(UserError, SkillError):

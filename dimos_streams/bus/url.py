@@ -110,6 +110,15 @@ def leaves_process(url: str) -> bool:
     return transport != "memq"
 
 
+def why_local(url: str) -> str:
+    """Why no other machine hears what is sent on a bus; empty if others may. Raises ``BusUrlError``."""
+    if transport_of(url) == "udpm":
+        parsed = UdpmUrl.parse(url)
+        return parsed.stays_here() or ("" if parsed.ttl > 0 else "with ttl=0 nothing leaves this machine")
+    local = transport_of(url) == "memq" or ZenohUrl.parse(url).is_local
+    return "it is on this machine only: give `interface` and `listen`" if local else ""
+
+
 def check_route(url: str) -> None:
     """Raises ``BusError`` if this machine can't send to the bus, with what mends it."""
     if transport_of(url) == "udpm":

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bus import multicast_route
-from dimos_streams.bus.url import UdpmUrl, check_route
+from dimos_streams.bus.url import UdpmUrl, check_route, why_local
 from dimos_streams.cli.system.finding import Finding
 from dimos_streams.cli.system.lcm_checks import check_lcm
 from dimos_streams.errors import BusError
@@ -48,7 +48,13 @@ def test_a_route_is_advised_on_the_link_that_leads_as_far_as_the_url_says(alone:
     assert nothing_crosses.severity == "error"
     assert "'lo'" in nothing_crosses.text
 
+    assert "'lo'" in why_local(str(ACROSS))
+
     ip(nothing_crosses.commands[0])
+    assert why_local(str(ACROSS)) == ""
+    assert "ttl=0" in why_local(str(HERE))
+    assert "this machine only" in why_local("zenoh://")
+    assert why_local("zenoh:///?interface=eth0&listen=10.0.0.1:0") == ""
     assert finding(ACROSS).severity == "ok"
     assert f"'{INTERFACE}'" in finding(ACROSS).text
     assert finding(HERE).severity == "ok"

@@ -26,6 +26,7 @@ from tests.namespaces import INTERFACE, Link, Machine
 ROOT = Path(__file__).parents[2]
 BRIDGE = "http://127.0.0.1:7780"
 """In a network of its own nobody else takes the usual port."""
+_LEARNT = re.compile(r"call (\S+) ended here as \w+; the bridge had closed it as (\w+) before")
 STILL_M_S, STILL_RAD_S = 0.02, 0.05
 
 
@@ -106,13 +107,13 @@ class Split:
         """Call a skill; the event that was waited for, or only the call's id."""
         params = {"wait": wait} if wait else {}
         body = {"skill": skill, "arguments": arguments}
-        response = requests.post(f"{BRIDGE}/calls", params=params, json=body, timeout=60)
+        response = requests.post(f"{BRIDGE}/calls", params=params, json=body, timeout=120)
         assert response.ok, response.text
         found: dict[str, Any] = response.json()
         return found
 
     def get(self, path: str) -> Any:
-        return requests.get(f"{BRIDGE}{path}", timeout=20).json()
+        return requests.get(f"{BRIDGE}{path}", timeout=120).json()
 
     def is_whole(self) -> bool:
         """Whether the bridge hears everybody."""
@@ -125,6 +126,15 @@ class Split:
     def moved_between(self, begin: float, end: float) -> list[Mapping[str, Any]]:
         """What was seen of the robot's motion between two times of ``time.monotonic``."""
         return [each for each in self.watched.json() if begin <= each["at"] <= end and not _is_still(each)]
+
+    def outcomes_there(self) -> dict[str, str]:
+        """How calls ended by the last word of the robot's machine: what it said, or has learnt since."""
+        said = {
+            event["call_id"]: event["data"]["outcome"] for event in self.robot.json() if event.get("type") == "close"
+        }
+        for log in self.state.glob("robot/runs/*/logs/*.log"):
+            said |= dict(_LEARNT.findall(log.read_text()))
+        return said
 
     def journal(self, after: int) -> dict[str, list[tuple[int, str, dict[str, Any]]]]:
         """Number, type and data of the events of each call behind an offset, as the bridge has journalled them."""

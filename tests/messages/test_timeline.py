@@ -80,6 +80,26 @@ def test_what_was_measured_a_moment_ago_is_placed_by_its_stamp_and_with_another_
         assert history.age_us(DAY + 12 * STEP + off, 1.9) is None
 
 
+@pytest.mark.feature("H1")
+def test_what_another_machine_stamped_is_placed_by_the_measured_difference_of_the_clocks() -> None:
+    """Within the seconds by which a slow detector may be late nobody can tell from the stamps alone."""
+    for ahead in (-20_000_000, -800_000, 0, 800_000, 86_400_000_000):
+        measured: list[int | None] = [None]
+
+        def other_ahead(known: list[int | None] = measured) -> int | None:
+            return known[0]
+
+        history: History[int] = History("odometry", other_ahead=other_ahead)
+        for number in range(20):
+            history.add(DAY + number * STEP, number * 0.1, number)
+        stamp = DAY + 12 * STEP + ahead
+        assert history.age_us(stamp, 1.9) is None
+        assert history.at(stamp, 1.9) == 19, "by its arrival, as long as nobody knows better"
+        measured[0] = ahead
+        assert history.at(stamp, 1.9) == 12
+        assert history.age_us(stamp, 1.9) == 7 * STEP
+
+
 def test_a_source_without_stamps_has_a_newest_value() -> None:
     history: History[int] = History("odometry")
     assert history.latest is None

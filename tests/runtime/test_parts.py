@@ -16,7 +16,7 @@ from dimos_streams.blueprint.load import resolve
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.base import Bus
 from dimos_streams.cli.running.other_parts import OtherParts
-from dimos_streams.errors import DimosStreamsError, SkillError, UserError
+from dimos_streams.errors import DimosStreamsError, SkillError, UnknownSkillError, UserError
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.parts.clock_offsets import ClockOffsets
 from dimos_streams.runtime.parts.log_chunks import read_chunk
@@ -55,8 +55,13 @@ def test_a_part_knows_who_is_missing_starting_there_and_gone() -> None:
         brain = await speak(stack, bus, BRAIN)
         told: list[str] = []
         telling = asyncio.create_task(OtherParts(brain, 60.0).tell(told.append, lambda: None))
+        brain.declare_ready()
         await asyncio.sleep(1.0)
         assert brain.module.health == "machine 'robot-side' has not been heard"
+        with pytest.raises(
+            UnknownSkillError, match=r"'follow_person' .*; machine 'robot-side', which may have it, is not"
+        ):
+            brain.directory.find("follow_person")
         with pytest.raises(
             DimosStreamsError, match=r"'robot-side' has not been heard \(waited 2 s\).* --machine robot-side"
         ):

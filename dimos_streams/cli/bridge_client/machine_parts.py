@@ -11,7 +11,7 @@ from dimos_streams.cli.bridge_client.answers import MODULES
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.cli.bridge_client.skill_calls import CALLER
 from dimos_streams.errors import DimosStreamsError, SkillError, UserError, suggest
-from dimos_streams.tool_stream.liveness.part_state import PART
+from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
 
 _ANSWERS_WITHIN_S = 10.0
 _ENDS_WITHIN_S = 15.0
@@ -24,6 +24,15 @@ async def machines_at(address: BridgeAddress) -> dict[str, bool]:
     ``BridgeUnreachableError``."""
     modules = await address.get("/modules", MODULES)
     return {each.name.removesuffix(_END): each.alive for each in modules if each.name.endswith(_END)}
+
+
+async def absent_at(address: BridgeAddress) -> list[str]:
+    """The machines of a bridge's run that are not there, or not ready; none where the bridge does not answer."""
+    try:
+        modules = await address.get("/modules", MODULES)
+    except BridgeUnreachableError:
+        return []
+    return absent_machines(modules)
 
 
 async def ask_part(address: BridgeAddress, machine: str, skill: str, arguments: Mapping[str, Any]) -> Any:

@@ -173,13 +173,18 @@ def say(
     otherwise the last line, and `data.result.reason` of the last event with `--json`, says why. Without it, an end
     that comes before the reply counts in the same way.
     """
+    from dimos_streams.cli.bridge_client.connection import find_bridge
+    from dimos_streams.cli.bridge_client.machine_parts import absent_at
     from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
     from dimos_streams.operator.reporting import SAY
 
     if not text.strip():
         raise UserError(f"TEXT {text!r} says nothing")
+    address = find_bridge(url, port, token)
 
     async def work(gateway: HttpGateway) -> ToolEvent:
+        for machine in await absent_at(address):
+            note(f"machine {machine!r} is not there, nor are its skills")
         wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, agent=to or "")
         given = {"text": text, "now": True} if now else {"text": text}
         return await follow_new_call(gateway, SAY, given, wish, only=False)

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from dimos_streams import clock
+from dimos_streams.bus.url import why_local
 from dimos_streams.cli.exit_codes import worst_of
 from dimos_streams.cli.running.log_display import LogDisplay
 from dimos_streams.cli.running.other_parts import OtherParts
@@ -26,6 +27,7 @@ from dimos_streams.cli.terminal.log_files import LogLine
 from dimos_streams.cli.terminal.output import plural, write, write_json
 from dimos_streams.cli.terminal.reporter import CallCounts, Reporter, create_reporter, log_reporter
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.secrets import redacted
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.control import controlled
 from dimos_streams.runtime.events import ProcessView, RunEvent
@@ -95,6 +97,10 @@ class _Session:
             modules = plural(len(self._plan.blueprint.modules), "module")
             on = f" on machine {self._plan.part.machine!r}" if self._plan.part else ""
             self._reporter.note(f"starting {self._plan.blueprint.name}: {modules}{on}")
+            if on and (why := why_local(self._options.bus_url)):
+                self._reporter.note(
+                    f"parts on other machines can't be heard on {redacted(self._options.bus_url)}: {why}"
+                )
             async with self._among_parts() as part:
                 await self._runner.start()
                 async with self._changeable(), self._link() as link:

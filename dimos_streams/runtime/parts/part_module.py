@@ -15,8 +15,7 @@ from dimos_streams.runtime.parts.log_chunks import LogChunk, names_of, read_chun
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
-from dimos_streams.tool_stream.liveness.part_state import PART, ClockOffset, PartState
-from dimos_streams.tool_stream.liveness.parts import part_name
+from dimos_streams.tool_stream.liveness.part_state import PART, ClockOffset, PartState, part_name
 
 CLOCKS = "/clocks"
 """The topic on which machines measure how their clocks differ."""

@@ -24,6 +24,7 @@ from dimos_streams.tool_stream.liveness.heartbeat import ENDED, MAX_HEALTH, Head
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
+from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
 from dimos_streams.tool_stream.liveness.skill_parts import SkillPart, is_part
 
 HEARTBEAT_S = 0.25
@@ -180,7 +181,8 @@ class ModuleDirectory:
         """As ``known``. Raises ``UnknownSkillError``."""
         found = self.known(skill, asked_by=asked_by)
         if found is None:
-            raise UnknownSkillError(skill, (info.name for entry in self._entries.values() for info in entry.skills))
+            offered = (info.name for entry in self._entries.values() for info in entry.skills)
+            raise UnknownSkillError(skill, offered, absent_machines(self.reporting(PART)))
         return found
 
     def known(self, skill: str, *, asked_by: str = "") -> tuple[ModuleView, SkillInfo] | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from dimos_streams import clock
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
-from dimos_streams.tool_stream.liveness.part_state import PART, PartState
+from dimos_streams.tool_stream.liveness.part_state import PartState, part_name, part_state
 
 _LOOK_EVERY_S = 0.5
 
@@ -23,20 +23,10 @@ class PartView(BaseModel):
     host: str
 
 
-def part_name(machine: str) -> str:
-    """The name of the module that speaks for the part of a machine."""
-    return f"{machine}/{PART}"
-
-
 def part_of_view(view: ModuleView) -> PartView | None:
     """The part that a module speaks for, None if it speaks for none."""
-    if view.name.rpartition("/")[2] != PART or PART not in view.state:
-        return None
-    try:
-        state = PartState.model_validate(view.state[PART])
-    except ValidationError:
-        return None
-    return PartView(state=state, alive=view.alive, silent_s=view.age_s, host=view.host)
+    state = part_state(view)
+    return None if state is None else PartView(state=state, alive=view.alive, silent_s=view.age_s, host=view.host)
 
 
 def part_on(directory: ModuleDirectory, machine: str) -> PartView | None:
