@@ -14,7 +14,8 @@ def main() -> None:
     import sys
 
     from dimos_streams.cli.entry import run_command
+    from dimos_streams.cli.system.leaving import leave
 
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that can't show a character shows its number
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.exit(run_command(sys.argv[1:]))
+    leave(run_command(sys.argv[1:]))
