@@ -26,7 +26,7 @@ class Usage:
 
 def usage_of(root: int, *, memory: bool = False) -> Usage:
     """What a process and its descendants have taken; ``memory``, which takes a while to count, is 0 without it."""
-    pids = list(_tree(root))
+    pids = list(tree_of(root))
     stats = [fields for pid in pids if (fields := _stat(pid))]
     ticks = sum(int(value) for fields in stats for value in fields[_USED])
     return Usage(
@@ -36,7 +36,8 @@ def usage_of(root: int, *, memory: bool = False) -> Usage:
     )
 
 
-def _tree(root: int) -> Iterator[int]:
+def tree_of(root: int) -> Iterator[int]:
+    """A process and all its descendants."""
     children: defaultdict[int, list[int]] = defaultdict(list)
     for entry in _PROC.iterdir():
         if entry.name.isdecimal() and (fields := _stat(int(entry.name))):
