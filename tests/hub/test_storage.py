@@ -248,6 +248,18 @@ def test_a_database_of_another_program_is_left_alone(database_url: str) -> None:
     engine.close()
 
 
+def test_a_database_that_lacks_characters_is_told_in_a_line(postgres_url: str) -> None:
+    """As one is that was made where no locale is set: it would give back bytes."""
+    import psycopg
+
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("CREATE DATABASE plain ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    engine = open_engine(postgres_url.rpartition("/")[0] + "/plain")
+    with pytest.raises(UserError, match=r"/plain keeps texts in SQL_ASCII, .* make it with ENCODING 'UTF8'"):
+        Storage(engine).open()
+    engine.close()
+
+
 @pytest.mark.parametrize(
     ("url", "why"),
     [

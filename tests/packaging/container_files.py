@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,11 @@ def _of_dockerfile() -> Iterator[tuple[str, list[str]]]:
 
 def _of_compose() -> Iterator[tuple[str, list[str]]]:
     for name, service in own_services().items():
-        if "command" in service:
+        if "entrypoint" in service:  # a shell's
+            words = shlex.split(service["command"][0])
+            for number, start in enumerate(index for index, word in enumerate(words) if word == _PROGRAM):
+                yield f"compose.yaml {name} {number}", _up_to_operator(words[start + 1 :])
+        elif "command" in service:
             yield f"compose.yaml {name}", list(map(str, service["command"]))
         test = service.get("healthcheck", {}).get("test", ())
         if _PROGRAM in test:
@@ -80,6 +85,10 @@ def shell_lines() -> list[str]:
 def _after_program(words: Sequence[str]) -> list[str]:
     """What follows on the program, or on the image of its name, which has it as its entry point."""
     return list(words[words.index(_PROGRAM) + 1 :])
+
+
+def _up_to_operator(words: Sequence[str]) -> list[str]:
+    return list(takewhile(lambda word: word not in ("&&", "||", ";"), words))
 
 
 def variables(service: Mapping[str, Any]) -> Mapping[str, Any]:

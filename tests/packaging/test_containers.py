@@ -20,7 +20,7 @@ import typer.main
 
 from dimos_streams.blueprint.check import check
 from dimos_streams.cli.app import create_app
-from dimos_streams.cli.running.configured_blueprint import configured_blueprint
+from dimos_streams.cli.running.run_plan import prepare
 from tests.packaging.build_context import patterns, sent
 from tests.packaging.container_files import (
     COMPOSE,
@@ -66,13 +66,14 @@ def test_compose_is_of_the_form_that_engines_read() -> None:
 def test_commands_are_ours_and_their_blueprints_can_be_run(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = parse(commands()[place], monkeypatch)
     for reference in (parsed[name] for name in _REFERENCES if parsed.get(name)):
-        assert errors_of(reference, tuple(parsed.get("settings") or ())) == []
+        settings = tuple(parsed.get("settings") or ())
+        assert errors_of(reference, settings, parsed.get("hub"), parsed.get("machine")) == []
 
 
 @cache
-def errors_of(reference: str, settings: tuple[str, ...]) -> list[str]:
-    """What is wrong with a blueprint."""
-    blueprint = configured_blueprint(reference, list(settings))
+def errors_of(reference: str, settings: tuple[str, ...], hub: str | None, machine: str | None) -> list[str]:
+    """What is wrong with a blueprint, or with a machine's part of it."""
+    blueprint, _ = prepare(reference, list(settings), None, hub=hub, machine=machine)
     return [problem.text for problem in check(blueprint) if problem.severity == "error"]
 
 
@@ -81,7 +82,7 @@ def parse(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, An
     monkeypatch.setattr("sys.argv", ["dimos-streams"])
     command: Any = typer.main.get_command(create_app(arguments))
     parent, rest = None, arguments
-    while hasattr(command, "commands"):
+    while hasattr(command, "commands") and not (command.invoke_without_command and rest[0].startswith("-")):
         name = rest[0]
         assert name in command.commands, f"no command {name!r}"
         command, rest = command.commands[name], rest[1:]

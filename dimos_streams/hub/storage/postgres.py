@@ -188,7 +188,14 @@ class PostgresEngine(Engine):
             tcp_user_timeout=15_000,
             application_name="dimos-streams hub",
             options=_OPTIONS,
+            client_encoding="UTF8",
         )
+        if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
+            db.close()
+            raise UserError(
+                f"the hub's database {self.where} keeps texts in {encoding}, which has not all characters of events;"
+                " make it with ENCODING 'UTF8' TEMPLATE template0"
+            )
         with self._guard:
             self._connections = {each for each in self._connections if not each.closed} | {db}
         if self._closed.is_set():
