@@ -61,14 +61,26 @@ class FleetRobot:
 
     @property
     def offered(self) -> list[OfferedSkill]:
-        """Its skills; none is available while it is not connected."""
-        if self.row.connected:
-            return list(self.skills.values())
-        return [skill.model_copy(update={"available": False}) for skill in self.skills.values()]
+        """Its skills as those of one in a fleet, each with the robot's name before its own; none is available while
+        it is not connected."""
+        here = {"robot": self.name} | ({} if self.row.connected else {"available": False})
+        return [
+            skill.model_copy(update={**here, "name": f"{self.name}_{name}"}) for name, skill in self.skills.items()
+        ]
+
+    @cached_property
+    def report(self) -> Report | None:
+        """What it reported last, without its skills."""
+        return Report.model_validate_json(self.row.report) if self.row.report else None
+
+    @property
+    def open_calls(self) -> int:
+        """As it reported last."""
+        return self.report.open_calls if self.report else 0
 
     def view(self, now_utime: int) -> RobotView:
         """As it is shown at a time."""
-        report = Report.model_validate_json(self.row.report) if self.row.report else None
+        report = self.report
         notes = list(report.notes) if report else []
         if self.row.clock_us is not None and abs(self.row.clock_us) > _CLOCK_DIFFERS_US:
             ahead = self.row.clock_us / 1e6
@@ -84,7 +96,7 @@ class FleetRobot:
             status=report.status if report else "unknown",
             notes=tuple(notes),
             stopped=report.stopped if report else False,
-            open_calls=report.open_calls if report else 0,
+            open_calls=self.open_calls,
             modules=report.modules if report else 0,
             skills=len(self.skills),
             robots=report.robots if report else (),
@@ -133,10 +145,15 @@ class FleetView:
             raise UnknownFleetRobotError(name, robots)
         return robots[name]
 
-    async def offering(self, skill: str) -> list[FleetRobot]:
-        """The robots that have a skill. Raises ``UnknownSkillError`` if there is none."""
+    async def meant(self, skill: str) -> list[tuple[FleetRobot, str]]:
+        """The robots that may be meant by a skill's name, and what each calls it: its own name, or one with the
+        robot's before it, ``r1_turn``. Raises ``UnknownSkillError`` if there is none."""
         robots = await self.all()
-        found = [robot for robot in robots.values() if skill in robot.skills]
+        found = [(robot, skill) for robot in robots.values() if skill in robot.skills]
+        for robot in robots.values():
+            plain = skill.removeprefix(f"{robot.name}_")
+            if plain != skill and plain in robot.skills:
+                found.append((robot, plain))
         if not found:
-            raise UnknownSkillError(skill, {name for robot in robots.values() for name in robot.skills})
+            raise UnknownSkillError(skill, {each.name for robot in robots.values() for each in robot.offered})
         return found

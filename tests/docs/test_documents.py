@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +25,14 @@ LINKING = sorted({*DOCUMENTS, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")
 _BLOCK = re.compile(r"(?:<!-- (command|file): (\S+) -->\n)?```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _RUNNABLE = {"bash", "python"}
 _SMALL = {"DIMOS_STREAMS__ROBOT__CAMERA_WIDTH": "160", "DIMOS_STREAMS__ROBOT__CAMERA_HEIGHT": "120"}
-_ALL_WITH_A_ROBOT = {ROOT / "README.md", ROOT / "docs" / "http.md", ROOT / "docs" / "monitor.md"}
+_ROBOTS = int(os.environ.get("DIMOS_STREAMS_FLEET_ROBOTS", "2"))
+"""So many of the ten robots of the page about fleets run."""
+_ALL_WITH_A_ROBOT = {
+    ROOT / "README.md",
+    ROOT / "docs" / "fleet.md",
+    ROOT / "docs" / "http.md",
+    ROOT / "docs" / "monitor.md",
+}
 """Documents that run nothing without a camera; nobody looks at their pictures."""
 
 
@@ -58,19 +68,36 @@ def environment(tmp_path: Path, bus_url: str, free_port: int) -> Iterator[dict[s
     }
     yield env
     if Path(env["DIMOS_STREAMS_STATE_DIR"]).exists():  # else nothing has run
-        subprocess.run(["dimos-streams", "stop"], env=env, capture_output=True, timeout=30, check=False)
+        for _ in range(_ROBOTS):
+            stopped = subprocess.run(["dimos-streams", "stop"], env=env, capture_output=True, timeout=30, check=False)
+            if stopped.returncode:
+                break
+
+
+@pytest.fixture
+def hub_port(tmp_path: Path) -> Iterator[int]:
+    """A port for a hub, whose process is ended if the document has not come to its end."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    yield port
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        os.kill(int((tmp_path / "hub.pid").read_text()), signal.SIGTERM)
 
 
 @pytest.mark.live
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_document_runs(document: Path, environment: dict[str, str], tmp_path: Path, commands: Path) -> None:
+def test_a_document_runs(
+    document: Path, environment: dict[str, str], hub_port: int, tmp_path: Path, commands: Path
+) -> None:
     environment |= _SMALL if document in _ALL_WITH_A_ROBOT else {}
     environment |= {} if document == ROOT / "README.md" else {"PATH": f"{commands}{os.pathsep}{environment['PATH']}"}
     for block in blocks(document):
         if block.role == "command" or (block.role != "file" and block.language not in _RUNNABLE):
             continue
         text = block.text.replace("127.0.0.1:7780", f"127.0.0.1:{environment['DIMOS_STREAMS__BRIDGE__PORT']}")
+        text = text.replace("7790", str(hub_port)).replace("$(seq 10)", f"$(seq {_ROBOTS})")
         if block.role == "file":
             (tmp_path / block.name).write_text(text)
             continue

@@ -100,7 +100,7 @@ def test_a_robot_says_how_it_is(tmp_path: Path) -> None:
         assert not robot.report(hub, "move", last_offset=7, notes=["journal in memory"]).json()["wants_skills"]
         robot.ship_events(hub, 1, 3)
         (skill,) = hub.get("/skills").json()
-        assert (skill["name"], skill["robot"], skill["available"]) == ("move", "r1", False), "it is not connected"
+        assert (skill["name"], skill["robot"], skill["available"]) == ("r1_move", "r1", False), "it is not connected"
         (view,) = hub.get("/robots").json()
         assert (view["status"], view["to_come"], view["connected"]) == ("ok", 4, False)
         assert "dimos_streams_hub_last_offset 3.0" in hub.get("/metrics").text

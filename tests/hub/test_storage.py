@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -275,3 +276,8 @@ def test_a_wrong_url_is_told_in_a_line(url: str, why: str) -> None:
         pytest.importorskip("psycopg", reason="the extra `hub` is not installed")
     with pytest.raises((UserError, StorageUnavailableError), match=why):
         Storage(open_engine(url)).open()
+
+
+def test_a_file_is_its_owners_only(tmp_path: Path) -> None:
+    with _opened(f"sqlite:///{tmp_path}/hub.sqlite"):
+        assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}

@@ -34,7 +34,8 @@ class FleetCallBody(CallBody):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     robot: RobotName | None = None
-    """The robot that is to do it; it may be left out where a single one has such a skill."""
+    """The robot that is to do it. It may be left out where a single one has such a skill, or where the skill's name
+    has the robot's before it: ``r1_turn``."""
 
 
 def mount_calls(app: FastAPI, parts: HubParts) -> None:
@@ -138,13 +139,13 @@ async def begin(
 ) -> BridgeReply:
     """Begin a call at its robot, which ``model`` asks for, or whoever has an operator's rights. Raises
     ``ProblemError`` and ``UnknownSkillError``."""
-    robot = body.robot or await _only_robot(parts, body)
+    robot, skill = await _meant(parts, body)
     path = "/calls" if wait is None else f"/calls?{urlencode({'wait': wait, 'timeout_s': timeout_s})}"
     request = BridgeRequest(
         robot,
         "POST",
         path,
-        body.model_dump(mode="json", exclude={"robot"}, exclude_none=True),
+        body.model_dump(mode="json", exclude={"robot"}, exclude_none=True) | {"skill": skill},
         asked_by=body.caller,
         role="model" if model else "operator",
         key=None if body.idempotency_key is None else f"{body.caller}/{body.idempotency_key}",
@@ -173,16 +174,19 @@ def as_response(reply: BridgeReply) -> JSONResponse:
     return JSONResponse(reply.body, reply.status, headers=reply.headers, media_type=media_type)
 
 
-async def _only_robot(parts: HubParts, body: FleetCallBody) -> str:
+async def _meant(parts: HubParts, body: FleetCallBody) -> tuple[str, str]:
+    """The robot that a call is for, and its skill. Raises ``ProblemError`` and ``UnknownSkillError``."""
+    if body.robot is not None:
+        return body.robot, body.skill
     with refused():
         if body.agent is not None:
-            robots = list((await parts.robots.all()).values())
+            found = [(robot, body.skill) for robot in (await parts.robots.all()).values()]
         else:
-            robots = await parts.robots.offering(body.skill)
-    there = [robot for robot in robots if robot.row.connected] or robots
-    if len(there) == 1:
-        return there[0].name
-    names = ", ".join(sorted(robot.name for robot in robots)[:50]) or "none is known"
+            found = await parts.robots.meant(body.skill)
+    # Whether another one is connected changes from one moment to the next: no robot moves because one has left.
+    if len(found) == 1:
+        return found[0][0].name, found[0][1]
+    names = ", ".join(sorted(robot.name for robot, _ in found)[:50]) or "none is known"
     raise ProblemError(
         kinds.ROBOT_NEEDED, f"{body.skill!r} could be meant for several robots: give `robot`, one of {names}"
     )

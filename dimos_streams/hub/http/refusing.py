@@ -49,9 +49,11 @@ async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
     with refused():
         robot = await parts.robots.named(request.robot)
         view = robot.view(await parts.now_utime())
-        if not view.connected and (view.heard_s is None or view.heard_s > _GONE_S):
-            when = "it was never heard of" if view.heard_s is None else f"it was heard of {view.heard_s:.0f} s ago"
-            text = f"robot {robot.name!r} is not connected ({when}): the command was not carried out, and will not be"
+        if not view.connected and view.heard_s is not None and view.heard_s > _GONE_S:
+            text = (
+                f"robot {robot.name!r} is not connected, it was heard of {view.heard_s:.0f} s ago: the command was"
+                " not carried out, and will not be"
+            )
             raise ProblemError(kinds.ROBOT_UNREACHABLE, text)
         try:
             return await parts.asker.ask(request)

@@ -46,7 +46,7 @@ def mount_robots(app: FastAPI, parts: HubParts) -> None:
     async def skills(robot: RobotQuery = None) -> list[OfferedSkill]:
         with refused():
             chosen = [await parts.robots.named(robot)] if robot else list((await parts.robots.all()).values())
-        return [skill.model_copy(update={"robot": each.name}) for each in chosen for skill in each.offered]
+        return [skill for each in chosen for skill in each.offered]
 
     for path in ("/robots/stop", "/robots/release", "/calls/cancel"):
         _mount_order(app, parts, path)

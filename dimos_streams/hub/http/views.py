@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Response
@@ -32,20 +33,25 @@ def mount_views(app: FastAPI, parts: HubParts) -> None:
     async def healthz() -> dict[str, Any]:
         trouble = parts.intake.trouble or parts.feed.trouble
         robots = list(parts.robots.known.values())
+        readers = parts.feed.broadcast.statistics()
         return {
             "status": "degraded" if trouble else "ok",
-            "hub": parts.name,
+            "database": trouble or "ok",
+            "lost": [],
+            "name": parts.name,
             "version": __version__,
             "schema": SCHEMA,
-            "database": trouble or "ok",
-            "others": [{"hub": name, "version": version, "url": url} for name, version, url in parts.others()],
+            "others": [{"name": name, "version": version, "url": url} for name, version, url in parts.others()],
             "offset": parts.feed.log.last_offset,
             "first_offset": parts.feed.broadcast.first_offset,
             "counts": {
                 "robots": len(robots),
                 "connected": sum(robot.row.connected for robot in robots),
                 "connected_here": len(parts.streams),
-                "readers": parts.feed.broadcast.statistics().readers,
+                "open_calls": sum(robot.open_calls for robot in robots),
+                "leases": {},
+                "hub": asdict(readers),
+                "receiver": {"delivered": parts.intake.entries, "gaps": readers.gaps, "malformed": 0},
             },
         }
 

@@ -114,6 +114,7 @@ class SqliteEngine(Engine):
     def _connection(self) -> sqlite3.Connection:
         db: sqlite3.Connection | None = getattr(self._local, "db", None)
         if db is None:
+            self._make_private()
             # Closed by another thread than its own, which has ended by then.
             db = sqlite3.connect(self._path, isolation_level=None, timeout=_BUSY_S, check_same_thread=False)
             with self._guard:
@@ -123,6 +124,13 @@ class SqliteEngine(Engine):
             db.execute("PRAGMA synchronous=FULL")
             self._local.db = db
         return db
+
+    def _make_private(self) -> None:
+        """Make the file for its owner only; what SQLite makes beside it is the same."""
+        try:
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise StorageUnavailableError(f"the hub's database {self.where}: {error.strerror}") from error
 
 
 def sqlite_engine(url: str, *, partition: int) -> SqliteEngine:

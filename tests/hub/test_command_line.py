@@ -1,0 +1,73 @@
+"""The command line of a hub: what it takes, and what it says of what it can't."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.cli.entry import run_command
+
+
+def run(*words: str) -> int:
+    return run_command(["hub", *words])
+
+
+def test_robots_are_added_listed_and_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    database = ["--database", f"sqlite:///{tmp_path}/hub.sqlite"]
+    assert run("robots", "add", "r1", *database) == 0
+    first = capsys.readouterr().out.strip()
+    assert run("robots", "add", "r1", *database) == 2
+    assert "robot 'r1' is known already; --new-token" in capsys.readouterr().err
+    assert run("robots", "add", "r1", "--new-token", "--write", f"{tmp_path}/token", *database) == 0
+    written = (tmp_path / "token").read_text()
+    assert (written.startswith("dsr_"), written.strip() != first, (tmp_path / "token").stat().st_mode & 0o077) == (
+        True,
+        True,
+        0,
+    )
+    assert capsys.readouterr().out == ""
+    assert run("robots", "list", *database) == 0
+    assert capsys.readouterr().out == "r1  never heard of  unknown\n"
+    assert run("robots", "remove", "r2", *database) == 2
+    assert "no robot of this fleet is called 'r2' (robots: r1)" in capsys.readouterr().err
+    assert run("robots", "remove", "r1", *database) == 0
+    assert run("migrate", *database) == 0
+    assert capsys.readouterr().out == "schema 1, as before\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["robots", "add", "a b"], "'a b' is no name for a robot; valid: up to 63 letters"),
+        (["--database", "mysql://x"], "--database 'mysql'… is of no kind that a hub knows; valid: sqlite:///FILE"),
+        (["--database", "sqlite:////proc/x/hub.sqlite"], "the hub's database /proc/x/hub.sqlite can't be used"),
+        (["--host", "0.0.0.0"], "needs a token for operators: set --token-file or DIMOS_STREAMS_TOKEN"),
+        (["--token-file", "/nowhere"], "--token-file /nowhere: No such file"),
+        (["--connections", "100000"], "needs 100256 open files"),
+    ],
+)
+def test_what_a_hub_can_not_use_is_told_in_a_line(
+    words: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("resource.getrlimit", lambda _: (1024, 4096))
+    monkeypatch.delenv("DIMOS_STREAMS_TOKEN", raising=False)
+    assert run(*(words if words[0] == "robots" else ["--port", "0", *words])) == 2
+    said = capsys.readouterr()
+    assert (why in said.err, said.err.count("\n"), said.out) == (True, 1, "")
+
+
+def test_an_old_or_damaged_database_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "hub.sqlite"
+    database = ["--database", f"sqlite:///{path}"]
+    assert run("robots", "list", *database) == 0
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE fleet SET schema_version = 9")
+    db.close()
+    assert run("--port", "0", *database) == 2
+    assert "has schema 9, and this hub (version" in capsys.readouterr().err
+    path.write_bytes(b"no database" * 1000)
+    assert run("--port", "0", *database) == 1
+    assert capsys.readouterr().err == f"error: the hub's database {path}: file is not a database\n"
