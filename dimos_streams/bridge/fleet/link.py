@@ -17,6 +17,7 @@ from dimos_streams.bridge.fleet.command_notes import CommandNotes
 from dimos_streams.bridge.fleet.commands import CommandDesk
 from dimos_streams.bridge.fleet.connection import HubConnection
 from dimos_streams.bridge.fleet.door import Door
+from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
 from dimos_streams.bridge.fleet.outflow import LiveJournal
 from dimos_streams.bridge.fleet.reporter import Reporter
 from dimos_streams.bridge.fleet.settings import HubSettings
@@ -51,6 +52,10 @@ class HubLink:
         link = self._connection, self._troubles
         self._shipper = Shipper(LiveJournal(hub), *link, rng=rng, age_s=settings.age_s)
         self._reporter = Reporter(broker, hub.journal, *link, rng=rng, notes=notes)
+        self._older = OlderJournals(
+            hub.journal.path, settings.robot, *link, rng=rng, up_to_date=lambda: self._shipper.state().is_whole
+        )
+        self._journal = hub.journal
         self._answers = AnswerBox(self._connection, self._command_notes, self._troubles, rng=rng)
         self._desk = CommandDesk(
             self._connection, Door(app, broker), self._command_notes, self._answers, self._troubles, rng=rng
@@ -61,7 +66,9 @@ class HubLink:
         """Begin, with what is left of an earlier start."""
         self._command_notes.restore()
         self._answers.restore()
+        self._journal.note(ROBOT_NOTE, self._settings.robot)
         self._begin(self._shipper.run(), "hub events")
+        self._begin(self._older.run(), "hub older journals")
         self._begin(self._reporter.run(), "hub reports")
         self._begin(self._answers.run(), "hub answers")
         self._begin(self._desk.run(), "hub commands")

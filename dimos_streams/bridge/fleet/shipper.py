@@ -39,6 +39,11 @@ class ShippingState:
     age_s: float | None
     """When the hub has last acknowledged any, or that it has all; None if it has not since the start."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the hub has all."""
+        return self.acknowledged is not None and self.behind == 0
+
 
 class Shipper:
     """Ships one journal. The hub's word decides where it goes on, after each batch and after each pause.
@@ -87,14 +92,18 @@ class Shipper:
     async def flush(self) -> None:
         """Ship what is there, as long as that goes well, and return; while ``run`` does not run."""
         try:
-            after = await self._position()
-            while (parcel := await next_parcel(self._source, after, self._refused)) is not None:
-                taken = await self._send(parcel, after)
-                if taken is None or taken[0] == after:
-                    return
-                after = taken[0]
+            await self.ship_all()
         except (HubUnreachableError, HubRefusalError, UserError) as error:
             _logger.info("the rest of the journal is for the next start: %s", error)
+
+    async def ship_all(self) -> None:
+        """Ship what is there, once. Raises ``HubUnreachableError``, ``HubRefusalError`` and ``UserError``."""
+        after = await self._position()
+        while (parcel := await next_parcel(self._source, after, self._refused)) is not None:
+            taken = await self._send(parcel, after)
+            after, pause_s = (await self._position(), 0.0) if taken is None else taken
+            if parcel.full:
+                await asyncio.sleep(pause_s)
 
     async def _ship(self) -> None:
         """Ship one journal, until it is another one."""

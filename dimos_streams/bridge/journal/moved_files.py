@@ -47,6 +47,12 @@ def has_predecessor(path: Path) -> bool:
     return any(path.parent.glob(f"{path.name}{_DAMAGED}*")) or any(path.parent.glob(f"{path.name}{_LEFT}*"))
 
 
+def left_files(path: Path) -> list[Path]:
+    """The files of a journal that were left behind, good as far as they go, oldest first."""
+    found = path.parent.glob(f"{path.name}{_LEFT}*")
+    return sorted(each for each in found if not each.name.endswith(("-wal", "-shm")))
+
+
 def is_refusal(error: sqlite3.Error) -> bool:
     """Whether the disk is to blame, which may be different later."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSED

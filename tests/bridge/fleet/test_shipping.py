@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
 from dimos_streams.bridge.fleet.outflow import LiveJournal, next_parcel
 from dimos_streams.bridge.fleet.shipper import REFUSED_WAIT_S, Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
@@ -337,3 +339,46 @@ def _down() -> None:
 
 def _up() -> None:
     pass
+
+
+async def test_what_earlier_runs_have_left_is_shipped_beside_it(tmp_path: Path, opened: OpenJournal) -> None:
+    hub, names = FakeHub(), []
+    for run in ("1-old", "2-shipped", "3-other", "4-now"):
+        (tmp_path / run).mkdir()
+        (tmp_path / run / "owner.json").touch()
+        robot = Robot(opened(tmp_path / run / "journal.sqlite"), hub)
+        robot.journal.note(ROBOT_NOTE, "r2" if run == "3-other" else "r1")
+        robot.happen(*range(1, 1001))
+        names.append(robot.name)
+        if run == "2-shipped":
+            await robot.shipper.flush()
+        if run != "4-now":
+            robot.journal.close()
+    shutil.copy(tmp_path / "1-old" / "journal.sqlite", tmp_path / "4-now" / "journal.sqlite.damaged-1")
+    (tmp_path / "4-now" / "journal.sqlite.left-1").write_text("this is no database " * 100)
+    async with robot.shipping(), _older(robot, hub):
+        await asyncio.sleep(60)
+        assert list(hub.journals) == [names[1], names[3], names[0]], "what is new comes first"
+        assert all(hub.stored(name) == whole(1, 1000) for name in (names[0], names[1], names[3]))
+    hub.attempts = 0
+    async with _older(robot, hub):
+        await asyncio.sleep(60)
+        assert hub.attempts == 0, "nobody is asked for them again"
+
+
+@contextlib.asynccontextmanager
+async def _older(robot: Robot, hub: FakeHub) -> AsyncIterator[None]:
+    older = OlderJournals(
+        robot.journal.path,
+        "r1",
+        hub,
+        robot.troubles,
+        rng=random.Random(1),
+        up_to_date=lambda: robot.shipper.state().is_whole,
+    )
+    task = asyncio.get_running_loop().create_task(older.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,165 @@
+"""Journals of earlier runs, and files that a failing disk has left: what the hub lacks of them is shipped, too."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.shipper import REFUSED_WAIT_S, Shipper
+from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.bridge.journal import tables
+from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
+from dimos_streams.bridge.journal.moved_files import left_files
+from dimos_streams.bridge.journal.query import Query, Read
+from dimos_streams.bridge.journal.tables import Identity
+from dimos_streams.client.backoff import Backoff
+from dimos_streams.errors import UserError
+
+T = TypeVar("T")
+
+ROBOT_NOTE = "fleet/robot"
+"""The note of a journal that says as which robot it is shipped."""
+_SHIPPED_NOTE = "fleet/shipped"
+"""The note of the offset up to which the hub had it when it was last looked at."""
+_LOOK_S = 60.0
+_MAX_FILES = 100
+
+_logger = logging.getLogger(__name__)
+
+
+class OlderJournal:
+    """A journal that nobody writes any more: a ``JournalSource``. Its file is opened for each page."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.identity = Identity("", 1)
+        self.last_offset = 0
+        self.robot = ""
+        self.is_shipped = True
+
+    @property
+    def resumed_at(self) -> int:
+        """See ``JournalSource``."""
+        return self.last_offset
+
+    async def open(self) -> None:
+        """Look what is in it. Raises ``sqlite3.Error``."""
+        await self._in_file(self._look)
+
+    def _look(self, db: sqlite3.Connection) -> None:
+        notes, found, ends = tables.notes(db, "fleet/"), tables.identity(db), tables.offsets(db)
+        if found is not None and ends is not None:
+            self.identity, self.last_offset, self.robot = found, ends[1], notes.get(ROBOT_NOTE, "")
+            self.is_shipped = notes.get(_SHIPPED_NOTE) == f"{ends[1]}"
+
+    async def read(self, after: int) -> Read:
+        """See ``JournalSource``. Raises ``sqlite3.Error``."""
+        return await self._in_file(partial(self._page, after))
+
+    def _page(self, after: int, db: sqlite3.Connection) -> Read:
+        ends = tables.offsets(db)
+        first = self.last_offset + 1 if ends is None else ends[0]
+        return Query(after).run(db, first, self.last_offset, PAGE, PAGE_BYTES)
+
+    def rename(self, begin: int) -> None:
+        """See ``JournalSource``."""
+        self.identity = tables.new_identity(begin)
+        with contextlib.closing(_connected(self.path)) as db:
+            tables.set_identity(db, self.identity)
+
+    async def note_shipped(self) -> None:
+        """Ask no hub for it again. Raises ``sqlite3.Error``."""
+        await self._in_file(lambda db: tables.set_note(db, _SHIPPED_NOTE, f"{self.last_offset}"))
+
+    async def _in_file(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def run() -> T:
+            with contextlib.closing(_connected(self.path)) as db:
+                return work(db)
+
+        return await asyncio.get_running_loop().run_in_executor(None, run)
+
+
+class OlderJournals:
+    """Ships what earlier runs of this robot have left, one after the other, while its own journal is up to date."""
+
+    def __init__(
+        self,
+        live: Path | None,
+        robot: str,
+        hub: HubPort,
+        troubles: Troubles,
+        *,
+        rng: random.Random,
+        up_to_date: Callable[[], bool],
+    ) -> None:
+        """``live`` is the file of the journal that is being written; those of earlier runs are in the directories
+        beside its own."""
+        self._live = live
+        self._robot = robot
+        self._hub = hub
+        self._troubles = troubles
+        self._random = rng
+        self._backoff = Backoff(rng, initial_s=1.0, maximum_s=30.0)
+        self._up_to_date = up_to_date
+        self._bad: dict[Path, None] = {}
+
+    async def run(self) -> None:
+        """Look, and ship what there is, until cancelled."""
+        while self._live is not None:
+            while not self._up_to_date():  # noqa: ASYNC110
+                await asyncio.sleep(1.0)
+            for path in await asyncio.get_running_loop().run_in_executor(None, self._files, self._live):
+                await self._ship_file(path)
+            await asyncio.sleep(_LOOK_S)
+
+    async def _ship_file(self, path: Path) -> None:
+        """Ship one file to its end, however often that takes. A file that can't be read is left alone."""
+        while path not in self._bad:
+            try:
+                journal = OlderJournal(path)
+                await journal.open()
+                if journal.is_shipped or journal.robot != self._robot:
+                    return
+                shipper = Shipper(journal, self._hub, self._troubles, rng=self._random, age_s=0.0)
+                await shipper.ship_all()
+                await journal.note_shipped()
+                _logger.info("%s is shipped: %d events", path, shipper.events)
+                return
+            except HubUnreachableError as error:
+                await asyncio.sleep(max(self._backoff.next(), error.retry_after_s))
+            except (HubRefusalError, UserError) as error:
+                self._troubles.begin("older journals", str(error))
+                await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
+                self._troubles.end("older journals")
+            except sqlite3.Error as error:
+                _logger.warning("%s can't be shipped: %s", path, error)
+                self._bad[path] = None
+
+    def _files(self, live: Path) -> list[Path]:
+        """The journals that may have something left, oldest first."""
+        found = [*left_files(live), *_of_earlier_runs(live)]
+        return sorted(dict.fromkeys(found), key=lambda path: (path.parent.name, path.name))[-_MAX_FILES:]
+
+
+def _of_earlier_runs(live: Path) -> Iterator[Path]:
+    """Runs' directories are beside each other, and each has the marks of one (``owner.json``)."""
+    if not (live.parent / "owner.json").exists():
+        return
+    for owner in live.parent.parent.glob("*/owner.json"):
+        path = owner.parent / live.name
+        if owner.parent != live.parent:
+            yield from left_files(path)
+            if path.exists():
+                yield path
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=1.0)
