@@ -107,7 +107,12 @@ class Split:
         """Call a skill; the event that was waited for, or only the call's id."""
         params = {"wait": wait} if wait else {}
         body = {"skill": skill, "arguments": arguments}
-        response = requests.post(f"{BRIDGE}/calls", params=params, json=body, timeout=120)
+        deadline = time.monotonic() + 60.0
+        while True:
+            response = requests.post(f"{BRIDGE}/calls", params=params, json=body, timeout=120)
+            if response.status_code != requests.codes.unavailable or time.monotonic() > deadline:
+                break
+            time.sleep(0.2)  # the machine is too busy for its heartbeats
         assert response.ok, response.text
         found: dict[str, Any] = response.json()
         return found
@@ -171,9 +176,9 @@ def split_run(link: Link, buses: tuple[str, str], state: Path) -> Iterator[Split
             )
         ]
         split = Split(link, lines[0], lines[1], lines[2], state)
-        wait_for(lambda: "is there" in split.robot.text(), 120.0, split.robot.text)
-        wait_for(lambda: "is there" in split.brain.text(), 120.0, split.brain.text)
-        wait_for(lambda: bool(split.watched.json()), 30.0, split.watched.text)
+        wait_for(lambda: "is there" in split.robot.text(), 240.0, split.robot.text)
+        wait_for(lambda: "is there" in split.brain.text(), 240.0, split.brain.text)
+        wait_for(lambda: bool(split.watched.json()), 120.0, split.watched.text)
         yield split
 
 

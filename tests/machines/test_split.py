@@ -1,7 +1,7 @@
 """One blueprint on two machines: a mission to its end, and the network between them cut at random.
 
 ``DIMOS_STREAMS_CUTS=20`` cuts it in twenty missions on each bus, from seed ``DIMOS_STREAMS_FIRST_CUT`` on; without it
-there is one, over LCM.
+there is one over Zenoh, and a mission without cuts over LCM.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tests.namespaces import CUTS, Cut, Link, linked
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.feature("H1")]
 
 SEEDS = int(os.environ.get("DIMOS_STREAMS_CUTS", "0"))
-FIRST = int(os.environ.get("DIMOS_STREAMS_FIRST_CUT", "0"))
-STANDS_WITHIN_S = 2.0
-"""Of a cut; what moves ends 2 s after nobody has acknowledged it, and stale velocities after 0.4 s."""
+FIRST = int(os.environ.get("DIMOS_STREAMS_FIRST_CUT", "0" if SEEDS else "1"))
+STANDS_WITHIN_S = 3.0
+"""Of a cut: a call that moves ends when nobody has acknowledged it for 2 s, and then the robot brakes."""
 SHORTEST_S, LONGEST_S = 0.2, 20.0
 LCM = "udpm://239.255.76.67:7667?ttl=1"
 
@@ -40,7 +40,9 @@ def link() -> Iterator[Link]:
         yield link
 
 
-def buses_of(name: str, link: Link) -> tuple[str, str]:
+def buses_of(name: str, link: Link, *, sweep_only: str) -> tuple[str, str]:
+    if name == sweep_only and not SEEDS:
+        pytest.skip("DIMOS_STREAMS_CUTS=20 runs it")
     if name == "lcm":
         return LCM, LCM
     pytest.importorskip("zenoh", reason="the extra `zenoh` is not installed")
@@ -52,7 +54,7 @@ def buses_of(name: str, link: Link) -> tuple[str, str]:
 def test_two_commands_of_the_page_run_a_mission_with_pictures_across(bus: str, link: Link, tmp_path: Path) -> None:
     brain, robot = (
         [url if word == LCM else word for word in documented(name)]
-        for name, url in zip(("brain", "robot"), buses_of(bus, link), strict=True)
+        for name, url in zip(("brain", "robot"), buses_of(bus, link, sweep_only="zenoh"), strict=True)
     )
     with ExitStack() as stack:
         of_brain = stack.enter_context(started(link.here, brain, tmp_path / "brain"))
@@ -66,9 +68,7 @@ def test_two_commands_of_the_page_run_a_mission_with_pictures_across(bus: str, l
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("bus", ["lcm", "zenoh"])
 def test_cuts_at_random_lose_no_event_and_move_no_robot(bus: str, link: Link, tmp_path: Path) -> None:
-    if bus == "zenoh" and not SEEDS:
-        pytest.skip("DIMOS_STREAMS_CUTS=20 runs it")
-    with split_run(link, buses_of(bus, link), tmp_path) as split:
+    with split_run(link, buses_of(bus, link, sweep_only="lcm"), tmp_path) as split:
         for seed in range(FIRST, FIRST + (SEEDS or 1)):
             _Mission(split, seed, LONGEST_S if SEEDS else 3.0).run()
 
@@ -84,21 +84,21 @@ class _Mission:
 
     def run(self) -> None:
         split = self._split
-        wait_for(split.is_whole, 30.0, lambda: split.get("/modules"))
+        wait_for(split.is_whole, 120.0, lambda: split.get("/modules"))
         if self._seed % 2:  # who follows stands while the person does
-            wait_for(self._turns, 60.0, lambda: split.get("/calls"))
+            wait_for(self._turns, 120.0, lambda: split.get("/calls"))
         else:
-            split.call("say", text="follow the person in the red shirt for 25 seconds")
+            split.call("say", text="follow the person in the red shirt for 15 seconds")
             wait_for(lambda: split.get("/calls?state=open"), 30.0, lambda: split.get("/calls"))
         for _ in range(self._random.choice((1, 1, 2))):
             time.sleep(self._random.uniform(0.0, 1.5))
             self._cut()
-        wait_for(lambda: not split.get("/calls?state=open"), 90.0, lambda: split.get("/calls?state=open"))
+        wait_for(lambda: not split.get("/calls?state=open"), 180.0, lambda: split.get("/calls?state=open"))
         self._check_events()
 
     def _turns(self) -> bool:
         """Begin to turn; where the machine is too busy for odometry, that fails."""
-        call = self._split.call("turn", angle_deg=720)
+        call = self._split.call("turn", angle_deg=540)
         while self._split.get(f"/calls/{call['call_id']}")["state"] != "closed":
             if self._split.moves():
                 return True
@@ -133,6 +133,7 @@ class _Mission:
 
     def _check_pause(self, what: str, answer: dict[str, Any]) -> None:
         """Who says that the robot is held has heard so from the gate, and then it stands."""
+        assert answer["outcome"] == "completed", f"{what}: {answer}"
         held, not_held = answer["result"]["held"], answer["result"]["not_held"]
         assert held or not_held, f"{what}: {answer}"
         if held and not not_held:
@@ -149,4 +150,10 @@ class _Mission:
             kinds = [kind for _, kind, _ in events]
             assert (kinds[0], kinds[-1], kinds.count("close")) == ("open", "close", 1), what
             outcome = events[-1][2]["data"]["outcome"]
-            assert said_there.get(call_id, outcome) == outcome, f"{what}: {outcome}, there {said_there[call_id]}"
+            wait_for(
+                lambda call_id=call_id, outcome=outcome: (  # type: ignore[misc]
+                    self._split.outcomes_there().get(call_id, outcome) == outcome
+                ),
+                10.0,
+                lambda what=what, outcome=outcome: f"{what}: {outcome}, there {said_there}",  # type: ignore[misc]
+            )
