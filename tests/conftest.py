@@ -20,8 +20,15 @@ from dimos_streams.common import secrets
 
 _OF_PROCESSES = frozenset({"bus_url", "zenoh_url", "free_port", "machine", "rover"})
 """Fixtures of tests that start processes and look at the time."""
-_OF_COMMANDS = {"cli": "commands", "docs": "documents", "recording": "documents"}
-"""Folders whose processes are begun by commands, one after another: each half has a worker."""
+_GROUPS = {
+    "cli": "commands",
+    "docs": "documents",
+    "recording": "documents",
+    "bus": "machines",
+    "machines": "machines",
+    "ros2": "machines",
+}
+"""Folders whose processes run in another worker than the robots of all others, one after another."""
 _ROBOTS = "robots"
 _TOGETHER = frozenset({"docs", "packaging", "recording"})
 """Folders whose tests share what is costly to make."""
@@ -52,12 +59,12 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers, robots run in one of them and commands in two others: more at once would be late."""
+    """With several workers, robots run in two of them and commands in two others: more at once would be late."""
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         if item.get_closest_marker("live") is not None or _starts_processes(item):
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.xdist_group(_OF_COMMANDS.get(folder, _ROBOTS)))
+            item.add_marker(pytest.mark.xdist_group(_GROUPS.get(folder, _ROBOTS)))
         elif folder in _TOGETHER:
             item.add_marker(pytest.mark.xdist_group(folder))
 

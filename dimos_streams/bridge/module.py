@@ -212,6 +212,7 @@ class Bridge(Module):
             await self._to_undo.aclose()
 
     def _bind(self) -> None:
+        from dimos_streams.bridge.http import http_protocol
         from dimos_streams.bridge.http.request_guard import is_loopback
         from dimos_streams.bridge.http.server import HttpServer
 
@@ -220,7 +221,9 @@ class Bridge(Module):
                 f"module {self.name!r}: serving on {self.config.host!r}, which others reach, needs a token:"
                 " set --token or DIMOS_STREAMS_TOKEN"
             )
-        self._server = HttpServer(self.config.host, self.config.port, ping_s=self.config.ping_s)
+        self._server = HttpServer(
+            self.config.host, self.config.port, ping_s=self.config.ping_s, connections=http_protocol.MAX_CONNECTIONS
+        )
         self._server.bind()
         self._to_undo.callback(self._server.release)
 

@@ -113,7 +113,7 @@ def test_only_the_command_that_is_named_is_put_together(arguments: list[str]) ->
 def test_all_commands_are_there_where_none_is_named(arguments: list[str]) -> None:
     app = create_app(arguments)
     assert len(app.registered_commands) > 20
-    assert {"new", "topics", "messages", "recording"} == {group.name for group in app.registered_groups}
+    assert {"new", "topics", "messages", "recording", "hub"} == {group.name for group in app.registered_groups}
 
 
 def test_a_reader_that_leaves_ends_the_command_silently(machine: Machine) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -121,8 +122,11 @@ def test_a_run_that_cannot_be_deleted_stops_nobody() -> None:
 
 @pytest.mark.feature("H4")
 @pytest.mark.parametrize(("above", "made"), [(0o1777, 0o1777), (0o755, 0o755), (0o777, 0o755)])
-def test_runs_are_of_all_users_where_the_state_directory_is(above: int, made: int) -> None:
+def test_runs_are_of_all_users_where_the_state_directory_is(
+    above: int, made: int, request: pytest.FixtureRequest
+) -> None:
     """As in a container that any user runs, and whose volume the next one has again."""
+    request.addfinalizer(partial(os.umask, os.umask(0o022)))
     state_dir().mkdir()
     state_dir().chmod(above)
     run = new_run_dir("rover")

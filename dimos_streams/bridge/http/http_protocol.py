@@ -54,7 +54,7 @@ _BAD_HTTP = _last_word(
 class Connections:
     """The state that the connections of one server share: turns at parsing, and the bytes that wait for clients."""
 
-    def __init__(self, most: int = MAX_CONNECTIONS) -> None:
+    def __init__(self, most: int) -> None:
         self.turns = Turns()
         self._most = most
         self._full = _last_word(kinds.TOO_MANY_CONNECTIONS, f"{most} connections are open already; try again")

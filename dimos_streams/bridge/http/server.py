@@ -14,7 +14,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from dimos_streams.bridge.http.http_protocol import MAX_CONNECTIONS, BoundedProtocol, Connections
+from dimos_streams.bridge.http.http_protocol import BoundedProtocol, Connections
 from dimos_streams.bridge.http.idle_connections import KEEP_ALIVE_S, cut_idle
 from dimos_streams.bridge.http.request_guard import MAX_BODY
 from dimos_streams.common.limited_log import LimitedRecords
@@ -50,7 +50,7 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves one app on one socket."""
 
-    def __init__(self, host: str, port: int, *, ping_s: float = 10.0, connections: int = MAX_CONNECTIONS) -> None:
+    def __init__(self, host: str, port: int, *, ping_s: float = 10.0, connections: int) -> None:
         """WebSockets are pinged every ``ping_s`` seconds, and closed where no answer comes for twice as long. So many
         ``connections`` are open at a time."""
         self._host, self._port = host, port
