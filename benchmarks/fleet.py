@@ -19,6 +19,7 @@ import json
 import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -128,6 +129,12 @@ def start_robots(url: str, directory: Path, *arguments: object) -> subprocess.Po
     return process
 
 
+def end(process: subprocess.Popen[str]) -> None:
+    """End a process at once, if it lives."""
+    process.kill()
+    process.communicate()
+
+
 async def _read(url: str, reading: Reading, until: asyncio.Event) -> None:
     client = SseClient(f"{url}/tool_streams?from=1", rng=random.Random(1))
     async with contextlib.aclosing(client.events(capacity=8192)) as events:
@@ -145,11 +152,12 @@ async def _measure(
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     add_robots(database, directory, robots)
-    with hub_process(database, port) as hub:
+    with hub_process(database, port) as hub, contextlib.ExitStack() as stack:
         shipping = start_robots(
             url, directory, "--robots", robots, "--rate", arguments.rate, "--age-s", arguments.age_s,
             "--seconds", _WARM_S + arguments.seconds,
         )  # fmt: skip
+        stack.callback(end, shipping)
         pids = {"hub": hub.pid, "robots": shipping.pid, "reader": os.getpid()}
         pids |= {} if cluster is None else {"database": cluster.pid}
         reading, done = Reading(newest={}), asyncio.Event()
@@ -234,6 +242,7 @@ if __name__ == "__main__":
     parser.add_argument("--sqlite", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all that was begun ends
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     costs = [measure(given, robots) for robots in given.robots]

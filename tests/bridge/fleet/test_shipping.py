@@ -20,6 +20,7 @@ from dimos_streams.bridge.fleet.shipper import REFUSED_WAIT_S, Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import Hub, HubLimits
 from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.bridge.journal.query import Read
 from dimos_streams.fleet.batches import ShippedGap
 from dimos_streams.fleet.protocol import FLEET_ENTRY, FOREIGN_ROBOT, MAX_BATCH_BYTES, MAX_ENTRIES
 from tests.bridge.fleet.fake_hub import FakeHub
@@ -319,6 +320,19 @@ async def test_a_bridge_that_ends_ships_what_is_left(opened: OpenJournal) -> Non
     robot.happen(1201)
     await robot.shipper.flush()
     assert robot.shipper.state().behind == 1
+
+
+async def test_offsets_that_are_gone_altogether_are_a_gap(opened: OpenJournal) -> None:
+    class Emptied(LiveJournal):
+        async def read(self, after: int) -> Read:
+            return Read([], 100, 101)
+
+    robot = Robot(opened(), FakeHub())
+    robot.happen(*range(1, 101))
+    parcel = await next_parcel(Emptied(robot.hub), 20)
+    assert parcel is not None
+    assert (parcel.upto, parcel.events) == (100, 0)
+    assert b'"entries":[{"offset":21,"to_offset":100,' in parcel.body
 
 
 async def test_a_journal_has_nothing_behind_its_end(opened: OpenJournal) -> None:
