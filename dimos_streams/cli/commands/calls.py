@@ -183,11 +183,13 @@ def say(
     address = find_bridge(url, port, token)
 
     async def work(gateway: HttpGateway) -> ToolEvent:
-        for machine in await absent_at(address):
-            note(f"machine {machine!r} is not there, nor are its skills")
         wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, agent=to or "")
         given = {"text": text, "now": True} if now else {"text": text}
-        return await follow_new_call(gateway, SAY, given, wish, only=False)
+        try:
+            return await follow_new_call(gateway, SAY, given, wish, only=False)
+        finally:  # not before: it may be a stop
+            for machine in await absent_at(address):
+                note(f"machine {machine!r} is not there, nor are its skills")
 
     _exit_by(at_bridge(work, url, port, token))
 
