@@ -27,6 +27,7 @@ from dimos_streams.bridge.http.route import BridgeRoute, answer_head
 from dimos_streams.bridge.http.settings import mount_settings
 from dimos_streams.bridge.http.stream_options import LastEventId, StreamOptions, after_offset
 from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.monitor.monitor import Monitor
@@ -65,7 +66,7 @@ def create_app(
     if monitor is not None:
         mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
         mount_dashboard(app)
-    mount_mcp(app, McpServer(broker, hub))
+    mount_mcp(app, McpServer(BrokerCalls(broker), hub))
     answer_head(app)
     return app
 

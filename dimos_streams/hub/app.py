@@ -11,6 +11,8 @@ from dimos_streams.bridge.http.described import describe
 from dimos_streams.bridge.http.request_guard import Guard
 from dimos_streams.bridge.http.request_order import RequestOrder
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
+from dimos_streams.bridge.mcp.routes import mount_mcp
+from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.hub.dashboard.routes import PATHS, mount_dashboard
 from dimos_streams.hub.http.call_routes import mount_calls
 from dimos_streams.hub.http.kinds import KINDS
@@ -18,6 +20,7 @@ from dimos_streams.hub.http.robot_routes import mount_robot_side
 from dimos_streams.hub.http.robot_tokens import RobotTokens
 from dimos_streams.hub.http.robots import mount_robots
 from dimos_streams.hub.http.views import mount_streams, mount_views
+from dimos_streams.hub.mcp_calls import FleetCalls
 from dimos_streams.hub.parts import HubParts
 
 
@@ -50,6 +53,7 @@ def _operators_side(parts: HubParts) -> FastAPI:
     mount_robots(app, parts)
     mount_calls(app, parts)
     mount_dashboard(app)
+    mount_mcp(app, McpServer(FleetCalls(parts), parts.feed.broadcast))
     answer_head(app)
     return app
 

@@ -28,6 +28,8 @@ class AnsweringRobot:
         self.replies: dict[str, tuple[int, Any]] = {}
         self.mute = False
         self.connected = threading.Event()
+        self.took = threading.Semaphore(0)
+        """Released for each command."""
         self._thread = threading.Thread(target=self._work, name=robot.name)
 
     def _work(self) -> None:
@@ -35,6 +37,7 @@ class AnsweringRobot:
             self.connected.set()
             for _, command in commands:
                 self.taken.append(command)
+                self.took.release()
                 path = command["path"].partition("?")[0]
                 status, body = self.replies.get(path, (200, {"text": f"{self.robot.name} has done it"}))
                 if not self.mute:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.broadcast import Hub, HubReader
+from dimos_streams.bridge.journal.broadcast import Broadcast, HubReader
 from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
 from dimos_streams.tool_stream.family import parent_of
 
@@ -43,7 +43,7 @@ class Page:
 
 
 async def read_page(
-    hub: Hub,
+    hub: Broadcast,
     *,
     after: int | None,
     wait_s: float,

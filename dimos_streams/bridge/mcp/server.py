@@ -10,9 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from dimos_streams import __version__, clock
-from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls.broker import UnknownCallError
 from dimos_streams.bridge.http.problems import log_internal_error
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import Broadcast
+from dimos_streams.bridge.mcp.calls import McpCalls
 from dimos_streams.bridge.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -49,13 +50,13 @@ ends one."""
 class McpServer:
     """Transport-free: takes messages, gives messages. None among those that it streams stands for a pause."""
 
-    def __init__(self, broker: Broker, hub: Hub) -> None:
+    def __init__(self, calls: McpCalls, hub: Broadcast) -> None:
         self.sessions = Sessions()
         self._streams = 0
         """Open ``GET`` streams of all sessions."""
-        self._broker = broker
+        self._calls = calls
         self._hub = hub
-        self._tools = McpTools(broker, hub)
+        self._tools = McpTools(calls, hub)
 
     async def initialize(self, request: Incoming) -> tuple[Session, dict[str, Any]]:
         """Open a session; it and the response. Raises ``SessionsBusyError``, and ``RpcError`` for bad parameters."""
@@ -110,13 +111,13 @@ class McpServer:
                 begun.cursor = self._hub.last_offset
                 begun.call_id = await self._tools.begin(session, name, arguments)
                 if begun.cancelled:
-                    await self._broker.cancel(begun.call_id, begun.cancelled)
+                    await self._calls.cancel(begun.call_id, begun.cancelled)
                 async with contextlib.aclosing(self._until_answered(begun, request.progress_token)) as sent:
                     async for message in sent:
                         yield message
                 if not begun.cancelled:
                     begun.answered = True
-                    yield result(request.id, call_result(await self._broker.view(begun.call_id), begun.cursor))
+                    yield result(request.id, call_result(await self._calls.view(begun.call_id), begun.cursor))
         except SkillError as problem:
             yield result(request.id, content(str(problem), is_error=True))
         except RpcError as problem:
@@ -195,7 +196,7 @@ class McpServer:
     async def _end(self, request: Request) -> None:
         if request.call_id:
             with contextlib.suppress(UnknownCallError):  # it has ended long ago
-                await self._broker.cancel(request.call_id, request.cancelled)
+                await self._calls.cancel(request.call_id, request.cancelled)
 
     async def _answer(self, session: Session, request: Incoming) -> dict[str, Any]:
         if request.method == "ping":

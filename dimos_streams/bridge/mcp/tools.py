@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
-from dimos_streams.bridge.calls.visibility import shown_to_models
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.calls.broker import UnknownCallError
+from dimos_streams.bridge.journal.broadcast import Broadcast
+from dimos_streams.bridge.mcp.calls import McpCalls
 from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, RpcError
 from dimos_streams.bridge.mcp.reading import read_page
 from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, content, skill_tool, updates
@@ -86,15 +86,15 @@ OWN_TOOLS: dict[str, type[_Arguments]] = {
 class McpTools:
     """The tools behind ``tools/list`` and ``tools/call``."""
 
-    def __init__(self, broker: Broker, hub: Hub) -> None:
-        self._broker = broker
+    def __init__(self, calls: McpCalls, hub: Broadcast) -> None:
+        self._calls = calls
         self._hub = hub
 
     def skills(self) -> tuple[SkillInfo, ...]:
-        """The skills that are meant for everyone, as their modules describe them; when any of it changes, the list of
-        tools has changed."""
-        offered = [info for _, info in self._broker.directory.skills()]
-        return tuple(info for info in offered if info.audience == "everyone" and info.name not in OWN_TOOLS)
+        """The skills that are meant for everyone; when any of it changes, the list of tools has changed."""
+        return tuple(
+            info for info in self._calls.skills() if info.audience == "everyone" and info.name not in OWN_TOOLS
+        )
 
     async def begin(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:
         """Begin a call of a skill; its id. Raises ``RpcError`` for an unknown tool, and ``SkillError``."""
@@ -102,7 +102,7 @@ class McpTools:
         if name not in known:
             near = suggest(name, [*known, *OWN_TOOLS])
             raise RpcError(INVALID_PARAMS, f"no tool is called {name!r}{near}")
-        return await self._broker.call(name, arguments, caller=session.caller)
+        return await self._calls.begin(name, arguments, session.caller)
 
     async def use_own(self, session: Session, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of one of our own tools. Raises ``SkillError``."""
@@ -125,21 +125,20 @@ class McpTools:
             page = await read_page(self._hub, after=given.after, wait_s=given.wait_s, caller=session.caller)
             return updates(page, None)
         call = await self._shown(given.call_id)
-        known = self._broker.ledger.calls.get(call.call_id)
         page = await read_page(
             self._hub,
             after=given.after,
             wait_s=given.wait_s,
             call_id=call.call_id,
-            over=lambda: known is None or known.closed.is_set(),
+            over=self._calls.is_over(call),
         )
-        return updates(page, await self._broker.view(call.call_id))
+        return updates(page, await self._calls.view(call.call_id))
 
     async def _list_calls(self, session: Session, given: ListCalls) -> dict[str, Any]:
-        is_shown = await shown_to_models(self._broker)
+        is_shown = await self._calls.shown()
         found = [
             call
-            for call in reversed(await self._broker.calls())
+            for call in reversed(await self._calls.calls())
             if is_shown(call)
             and (given.state == "all" or (call.state == "closed") is (given.state == "closed"))
             and (not given.mine or call.caller == session.caller)
@@ -155,24 +154,24 @@ class McpTools:
         if given.call_id == ALL_CALLS:
             return await self._cancel_all(given.reason)
         call = await self._shown(given.call_id)
-        await self._broker.cancel(call.call_id, given.reason)
-        await self._broker.wait(call.call_id, "close", _CANCEL_WAIT_S)
-        view = await self._broker.view(call.call_id)
+        await self._calls.cancel(call.call_id, given.reason)
+        await self._calls.wait_closed(call.call_id, _CANCEL_WAIT_S)
+        view = await self._calls.view(call.call_id)
         if view.state == "closed":
             return content(f"call {view.call_id} is over: {view.outcome}: {view.text}", outcome=view.outcome)
         return content(f"call {view.call_id} is asked to end; get_call says whether it has", outcome=None)
 
     async def _cancel_all(self, reason: str) -> dict[str, Any]:
         """Clients speak for models: they end what they may know of, but hold no robot against its operators."""
-        is_shown = await shown_to_models(self._broker)
-        calls = [call.call_id for call in await self._broker.calls(open_only=True) if is_shown(call)]
-        report = await self._broker.stops.cancel(calls, reason)
+        is_shown = await self._calls.shown()
+        calls = [call.call_id for call in await self._calls.calls(open_only=True) if is_shown(call)]
+        report = await self._calls.cancel_all(calls, reason)
         return content(str(report), **report.model_dump(mode="json"))
 
     async def _shown(self, call_id: str) -> CallView:
         """A call that clients may know of. Raises ``UnknownCallError``: operators' calls are none of them."""
-        call = await self._broker.view(call_id)
-        if not (await shown_to_models(self._broker))(call):
+        call = await self._calls.view(call_id)
+        if not (await self._calls.shown())(call):
             raise UnknownCallError(call_id)
         return call
 

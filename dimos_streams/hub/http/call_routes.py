@@ -70,7 +70,7 @@ def mount_calls(app: FastAPI, parts: HubParts) -> None:
         timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 30.0,
     ) -> Response:
         first = parts.feed.broadcast.last_offset + 1
-        reply = await begin(parts, body, wait, timeout_s)
+        _, reply = await begin(parts, body, wait, timeout_s)
         response = as_response(reply)
         if "Link" in reply.headers:
             response.headers["Link"] = f'</tool_streams?from={first}>; rel="events"'
@@ -136,9 +136,9 @@ def mount_calls(app: FastAPI, parts: HubParts) -> None:
 
 async def begin(
     parts: HubParts, body: FleetCallBody, wait: Wait | None, timeout_s: float, *, model: bool = False
-) -> BridgeReply:
-    """Begin a call at its robot, which ``model`` asks for, or whoever has an operator's rights. Raises
-    ``ProblemError`` and ``UnknownSkillError``."""
+) -> tuple[str, BridgeReply]:
+    """Begin a call at its robot, which a ``model`` asks for, or whoever has an operator's rights; the robot, and what
+    its bridge says. Raises ``ProblemError`` and ``UnknownSkillError``."""
     robot, skill = await _meant(parts, body)
     path = "/calls" if wait is None else f"/calls?{urlencode({'wait': wait, 'timeout_s': timeout_s})}"
     request = BridgeRequest(
@@ -152,7 +152,7 @@ async def begin(
         expires_in_s=EXPIRES_IN_S,
         waits_s=body.lease_wait_s + (timeout_s if wait else 0.0) + _BEGUN_WITHIN_S,
     )
-    return await asked(parts, request)
+    return robot, await asked(parts, request)
 
 
 async def find(parts: HubParts, call_id: str, robot: str | None) -> CallRow:

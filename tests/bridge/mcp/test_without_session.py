@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import requests
 
+from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.mcp.sessions import MAX_REQUESTS, SessionsBusyError
@@ -87,7 +88,7 @@ def test_what_dimos_client_has_sent_is_answered_as_json() -> None:
 @pytest.mark.virtual_time
 async def test_requests_of_equal_ids_are_each_other_no_matter_and_there_are_bounds() -> None:
     async with scene() as made:
-        server = McpServer(made.broker, made.broker.ledger.hub)
+        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.hub)
         asked = {"name": "count", "arguments": {"label": "a", "to": 2}}
         call = Incoming.model_validate({**LISTING, "method": "tools/call", "params": asked})
         answers = await asyncio.gather(server.answer_alone(call), server.answer_alone(call))

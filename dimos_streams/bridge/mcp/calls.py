@@ -1,0 +1,87 @@
+"""What MCP clients reach: the skills and calls of a bridge, or of whatever else offers as much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.calls.visibility import shown_to_models
+from dimos_streams.operator.messages.stop import CancelReport
+from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.gateway import CallView
+
+
+class McpCalls(Protocol):
+    """Skills and calls. All raise ``SkillError`` for what can't be, ``UnknownCallError`` for unknown calls."""
+
+    def skills(self) -> list[SkillInfo]:
+        """All skills that are offered now, whoever they are for."""
+
+    async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
+        """Begin a call; its id."""
+
+    async def view(self, call_id: str) -> CallView:
+        """A call as it stands."""
+
+    async def calls(self, *, open_only: bool = False) -> list[CallView]:
+        """The calls that are remembered, oldest first."""
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        """Ask a call to end."""
+
+    async def wait_closed(self, call_id: str, within_s: float) -> None:
+        """Wait for a call's close, at most so long."""
+
+    async def cancel_all(self, call_ids: list[str], reason: str) -> CancelReport:
+        """Ask calls to end, and give them a moment for it."""
+
+    def is_over(self, call: CallView) -> Callable[[], bool]:
+        """Says whether a call that was looked at can have no events any more."""
+
+    async def shown(self) -> Callable[[CallView], bool]:
+        """Says whether clients may know of a call."""
+
+
+class BrokerCalls:
+    """Those of a bridge."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def skills(self) -> list[SkillInfo]:
+        """See ``McpCalls``; as their modules describe them."""
+        return [info for _, info in self._broker.directory.skills()]
+
+    async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
+        """See ``McpCalls``."""
+        return await self._broker.call(skill, arguments, caller=caller)
+
+    async def view(self, call_id: str) -> CallView:
+        """See ``McpCalls``."""
+        return await self._broker.view(call_id)
+
+    async def calls(self, *, open_only: bool = False) -> list[CallView]:
+        """See ``McpCalls``."""
+        return await self._broker.calls(open_only=open_only)
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        """See ``McpCalls``."""
+        await self._broker.cancel(call_id, reason)
+
+    async def wait_closed(self, call_id: str, within_s: float) -> None:
+        """See ``McpCalls``."""
+        await self._broker.wait(call_id, "close", within_s)
+
+    async def cancel_all(self, call_ids: list[str], reason: str) -> CancelReport:
+        """See ``McpCalls``."""
+        return await self._broker.stops.cancel(call_ids, reason)
+
+    def is_over(self, call: CallView) -> Callable[[], bool]:
+        """See ``McpCalls``."""
+        known = self._broker.ledger.calls.get(call.call_id)
+        return lambda: known is None or known.closed.is_set()
+
+    async def shown(self) -> Callable[[CallView], bool]:
+        """See ``McpCalls``."""
+        return await shown_to_models(self._broker)

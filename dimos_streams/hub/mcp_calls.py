@@ -1,0 +1,156 @@
+"""The skills and calls of a whole fleet, for MCP clients. Each tool has its robot's name before its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.authority import MCP
+from dimos_streams.bridge.calls.broker import UnknownCallError
+from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.client.problems import problem_error
+from dimos_streams.common.text import parse_json
+from dimos_streams.errors import SkillError
+from dimos_streams.hub.asking import BridgeReply, BridgeRequest
+from dimos_streams.hub.events import in_thread
+from dimos_streams.hub.http.call_routes import FleetCallBody, begin, find
+from dimos_streams.hub.http.refusing import asked, refused
+from dimos_streams.hub.parts import HubParts
+from dimos_streams.operator.messages.stop import CancelReport, GoingOn
+from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.gateway import CallView
+
+_REMEMBERED = 10_000
+_CALLS = 500
+"""The newest calls that clients may list."""
+_ENDS_WITHIN_S = 5.0
+
+
+class FleetCalls:
+    """``McpCalls`` of a fleet: what they ask for passes the gates of each robot's bridge as a model's wish."""
+
+    def __init__(self, parts: HubParts) -> None:
+        self._parts = parts
+        self._robots: OrderedDict[str, str] = OrderedDict()
+        """The robots of calls that were begun here, whose events may not have come yet."""
+
+    def skills(self) -> list[SkillInfo]:
+        """See ``McpCalls``."""
+        return [skill for robot in self._parts.robots.known.values() for skill in robot.offered if skill.available]
+
+    async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
+        """See ``McpCalls``."""
+        body = FleetCallBody(skill=skill, arguments=dict(arguments), caller=caller)
+        with _as_skill_errors():
+            robot, reply = await begin(self._parts, body, None, 0.0, model=True)
+        call_id = str(_content(reply)["call_id"])
+        self._robots[call_id] = robot
+        if len(self._robots) > _REMEMBERED:
+            self._robots.popitem(last=False)
+        return call_id
+
+    async def view(self, call_id: str) -> CallView:
+        """See ``McpCalls``; of one of which nothing has come yet, as its robot says."""
+        with _as_skill_errors():
+            try:
+                return _view((await find(self._parts, call_id, None)).record)
+            except UnknownCallError:
+                if (robot := self._robots.get(call_id)) is None:
+                    raise
+                path = f"/calls/{quote(call_id, safe='')}"
+                reply = await asked(self._parts, BridgeRequest(robot, "GET", path, role="model"))
+                return CallView.model_validate({**_content(reply), "robot": robot})
+
+    async def calls(self, *, open_only: bool = False) -> list[CallView]:
+        """See ``McpCalls``."""
+        table = self._parts.storage.calls
+        with _as_skill_errors(), refused():
+            rows = await in_thread(
+                self._parts.executor,
+                lambda: table.newest(_CALLS, robot=None, state="open" if open_only else None, before=None),
+            )
+        return [_view(row.record) for row in reversed(rows)]
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        """See ``McpCalls``."""
+        robot = self._robots.get(call_id) or (await self.view(call_id)).robot or ""
+        path = f"/calls/{quote(call_id, safe='')}/cancel"
+        with _as_skill_errors():
+            _content(await asked(self._parts, BridgeRequest(robot, "POST", path, {"reason": reason}, role="model")))
+
+    async def wait_closed(self, call_id: str, within_s: float) -> None:
+        """See ``McpCalls``."""
+        events = self._parts.feed.broadcast
+        with contextlib.closing(events.reader(after=events.last_offset, call_id=call_id)) as reader:
+            if (await self.view(call_id)).state == "closed":
+                return
+            timer = asyncio.get_running_loop().call_later(within_s, reader.nudge)
+            try:
+                while page := await reader.page():
+                    if any(entry.type == "close" for entry in page):
+                        return
+            finally:
+                timer.cancel()
+
+    async def cancel_all(self, call_ids: list[str], reason: str) -> CancelReport:
+        """See ``McpCalls``."""
+        views = await asyncio.gather(*(self._ended(call_id, reason) for call_id in call_ids))
+        return CancelReport(
+            ended=tuple(view.call_id for view in views if view.state == "closed"),
+            going_on=tuple(_going_on(view) for view in views if view.state != "closed"),
+        )
+
+    def is_over(self, call: CallView) -> Callable[[], bool]:
+        """See ``McpCalls``."""
+        return lambda: call.state == "closed"
+
+    async def shown(self) -> Callable[[CallView], bool]:
+        """See ``McpCalls``: of each that they could have begun, and of their own while its skill is gone."""
+        robots = await self._parts.robots.all()
+        audiences = {
+            (name, skill.name): skill.audience for name, robot in robots.items() for skill in robot.skills.values()
+        }
+
+        def is_shown(call: CallView) -> bool:
+            unknown = "everyone" if call.caller.startswith(MCP) else "operator"
+            return audiences.get((call.robot or "", call.skill), unknown) == "everyone"
+
+        return is_shown
+
+    async def _ended(self, call_id: str, reason: str) -> CallView:
+        with contextlib.suppress(SkillError):  # then it goes on, which is what is told
+            await self.cancel(call_id, reason)
+            await self.wait_closed(call_id, _ENDS_WITHIN_S)
+        return await self.view(call_id)
+
+
+@contextlib.contextmanager
+def _as_skill_errors() -> Iterator[None]:
+    """What the hub refuses, in the words that it would have over HTTP."""
+    try:
+        yield
+    except ProblemError as error:
+        raise SkillError(str(error.detail)) from error
+
+
+def _content(reply: BridgeReply) -> dict[str, Any]:
+    """The body of a reply. Raises ``SkillError`` for a refusal, as the bridge has said it."""
+    body: dict[str, Any] = reply.body if isinstance(reply.body, dict) else {}
+    if reply.status >= 400:
+        raise problem_error({"detail": f"HTTP {reply.status}", **body})
+    return body
+
+
+def _view(record: str) -> CallView:
+    return CallView.model_validate(parse_json(record))
+
+
+def _going_on(call: CallView) -> GoingOn:
+    return GoingOn(
+        call_id=call.call_id, skill=call.skill, module=call.module, since_utime=clock.utime(), text=call.text
+    )

@@ -1,0 +1,61 @@
+"""MCP clients see the skills of all robots at a hub, and call them as models."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.fleet.batches import encoded_event
+from tests.hub.serving import Robot, ServedHub, added, event, served_hub
+from tests.hub.test_commands import answering
+
+
+def ask(hub: ServedHub, method: str, **params: Any) -> dict[str, Any]:
+    """The result of a request without a session."""
+    answer = hub.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).json()
+    assert "result" in answer, answer
+    result: dict[str, Any] = answer["result"]
+    return result
+
+
+def use(hub: ServedHub, name: str, **arguments: Any) -> dict[str, Any]:
+    return ask(hub, "tools/call", name=name, arguments=arguments)
+
+
+@pytest.mark.feature("H2")
+def test_a_client_finds_the_tools_of_each_robot_and_calls_one_as_a_model(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    one, two = (Robot(name, token) for name, token in added(database, "r1", "r2").items())
+    with served_hub(database) as hub, ThreadPoolExecutor(1) as pool:
+        one.report(hub, "move")
+        two.report(hub, "turn")
+        with answering(hub, one, two) as (first, second):
+            assert {each["connected"] for each in hub.get("/robots").json()} == {True}
+            names = [tool["name"] for tool in ask(hub, "tools/list")["tools"]]
+            assert names == ["r1_move", "r2_turn", "skill_updates", "get_call", "list_calls", "cancel_call"]
+            first.replies["/calls"] = (201, {"call_id": "c1"})
+            asked = pool.submit(use, hub, "r1_move", distance_m=1)
+            assert first.took.acquire(timeout=20)
+            one.ship(hub, encoded_event(1, event(1, type="open")), encoded_event(2, event(2, "on it")))
+            answer = asked.result()
+            assert answer["structuredContent"]["call_id"] == "c1"
+            assert answer["content"][0]["text"].startswith("on it")
+            (command,) = first.taken
+            assert (command["role"], command["body"]["caller"]) == ("model", "mcp/without-session")
+            assert command["body"]["skill"] == "move"
+            assert second.taken == []
+            refusal = {
+                "type": "urn:dimos-streams:problem:call-rejected",
+                "status": 409,
+                "detail": "needs an approval",
+            }
+            second.replies["/calls"] = (409, refusal)
+            refused = use(hub, "r2_turn")
+            assert (refused["isError"], refused["content"][0]["text"]) == (True, "needs an approval")
+            operators = use(hub, "get_call", call_id="c1")
+            assert operators["isError"], "it was begun by `me`, and its skill is nobody's that is known"
+    for each in (first, second):
+        each.join()
