@@ -26,6 +26,9 @@ _SCOUTING_MS = 200
 _CONNECT_MS = 1_000
 _RETRY = {"period_init_ms": 200, "period_max_ms": 1_000, "period_increase_factor": 2}
 """How soon a link that was cut is tried again."""
+_CONNECTING = ("scouting/multicast/autoconnect_strategy", "scouting/gossip/autoconnect_strategy")
+_ONE_CONNECTS = {"peer": {"to_router": "always", "to_peer": "greater-zid"}}
+"""Of two peers that find each other one connects: after a cut both would at the same moment, and again."""
 _QUEUE = 16
 """Batches of 64 kB that wait for a link, for each priority: a raw picture is 15."""
 _PRIORITIES = (
@@ -89,6 +92,8 @@ def _settings(url: ZenohUrl) -> dict[str, Any]:
     }
     if url.scouting is not None:
         settings["scouting/multicast/address"] = url.scouting
+        if not url.is_local:
+            settings |= dict.fromkeys(_CONNECTING, _ONE_CONNECTS)
     if url.endpoints:
         settings["connect/timeout_ms"] = _CONNECT_MS if url.mode == "client" else -1
         settings["connect/exit_on_failure"] = url.mode == "client"

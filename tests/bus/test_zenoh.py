@@ -614,3 +614,13 @@ def test_a_peer_that_hangs_delays_no_message_and_no_end(zenoh_url: str) -> None:
             await process.wait()
 
     asyncio.run(main())
+
+
+def test_of_two_peers_on_two_machines_one_connects() -> None:
+    """After a cut both would at the same moment; on one machine, where nothing is cut, all is as it was."""
+    for text, strategy in (("zenoh:///?interface=eth0&listen=10.0.0.1:0", "greater-zid"), ("zenoh://", None)):
+        with session_config(ZenohUrl.parse(text)) as config:
+            for how in ("multicast", "gossip"):
+                assert (strategy is not None) == (
+                    "greater-zid" in config.get_json(f"scouting/{how}/autoconnect_strategy")
+                )
