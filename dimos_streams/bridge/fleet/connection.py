@@ -75,7 +75,7 @@ class HubConnection:
 
     async def commands(self) -> AsyncGenerator[Hello | Command, None]:
         """See ``HubPort``."""
-        lost: list[str] = []
+        lost, found = ["it ended"], False
 
         def on_loss(problem: str) -> None:
             lost.append(problem)
@@ -92,12 +92,14 @@ class HubConnection:
         try:
             async with closing(client.events(capacity=64)) as events:
                 async for event in events:
+                    found = True
                     message = self._message(event)
                     if message is not None:
                         yield message
         except SseError as error:
             raise self._refusal(error.status, error.body) from error
-        raise HubUnreachableError(f"its stream of commands: {lost[-1] if lost else 'ended'}")
+        what = "its stream of commands" if found else "it can't be reached"  # which all others say, too
+        raise HubUnreachableError(f"{what}: {lost[-1]}")
 
     def close(self) -> None:
         """Cut what is under way. Twice is fine."""

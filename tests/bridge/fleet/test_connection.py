@@ -156,6 +156,8 @@ async def test_what_an_answer_means(server: Answering, tmp_path: Path) -> None:
     async with connected("http://127.0.0.1:9") as nowhere:
         with pytest.raises(HubUnreachableError, match="it can't be reached: Connection refused"):
             await nowhere.position("journal-1")
+        with pytest.raises(HubUnreachableError, match=r"^it can't be reached: Connection refused$"):
+            await anext(nowhere.commands())
     async with connected(server.url, token_file=tmp_path / "none") as hub:
         with pytest.raises(UserError, match=r"can't be read from .*none: No such file"):
             await hub.position("journal-1")
