@@ -316,14 +316,17 @@ def test_a_heartbeat_that_is_cut_off_is_none() -> None:
             st.sampled_from(["skills", "part", "state", "silence"]),
             st.integers(0, 3),
             st.integers(1, 400),
+            st.sampled_from("123"),
         ),
         max_size=30,
     )
 )
-def test_a_directory_knows_how_much_its_modules_have_said(steps: list[tuple[str, str, int, int]]) -> None:
+def test_a_directory_knows_how_much_its_modules_have_said(
+    steps: list[tuple[str, str, int, int, str]],
+) -> None:
     async def scenario() -> None:
         table = module_table.ModuleTable()
-        for name, what, number, size in steps:
+        for name, what, number, size, instance in steps:
             if what == "silence":
                 await asyncio.sleep(number)
                 continue
@@ -332,15 +335,18 @@ def test_a_directory_knows_how_much_its_modules_have_said(steps: list[tuple[str,
                     continue
                 table.entries[name] = ModuleEntry(since=clock.monotonic(), heard=clock.monotonic())
             entry = table.entries[name]
-            entry.heard = clock.monotonic()
+            if entry.instances.heard(ModuleStatus(module=name, instance=instance), clock.monotonic()):
+                entry.heard = clock.monotonic()
+                table.turn_to_bound(entry)
+            report = entry.current
             version, text = f"v{number // 2}", "x" * size
             if what == "skills":
-                table.take_skills(entry, ModuleStatus(module=name, skills_version=version, skills_json=text), ())
+                table.take_skills(report, ModuleStatus(module=name, skills_version=version, skills_json=text), ())
             elif what == "part":
                 part = SkillPart(part=number % 2, parts=2, skills=())
-                table.take_part(entry, ModuleStatus(module=name, skills_version=version, skills_json=text), part)
+                table.take_part(report, ModuleStatus(module=name, skills_version=version, skills_json=text), part)
             else:
-                table.take_state(entry, ModuleStatus(module=name, state_json=json.dumps({"x": text})))
+                table.take_state(report, ModuleStatus(module=name, state_json=json.dumps({"x": text})))
             assert table._bytes == sum(each.bytes for each in table.entries.values())
             assert table._bytes <= 1000
             assert len(table.entries) <= 2

@@ -21,6 +21,7 @@ from dimos_streams.skill import SkillInfo, public_names
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name
 from dimos_streams.tool_stream.liveness.heartbeat import ENDED, MAX_HEALTH, Head, head_of
+from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
@@ -130,7 +131,7 @@ class ModuleDirectory:
     def reporting(self, key: str) -> list[ModuleView]:
         """The modules whose state has a topic, by name."""
         quoted = json.dumps(key)
-        return self._views(lambda entry: quoted in entry.state_json and key in entry.state())
+        return self._views(lambda entry: quoted in entry.current.state_json and key in entry.current.state())
 
     def unwell(self) -> dict[str, str]:
         """The health of each module that is not ``"ok"``, by name."""
@@ -160,8 +161,7 @@ class ModuleDirectory:
     def can_run(self, skill: str, name: str, instance: str) -> bool:
         """Whether an instance speaks for a module that has a skill of that public name."""
         entry = self._entries.get(name)
-        offers = entry is not None and any(info.name == skill for info in entry.skills)
-        return offers and self.speaks_for(name, instance)
+        return entry is not None and entry.offers(skill, instance) and self.speaks_for(name, instance)
 
     def departed(self, name: str, instance: str) -> bool:
         """Whether an instance that speaks for a module has ended, as is known before its silence alone says so."""
@@ -212,8 +212,7 @@ class ModuleDirectory:
     def _on_token(self, instance: str, is_there: bool) -> None:
         """A token only ever hastens what heartbeats say: who is heard lives."""
         for entry in self._entries.values():
-            if entry.instances.is_bound(instance):
-                entry.token_lost_at = float("-inf") if is_there else clock.monotonic()
+            entry.token(instance, is_there=is_there)
 
     def _on_message(self, channel: str, data: bytes) -> None:
         try:
@@ -251,12 +250,13 @@ class ModuleDirectory:
         """Raises ``ValueError`` for skills that are none."""
         now = clock.monotonic()
         entry = self._entries.get(status.module)
-        part = self._part_in(status, entry)
-        skills = None if is_part(status.skills_json) else self._skills_in(status, entry)
+        known = None if entry is None else entry.report_of(status.instance)
+        part = self._part_in(status, known)
+        skills = None if is_part(status.skills_json) else self._skills_in(status, known)
         if entry is None:
             entry = self._entries[status.module] = ModuleEntry(since=now, heard=now)
         # What a module is said to be is said by one instance, as long as it lives: others can't make it flap.
-        if not entry.instances.heard(status, now):
+        if not entry.instances.heard(status, now, self.missed_at):
             return
         for other in entry.instances.contradicting(now):
             self.contradictions += 1
@@ -266,33 +266,35 @@ class ModuleDirectory:
                 entry.instances.bound,
                 other,
             )
-        entry.heard, entry.health = now, at_most(status.health, MAX_HEALTH)
+        self._table.turn_to_bound(entry)
+        report = entry.current
+        entry.heard, report.health = now, at_most(status.health, MAX_HEALTH)
         if status.health == ENDED:
             entry.instances.left(status.instance)
         if part is not None:
-            self._table.take_part(entry, status, part)
+            self._table.take_part(report, status, part)
         elif skills is not None:
-            self._table.take_skills(entry, status, skills)
-        elif entry.skills_version != status.skills_version:
+            self._table.take_skills(report, status, skills)
+        elif report.skills_version != status.skills_version:
             self._ask_for_skills()
-        self._table.take_state(entry, status)
+        self._table.take_state(report, status)
 
-    def _skills_in(self, status: ModuleStatus, entry: ModuleEntry | None) -> tuple[SkillInfo, ...] | None:
+    def _skills_in(self, status: ModuleStatus, known: InstanceReport | None) -> tuple[SkillInfo, ...] | None:
         """The skills that a heartbeat describes, None if it does not. Raises ``ValueError``."""
         text = status.skills_json
         if not text:
             return None
-        if entry is not None and entry.skills_text == hash(text):
-            return entry.skills
+        if known is not None and known.skills_text == hash(text):
+            return known.skills
         skills = _SKILLS.validate_json(well_formed_json(text))
         for info in skills:
             check_schema(info.parameters)
         return skills
 
-    def _part_in(self, status: ModuleStatus, entry: ModuleEntry | None) -> SkillPart | None:
+    def _part_in(self, status: ModuleStatus, known: InstanceReport | None) -> SkillPart | None:
         """The part of a description in a heartbeat, None for no part or a known one. Raises ``ValueError``."""
         text = status.skills_json
-        if not is_part(text) or (entry is not None and entry.skills_version == status.skills_version):
+        if not is_part(text) or (known is not None and known.skills_version == status.skills_version):
             return None
         part = SkillPart.model_validate_json(well_formed_json(text))
         for info in part.skills:

@@ -11,7 +11,9 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 SIDE_BY_SIDE_S = 0.6
 """Instances that have both been heard for so long run beside each other; a straggler of a dead one has not."""
 SUPERSEDED_S = 0.75
-"""An instance that is silent for so long while another one is heard has been followed by it."""
+"""An instance that is silent for so long while another one is heard has been followed by it;"""
+UNHEARD_S = 6.0
+"""a settled one only after so long a silence, if heartbeats may have been missed in it."""
 SETTLED_S = 2.0
 """An instance that has spoken for so long is settled: when it is heard again, it speaks again,"""
 UNSETTLED_S = 10.0
@@ -67,8 +69,8 @@ class Instances:
         self._spoken_since = 0.0
         self._others: dict[str, _HeardInstance] = {}
 
-    def heard(self, status: ModuleStatus, now: float) -> bool:
-        """Take a heartbeat; whether it is the bound instance's."""
+    def heard(self, status: ModuleStatus, now: float, missed_at: float = float("-inf")) -> bool:
+        """Take a heartbeat; whether it is the bound instance's. ``missed_at`` is when others may have been missed."""
         instance = Instance.of(status)
         if self._bound is not None and self._bound.instance.id == instance.id:
             self._bound.last = now
@@ -78,7 +80,7 @@ class Instances:
         if self._settled is not None and self._settled.instance.id == instance.id:
             known = self._settled
         known.last = now
-        if known is self._settled or not self.alive(now):
+        if known is self._settled or not self._holds(now, missed_at):
             if self._bound is not None:
                 self._keep(self._bound)
             self._bound, known.noted, self._spoken_since = known, True, now
@@ -108,6 +110,16 @@ class Instances:
         """The instance that speaks for the module, None before the first heartbeat."""
         return None if self._bound is None else self._bound.instance
 
+    @property
+    def settled(self) -> Instance | None:
+        """The instance that is settled, None if there is none."""
+        return None if self._settled is None else self._settled.instance
+
+    @property
+    def spoken_since(self) -> float:
+        """Since when the bound instance speaks for the module, without another one in between."""
+        return self._spoken_since
+
     def is_bound(self, id: str) -> bool:
         """Whether an instance is the one that speaks for the module."""
         return self._bound is not None and self._bound.instance.id == id[:_MAX_NAME]
@@ -119,6 +131,13 @@ class Instances:
     def alive(self, now: float) -> bool:
         """Whether the bound instance has been heard lately: then no other one speaks for the module."""
         return self._bound is not None and now - self._bound.last <= SUPERSEDED_S
+
+    def _holds(self, now: float, missed_at: float) -> bool:
+        """Whether the bound instance keeps its place whoever else is heard: a flood drowns those that live, too."""
+        bound = self._bound
+        if bound is None or bound is not self._settled or missed_at < bound.last:
+            return self.alive(now)
+        return now - bound.last <= UNHEARD_S
 
     def contradicting(self, now: float) -> list[Instance]:
         """Those that were heard while the bound one, which was heard just now, was alive; each is reported once."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from dimos_streams.common.text import parse_json
+from dimos_streams import clock
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
+from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
+from dimos_streams.tool_stream.liveness.instances import SETTLED_S, Instance, Instances, listed
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
-from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills
 
 _REPORT_S = 1.5
 """How long somebody else's word about a module holds."""
@@ -23,43 +21,80 @@ _UNDER_WAY_S = 0.1
 
 @dataclass(slots=True)
 class ModuleEntry:
-    """One module, as its heartbeats and other processes' reports describe it."""
+    """One module, as its heartbeats and other processes' reports describe it.
+
+    Each instance that is believed has a report of its own, and the settled one's is kept while another one speaks:
+    when it takes its place back, it offers at once what it offered before.
+    """
 
     since: float
     """When a module of this name was heard first."""
     heard: float
-    health: str = ""
-    skills_version: str = ""
-    skills_text: int = 0
-    """The hash of the skills' JSON."""
-    skills_bytes: int = 0
-    skills: tuple[SkillInfo, ...] = ()
-    partial: PartialSkills = field(default_factory=PartialSkills)
-    """A description of which not all parts have come."""
-    state_text: int = 0
-    """The hash of what came as its state."""
-    state_json: str = ""
-    """The JSON of an object, or empty. It is read when somebody asks for it: the objects of a thousand forged ones
-    would be ten times as large."""
     instances: Instances = field(default_factory=Instances)
     reported_health: str = ""
     """The health that somebody else reported of it."""
     reported_at: float = float("-inf")
-    token_lost_at: float = float("-inf")
-    """When the token of the bound instance vanished."""
-    _read: tuple[str, Mapping[str, Any]] | None = None
-    """The text of a state that was asked for, and what it says."""
+    _reports: dict[str, InstanceReport] = field(default_factory=dict)
+    """Of the bound instance and the settled one, by their ids."""
 
     @property
     def bytes(self) -> int:
-        """The size of what it has reported, as JSON."""
-        return self.skills_bytes + self.partial.bytes + len(self.state_json)
+        """The size of what its instances have reported, as JSON."""
+        return sum(report.bytes for report in self._reports.values())
+
+    @property
+    def current(self) -> InstanceReport:
+        """The report of the bound instance."""
+        bound = self.instances.bound
+        assert bound is not None, "an entry begins with a heartbeat"
+        return self._reports[bound.id]
+
+    def turn_to_bound(self) -> None:
+        """Have the report of whoever is bound now; that of who is neither bound nor settled any more is forgotten."""
+        bound, settled = self.instances.bound, self.instances.settled
+        assert bound is not None, "it was heard just now"
+        if bound.id not in self._reports:
+            reports = self._reports
+            former = reports.get(settled.id) if settled is not None else next(reversed(reports.values()), None)
+            reports[bound.id] = InstanceReport.after(former)
+        if len(self._reports) > 1:
+            kept = {bound.id} if settled is None else {bound.id, settled.id}
+            self._reports = {id: report for id, report in self._reports.items() if id in kept}
+
+    def report_of(self, instance: str) -> InstanceReport | None:
+        """What an instance has said, None if it is not believed."""
+        return self._reports.get(instance)
+
+    @property
+    def skills(self) -> tuple[SkillInfo, ...]:
+        """The skills that it offers: besides the bound instance's those of one that was settled before, until the
+        other one has spoken for long enough to be no passer-by."""
+        current, settled = self.current, self._unheard()
+        if settled is None:
+            return current.skills
+        names = {info.name for info in settled.skills}
+        return (*settled.skills, *(info for info in current.skills if info.name not in names))
+
+    def _unheard(self) -> InstanceReport | None:
+        """The report of the settled instance while another one has taken its place for a moment."""
+        settled = self.instances.settled
+        report = None if settled is None else self._reports.get(settled.id)
+        if report is None or report is self.current or report.token_lost_at > float("-inf"):
+            return None
+        return report if clock.monotonic() - self.instances.spoken_since < SETTLED_S else None
+
+    def offers(self, skill: str, instance: str) -> bool:
+        """Whether an instance that is believed offers a skill of that public name."""
+        report = self._reports.get(instance)
+        skills = () if report is None else self.skills if report is self.current else report.skills
+        return any(info.name == skill for info in skills)
 
     def view(self, name: str, now: float) -> ModuleView:
         """The view of the module at a moment of ``clock.monotonic``."""
         rivals = self._rivals(now)
         bound = self.instances.bound
         assert bound is not None, "an entry begins with a heartbeat"
+        current = self.current
         return ModuleView(
             name,
             bound.id,
@@ -67,23 +102,24 @@ class ModuleEntry:
             self._health(now, rivals),
             now - self.heard,
             self.skills,
-            self.state(),
+            current.state(),
             host=bound.host,
             started_utime=bound.started_utime,
-            introduced=bool(self.skills_version),
+            introduced=bool(current.skills_version),
             rivals=rivals,
             departed=self.departed(now),
         )
 
+    def token(self, instance: str, *, is_there: bool) -> None:
+        """Take note of an instance's token."""
+        report = self._reports.get(instance)
+        if report is not None:
+            report.token_lost_at = float("-inf") if is_there else clock.monotonic()
+
     def departed(self, now: float) -> bool:
         """Whether the bound instance has ended: its links have, and no heartbeat contradicts."""
-        return self.heard <= self.token_lost_at + _UNDER_WAY_S and now - self.token_lost_at >= DEPARTED_S
-
-    def state(self) -> Mapping[str, Any]:
-        """The state that the module reports."""
-        if self._read is None or self._read[0] is not self.state_json:
-            self._read = self.state_json, parse_json(self.state_json) if self.state_json else {}
-        return self._read[1]
+        lost_at = self.current.token_lost_at
+        return self.heard <= lost_at + _UNDER_WAY_S and now - lost_at >= DEPARTED_S
 
     def health_at(self, now: float) -> str:
         """``ModuleView.health`` at a moment of ``clock.monotonic``."""
@@ -95,9 +131,9 @@ class ModuleEntry:
         if self.reported_at > self.heard and now - self.reported_at <= _REPORT_S:
             return self.reported_health
         if self.departed(now):
-            return f"gone: its links ended {now - self.token_lost_at:.1f} s ago"
+            return f"gone: its links ended {now - self.current.token_lost_at:.1f} s ago"
         age = now - self.heard
-        return self.health if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
+        return self.current.health if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
 
     def _rivals(self, now: float) -> tuple[Instance, ...]:
         return tuple(self.instances.side_by_side(now, ALIVE_S))

@@ -11,6 +11,8 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.module import MAX_STATE
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import STATUS, json_object
+from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
+from dimos_streams.tool_stream.liveness.instances import UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills, SkillPart
@@ -38,66 +40,84 @@ class ModuleTable:
         """Forget the module that has been silent for longest, if there are too many and it is gone."""
         if len(self.entries) < MAX_MODULES:
             return True
-        name = min(self.entries, key=lambda name: self.entries[name].heard)
-        return self._forget_if_gone(name)
+        return self._forget_if_gone(min(self.entries, key=self._worth))
+
+    def _worth(self, name: str) -> tuple[bool, float]:
+        """Who is forgotten first: names that nobody has spoken for long, then whoever was not heard for longest."""
+        entry = self.entries[name]
+        return entry.instances.settled is not None, entry.heard
 
     def _forget_if_gone(self, name: str) -> bool:
-        if clock.monotonic() - self.entries[name].heard <= ALIVE_S:
+        entry = self.entries[name]
+        # Where so many are heard, some that live are not.
+        gone_s = ALIVE_S if entry.instances.settled is None else UNHEARD_S
+        if clock.monotonic() - entry.heard <= gone_s:
             return False
         self._bytes -= self.entries.pop(name).bytes
         return True
 
-    def take_part(self, entry: ModuleEntry, status: ModuleStatus, part: SkillPart) -> None:
+    def turn_to_bound(self, entry: ModuleEntry) -> None:
+        """See ``ModuleEntry.turn_to_bound``."""
+        before = entry.bytes
+        entry.turn_to_bound()
+        self._bytes += entry.bytes - before
+        if self._bytes > MAX_BYTES and not self._has_room(0):
+            before = entry.bytes
+            entry.current.forget_skills()
+            self._bytes += entry.bytes - before
+
+    def take_part(self, report: InstanceReport, status: ModuleStatus, part: SkillPart) -> None:
         """Keep a part until all have come; while one is missing, heartbeats without any ask for them again."""
-        size, before = len(status.skills_json), entry.bytes
-        if self._has_room(entry, size + before):
-            skills = entry.partial.add(status.skills_version, part, size)
-            size = entry.partial.bytes
+        size, before = len(status.skills_json), report.bytes
+        if self._has_room(size):
+            skills = report.partial.add(status.skills_version, part, size)
+            size = report.partial.bytes
         else:
             _log.warning("modules have more than %d bytes of skills; %r has none", MAX_BYTES, status.module)
             size, skills = 0, ()
         if skills is not None:
-            entry.skills_version, entry.skills, entry.skills_text = status.skills_version, skills, 0
-            entry.skills_bytes, entry.partial = size, PartialSkills()
-        self._bytes += entry.bytes - before
+            report.skills_version, report.skills, report.skills_text = status.skills_version, skills, 0
+            report.skills_bytes, report.partial = size, PartialSkills()
+        self._bytes += report.bytes - before
 
-    def take_skills(self, entry: ModuleEntry, status: ModuleStatus, skills: tuple[SkillInfo, ...]) -> None:
-        entry.skills_version = status.skills_version
-        if entry.skills_text == hash(status.skills_json):
+    def take_skills(self, report: InstanceReport, status: ModuleStatus, skills: tuple[SkillInfo, ...]) -> None:
+        """Take the whole of what an instance offers."""
+        report.skills_version = status.skills_version
+        if report.skills_text == hash(status.skills_json):
             return
         size = len(status.skills_json)
-        if not self._has_room(entry, size + len(entry.state_json)):
+        if not self._has_room(size - report.skills_bytes - report.partial.bytes):
             _log.warning("modules have more than %d bytes of skills; %r has none", MAX_BYTES, status.module)
             size, skills = 0, ()
-        self._bytes += size - entry.skills_bytes - entry.partial.bytes
-        entry.partial = PartialSkills()
-        entry.skills, entry.skills_text, entry.skills_bytes = skills, hash(status.skills_json), size
+        self._bytes += size - report.skills_bytes - report.partial.bytes
+        report.partial = PartialSkills()
+        report.skills, report.skills_text, report.skills_bytes = skills, hash(status.skills_json), size
 
-    def _has_room(self, entry: ModuleEntry, size: int) -> bool:
+    def _has_room(self, more: int) -> bool:
         """Whether a module may say so much more. If need be, those that are gone are forgotten."""
-        excess = self._bytes - entry.bytes + size - MAX_BYTES
+        excess = self._bytes + more - MAX_BYTES
         if excess > 0:
-            for name in sorted(self.entries, key=lambda name: self.entries[name].heard):
+            for name in sorted(self.entries, key=self._worth):
                 bytes = self.entries[name].bytes
                 if excess > 0 and self._forget_if_gone(name):
                     excess -= bytes
         self.ignored += excess > 0
         return excess <= 0
 
-    def take_state(self, entry: ModuleEntry, status: ModuleStatus) -> None:
-        """Take a module's state. What can't be read says nothing; the rest of the heartbeat counts all the same."""
+    def take_state(self, report: InstanceReport, status: ModuleStatus) -> None:
+        """Take an instance's state. What can't be read says nothing; the rest of a heartbeat counts all the same."""
         text = status.state_json
-        if entry.state_text == hash(text):
+        if report.state_text == hash(text):
             return
-        entry.state_text = hash(text)
-        self._bytes -= len(entry.state_json)
-        entry.state_json = ""
+        report.state_text = hash(text)
+        self._bytes -= len(report.state_json)
+        report.state_json = ""
         try:
             if len(text) > MAX_STATE:
                 raise MessageError(STATUS, ModuleStatus.msg_name, f"a state of more than {MAX_STATE} bytes")
             json_object(text, STATUS, ModuleStatus.msg_name)
-            if self._has_room(entry, len(text) + entry.skills_bytes + entry.partial.bytes):
-                entry.state_json = text
+            if self._has_room(len(text)):
+                report.state_json = text
                 self._bytes += len(text)
         except MessageError as error:
             self.malformed += 1

@@ -1,0 +1,61 @@
+"""What one instance of a module says of itself. It is that instance's alone: no other one's heartbeats change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dimos_streams.common.text import parse_json
+from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills
+
+
+@dataclass(slots=True)
+class InstanceReport:
+    """The skills, the state and the health of one instance, as of its last heartbeat that was believed."""
+
+    health: str = ""
+    skills_version: str = ""
+    skills_text: int = 0
+    """The hash of the skills' JSON."""
+    skills_bytes: int = 0
+    skills: tuple[SkillInfo, ...] = ()
+    partial: PartialSkills = field(default_factory=PartialSkills)
+    """A description of which not all parts have come."""
+    state_text: int = 0
+    """The hash of what came as its state."""
+    state_json: str = ""
+    """The JSON of an object, or empty. It is read when somebody asks for it: the objects of a thousand forged ones
+    would be ten times as large."""
+    token_lost_at: float = float("-inf")
+    """When its token vanished."""
+    _read: tuple[str, Mapping[str, Any]] | None = None
+    """The text of a state that was asked for, and what it says."""
+
+    @classmethod
+    def after(cls, former: InstanceReport | None) -> InstanceReport:
+        """The report of an instance that follows another one: it offers the same until it says what it offers."""
+        if former is None:
+            return cls()
+        return cls(
+            skills_version=former.skills_version,
+            skills_text=former.skills_text,
+            skills_bytes=former.skills_bytes,
+            skills=former.skills,
+        )
+
+    def forget_skills(self) -> None:
+        """Know nothing of what it offers, so that it is asked."""
+        self.skills_version, self.skills_text, self.skills_bytes, self.skills = "", 0, 0, ()
+
+    @property
+    def bytes(self) -> int:
+        """The size of what it has reported, as JSON."""
+        return self.skills_bytes + self.partial.bytes + len(self.state_json)
+
+    def state(self) -> Mapping[str, Any]:
+        """The state that it reports."""
+        if self._read is None or self._read[0] is not self.state_json:
+            self._read = self.state_json, parse_json(self.state_json) if self.state_json else {}
+        return self._read[1]

@@ -1,0 +1,199 @@
+"""What instances say of themselves is theirs: others that take the name of one for a while change nothing of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.module import Bridge
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
+from dimos_streams.testing import CrashablePart, Faults
+from dimos_streams.tool_stream.event import REQUESTS, STATUS, Outcome
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.heartbeat import ENDED
+from dimos_streams.tool_stream.liveness.instances import SETTLED_S, SUPERSEDED_S, UNHEARD_S, UNSETTLED_S
+from dimos_streams.tool_stream.liveness.module_table import MAX_MODULES
+from tests.tool_stream.liveness.test_instances import Walker
+
+pytestmark = pytest.mark.feature("F6")
+
+
+def described(*names: str) -> str:
+    return json.dumps([{"name": name, "description": "", "parameters": {}} for name in names])
+
+
+def beat(instance: str, *skills: str, module: str = "m", **more: object) -> bytes:
+    """A heartbeat, of a version by the instance; one that describes skills if there are any."""
+    more = {"skills_version": f"of {instance}", "skills_json": described(*skills) if skills else "", **more}
+    return encode(ModuleStatus(module=module, instance=instance, health="ok", **more))  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def settled_module() -> AsyncIterator[tuple[Bus, ModuleDirectory]]:
+    """A directory that knows module ``m`` for long: its instance has introduced itself once, with ``drive``."""
+    bus = create_bus("memq://")
+    await bus.open()
+    directory = ModuleDirectory(bus)
+    directory.start()
+    bus.publish(STATUS, beat("real", "drive"))
+    for _ in range(int(SETTLED_S / 0.25) + 1):
+        await asyncio.sleep(0.25)
+        bus.publish(STATUS, beat("real", state_json='{"at": 1}'))
+    await asyncio.sleep(0.01)
+    yield bus, directory
+    directory.stop()
+    await bus.close()
+
+
+def offered(directory: ModuleDirectory) -> list[str]:
+    return [info.name for _, info in directory.skills()]
+
+
+Steps = list[tuple[float, str]]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0.01, 0.2, 0.5, SUPERSEDED_S + 0.01, 1.2]),
+            st.sampled_from(["real", "forged1", "forged2", "forged3", "silent1", "silent2"]),
+        ),
+        max_size=40,
+    )
+)
+@example([(SUPERSEDED_S + 0.01, "forged1"), (0.01, "real")])
+@example([(0.5, "silent1")] * 5 + [(0.5, "forged1")] * 9 + [(0.01, "real")])
+@settings(max_examples=60, deadline=None)
+def test_whoever_else_is_heard_a_settled_instance_has_its_own_skills_back_at_once(steps: Steps) -> None:
+    async def main() -> None:
+        async with settled_module() as (bus, directory):
+            asked: list[str] = []
+            bus.subscribe(REQUESTS, lambda _, data: asked.append(decode(ToolStreamRequest, data).kind))
+            heard = clock.monotonic()
+            for pause, who in steps:
+                await asyncio.sleep(pause)
+                if clock.monotonic() - heard > UNSETTLED_S - 0.1:
+                    return
+                skills = ("other",) if who.startswith("forged") else ()
+                state = "{}" if who == "real" else '{"forged": 1}'
+                bus.publish(STATUS, beat(who, *skills, state_json=state))
+                asked.clear()
+                await asyncio.sleep(0.001)
+                heard = clock.monotonic() if who == "real" else heard
+                view = directory.module("m")
+                assert view is not None
+                if who == "real":
+                    assert (view.instance, view.state, offered(directory)) == ("real", {}, ["drive"])
+                    assert asked == []
+                if clock.monotonic() - heard < SUPERSEDED_S + SETTLED_S:
+                    assert directory.find("drive")[0].name == "m"
+                    assert directory.can_run("drive", "m", "real")
+
+    clock.run_virtual(main())
+
+
+@pytest.mark.virtual_time
+async def test_a_restart_that_offers_something_else_is_believed_at_once_when_the_old_one_said_goodbye() -> None:
+    async with settled_module() as (bus, directory):
+        goodbye = ModuleStatus(module="m", instance="real", health=ENDED, skills_version="of real")
+        bus.publish(STATUS, encode(goodbye))
+        bus.publish(STATUS, beat("next", "fly"))
+        await asyncio.sleep(0.01)
+        assert offered(directory) == ["fly"]
+
+
+@pytest.mark.virtual_time
+async def test_after_a_crash_the_next_one_offers_more_at_once_and_less_when_it_has_stayed() -> None:
+    async with settled_module() as (bus, directory):
+        await asyncio.sleep(SUPERSEDED_S + 0.01)
+        for _ in range(int(SETTLED_S / 0.25)):
+            bus.publish(STATUS, beat("next", "fly"))
+            await asyncio.sleep(0.249)
+            assert offered(directory) == ["drive", "fly"]
+        await asyncio.sleep(0.02)
+        assert offered(directory) == ["fly"]
+
+
+@pytest.mark.virtual_time
+async def test_who_drowns_a_modules_heartbeats_does_not_get_its_name() -> None:
+    async with settled_module() as (bus, directory):
+        status = next(each for each in bus.subscriptions() if each.namespaces is None)
+        began = clock.monotonic()
+        while clock.monotonic() - began < UNHEARD_S - 0.1:
+            status.may_miss()
+            bus.publish(STATUS, beat("forged", "other"))
+            await asyncio.sleep(0.05)
+            assert directory.is_bound("m", "real")
+        await asyncio.sleep(0.2)
+        bus.publish(STATUS, beat("forged", "other"))
+        await asyncio.sleep(0.01)
+        assert directory.is_bound("m", "forged")
+
+
+@pytest.mark.virtual_time
+async def test_a_flood_of_names_does_not_make_a_module_forgotten_that_could_not_be_heard_meanwhile() -> None:
+    async with settled_module() as (bus, directory):
+        for wave in range(5):
+            for number in range(MAX_MODULES // 2):
+                bus.publish(STATUS, encode(ModuleStatus(module=f"forged{wave}-{number}", instance="1")))
+            await asyncio.sleep(1.0)
+        assert directory.count >= MAX_MODULES
+        assert offered(directory) == ["drive"]
+
+
+@pytest.mark.virtual_time
+async def test_calls_begin_at_every_moment_of_a_flood_of_heartbeats_in_a_modules_name() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    bridge = CrashablePart(bus, lambda context: [Bridge({"http": False}, name="bridge", context=context)])
+    walker = CrashablePart(bus, lambda context: [Walker(name="walker", context=context)], seed=3)
+    await bridge.start()
+    await walker.start()
+    await asyncio.sleep(3.0)
+    walker.bus.faults = Faults(loss=0.8, affects=STATUS.__eq__)
+    flood = asyncio.create_task(_flood(bus, "walker"))
+    try:
+        broker = _broker(bridge)
+        taken = 0
+        for _ in range(40):
+            began = clock.monotonic()
+            call_id = await broker.call("walk", {"seconds": 0.1}, caller="test")
+            assert await broker.wait(call_id, "answer", 2.0)
+            assert clock.monotonic() - began < 1.0
+            assert await broker.wait(call_id, "close", 5.0)
+            assert (await broker.view(call_id)).outcome is Outcome.COMPLETED
+            view = broker.directory.module("walker")
+            taken += view is not None and view.instance.startswith("forged")
+            await asyncio.sleep(0.13)
+        assert taken, "somebody else had the name meanwhile"
+    finally:
+        flood.cancel()
+        for part in (walker, bridge):
+            await part.stop()
+        await bus.close()
+
+
+def _broker(part: CrashablePart) -> Broker:
+    module = part.module("bridge")
+    assert isinstance(module, Bridge)
+    return module.broker
+
+
+async def _flood(bus: Bus, module: str) -> None:
+    rng = random.Random(1)
+    while True:
+        for _ in range(2):
+            instance = f"forged{rng.randrange(1000)}"
+            bus.publish(STATUS, beat(instance, *rng.choice(((), ("other",))), module=module))
+        await asyncio.sleep(0.02)
