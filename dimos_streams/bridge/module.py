@@ -182,8 +182,7 @@ class Bridge(Module):
         while True:
             await asyncio.sleep(_MAINTENANCE_S)
             self.journal.trim()
-            if self.journal.path is not None:
-                await self.run_blocking(self.journal.checkpoint)
+            await self.journal.checkpoint(self.run_blocking)
             await self._look_at_disk()
             self._report_health()
 

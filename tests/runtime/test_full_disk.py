@@ -145,7 +145,7 @@ def test_a_journal_returns_to_its_disk_with_all_that_memory_has(small_disk: Path
     assert journal.come_back()
     assert (journal.state, journal.path, journal.first_offset, journal.last_offset) == ("ok", path, first, reported)
     assert journal.append([event(seq + 2)])[0].offset == reported + 1
-    journal.checkpoint()
+    asyncio.run(journal.checkpoint(asyncio.to_thread))
     found = asyncio.run(history.page(Query(first - 1)))
     assert [entry.offset for entry in found.entries] == list(range(first, reported + 2)), "of the new file"
     history.close()

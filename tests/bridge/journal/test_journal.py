@@ -243,15 +243,3 @@ def test_another_programs_database_is_left_alone(tmp_path: Path, opened: OpenJou
     with sqlite3.connect(path) as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("precious",)]
     db.close()
-
-
-def test_a_checkpoint_empties_the_log(tmp_path: Path, opened: OpenJournal) -> None:
-    path = tmp_path / "journal.sqlite"
-    journal = opened(path)
-    journal.append([event(number) for number in range(1, 1001)])
-    before = path.stat().st_size
-    journal.checkpoint()
-    assert path.stat().st_size > before
-    journal.append([event(1001)])
-    journal.close()
-    assert not path.with_name("journal.sqlite-wal").exists()
