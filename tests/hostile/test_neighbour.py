@@ -79,6 +79,13 @@ async def work(mission: Mission, seconds: float) -> list[CallView]:
     return done
 
 
+async def ended(process: asyncio.subprocess.Process) -> None:
+    """End a program that runs still: one whose test has failed would go on flooding."""
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
 @pytest.mark.feature("A3", "A5", "F6")
 def test_a_neighbour_that_forges_everything(bus_url: str, free_port: int, tmp_path: Path) -> None:
     fill(tmp_path / "journal.sqlite")
@@ -96,6 +103,7 @@ def test_a_neighbour_that_forges_everything(bus_url: str, free_port: int, tmp_pa
             neighbour = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
             over = asyncio.Event()
             async with contextlib.AsyncExitStack() as stack:
+                stack.push_async_callback(ended, neighbour)
                 greedy = await stack.enter_async_context(greedy_clients(free_port)) if IS_SIEGE else None
                 attackers = {"neighbour": neighbour.pid, **({"greedy clients": greedy} if greedy else {})}
                 used = Processors(mission, **attackers)
