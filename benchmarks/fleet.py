@@ -132,7 +132,7 @@ def start_robots(url: str, directory: Path, *arguments: object) -> subprocess.Po
 def end(process: subprocess.Popen[str]) -> None:
     """End a process at once, if it lives."""
     process.kill()
-    process.communicate()
+    process.wait()
 
 
 async def _read(url: str, reading: Reading, until: asyncio.Event) -> None:

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import random
 import resource
 import sys
@@ -130,6 +131,8 @@ async def main(arguments: argparse.Namespace) -> None:
     await asyncio.gather(*shipping, return_exceptions=True)
     for robot in robots:
         robot.journal.close()
+    sys.stdout.flush()
+    os._exit(0)  # requests that are still in line for a thread are nobody's any more
 
 
 if __name__ == "__main__":
