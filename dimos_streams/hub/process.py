@@ -45,6 +45,7 @@ class FleetHub:
         self._to_undo = contextlib.AsyncExitStack()
         self._others: list[tuple[str, str, str]] = []
         self._bytes = 0
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def url(self) -> str:
@@ -58,6 +59,12 @@ class FleetHub:
         except BaseException:
             await self.stop()
             raise
+
+    async def wait(self) -> None:
+        """Wait for ever, or until a part of the hub has failed for a reason that nobody has foreseen; then that."""
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
 
     async def stop(self) -> None:
         """End all connections, and let go of the database."""
@@ -119,8 +126,8 @@ class FleetHub:
             parts.asker.run(),
             self._keep_house(parts),
         )
-        tasks = [loop.create_task(work) for work in works]
-        self._to_undo.push_async_callback(_end, tasks)
+        self._tasks = [loop.create_task(work) for work in works]
+        self._to_undo.push_async_callback(_end, self._tasks)
         from dimos_streams.hub.app import create_app
 
         await self._server.serve(create_app(parts))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -134,6 +136,12 @@ def test_what_is_old_goes_in_whole_partitions(storage: Storage) -> None:
     assert storage.read(Query(0), 5, ALL).first == 101
     assert storage.store([parcel(*numbered(90, 171))]) == [Taken(171)], "what is gone is not compared"
     assert storage.trim(Retention(days=0)) == (151, 171)
+    storage.store([parcel(*numbered(172, 220))])
+    with storage.engine.transaction() as db:
+        db.run("UPDATE fleet SET first_seq = 201")  # by a hub that was killed before it has dropped anything
+    assert storage.trim(Retention()) == (201, 220)
+    with storage.engine.transaction() as db:
+        assert db.rows("SELECT min(seq) FROM events") == [(201,)]
 
 
 def test_hubs_that_write_at_once_leave_no_number_out_and_show_none_before_those_below(database_url: str) -> None:
@@ -281,3 +289,22 @@ def test_a_wrong_url_is_told_in_a_line(url: str, why: str) -> None:
 def test_a_file_is_its_owners_only(tmp_path: Path) -> None:
     with _opened(f"sqlite:///{tmp_path}/hub.sqlite"):
         assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
+
+
+def test_processes_that_use_a_file_at_once_have_one_state_of_it(tmp_path: Path) -> None:
+    """SQLite's locks are a process's: whoever closes the file besides would end them."""
+    url = f"sqlite:///{tmp_path}/hub.sqlite"
+    program = (
+        "import sys; from dimos_streams.hub.storage.storage import Storage, open_engine;"
+        "storage = Storage(open_engine(sys.argv[1])); storage.open();"
+        "[storage.robots.add(f'other{number}') for number in range(40)]; storage.close()"
+    )
+    with _opened(url) as storage, ThreadPoolExecutor(4) as pool:
+        other = subprocess.Popen([sys.executable, "-c", program, url])
+        for number in range(40):
+            pool.submit(storage.robots.add, f"own{number}").result()
+            # A thread of its own has a connection of its own, which is made meanwhile.
+            with ThreadPoolExecutor(1) as fresh:
+                fresh.submit(storage.bounds).result()
+        assert other.wait(30) == 0
+        assert len(storage.robots.all()) == 80

@@ -171,8 +171,6 @@ def list_robots(database: Database = _DATABASE, as_json: options.Json = False) -
 
 
 async def _serve(settings: HubSettings) -> None:
-    import asyncio
-
     from dimos_streams.cli.system.async_runner import finish
     from dimos_streams.hub.process import FleetHub
 
@@ -182,7 +180,7 @@ async def _serve(settings: HubSettings) -> None:
         from dimos_streams.common.secrets import without_user
 
         print(f"serving on {hub.url}, from {without_user(settings.database).partition('?')[0]}", flush=True)
-        await asyncio.Event().wait()
+        await hub.wait()
     finally:
         await finish(hub.stop())
 

@@ -56,6 +56,8 @@ class Engine(ABC):
     """What follows the columns of ``events``."""
     where: str
     """The database, as it may be shown."""
+    partition: int
+    """Events in each; the first one begins with number 1."""
 
     @abstractmethod
     @contextlib.contextmanager
@@ -76,8 +78,8 @@ class Engine(ABC):
         """See that there are partitions for the events to come."""
 
     @abstractmethod
-    def drop_events(self, upto: int) -> int:
-        """Forget events up to a sequence number, in whole partitions; the oldest number that is kept."""
+    def drop_before(self, seq: int) -> None:
+        """Drop the partitions whose events all have lower numbers."""
 
     @abstractmethod
     def size(self) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.secrets import know_url, redacted, without_user
+from dimos_streams.common.secrets import know, redacted, without_user
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.engine import COMMANDS, EVENTS, Engine, Row, Transaction, Wake
 from dimos_streams.hub.storage.rows import StorageUnavailableError
@@ -45,7 +45,6 @@ class PostgresEngine(Engine):
 
     def __init__(self, url: str, *, partition: int) -> None:
         """Raises ``UserError`` if the driver is not installed, or can't read the URL."""
-        know_url(url)
         try:
             import psycopg
         except ImportError as error:
@@ -55,12 +54,12 @@ class PostgresEngine(Engine):
             ) from error
         self.where = without_user(url).partition("?")[0]
         try:
-            psycopg.conninfo.conninfo_to_dict(url)
+            know(str(psycopg.conninfo.conninfo_to_dict(url).get("password") or ""))
         except psycopg.Error as error:
             raise UserError(f"--database {self.where!r} can't be read: {_line(error)}") from error
         self._psycopg = psycopg
         self._url = url
-        self._partition = partition
+        self.partition = partition
         self._local = threading.local()
         self._guard = threading.Lock()
         self._connections: set[psycopg.Connection[Any]] = set()
@@ -98,30 +97,27 @@ class PostgresEngine(Engine):
 
     def make_room(self, last_seq: int) -> None:
         """See ``Engine``. A new partition is made by itself and then attached, for which nobody has to wait."""
-        if last_seq + self._partition < self._room_upto:
+        if last_seq + self.partition < self._room_upto:
             return
         with self.transaction() as db:
             self.lock_schema(db)
             upto = max((to for _, _, to in _partitions(db)), default=1)
-            while upto <= last_seq + _AHEAD * self._partition:
-                name, to = f"events_{upto}", upto + self._partition
+            while upto <= last_seq + _AHEAD * self.partition:
+                name, to = f"events_{upto}", upto + self.partition
                 db.run(f"CREATE TABLE {name} (LIKE events INCLUDING ALL)")
                 db.run(f"ALTER TABLE {name} ADD CONSTRAINT {name}_range CHECK (seq >= {upto} AND seq < {to})")
                 db.run(f"ALTER TABLE events ATTACH PARTITION {name} FOR VALUES FROM ({upto}) TO ({to})")
                 upto = to
         self._room_upto = upto
 
-    def drop_events(self, upto: int) -> int:
+    def drop_before(self, seq: int) -> None:
         """See ``Engine``."""
-        first = 1
         with self.transaction() as db:
-            old = [(name, to) for name, _, to in _partitions(db) if to <= upto + 1]
-        for name, to in old:
+            old = [name for name, _, to in _partitions(db) if to <= seq]
+        for name in old:
             with self.transaction() as db:
                 db.run("SET LOCAL lock_timeout = '2s'")
                 db.run(f"DROP TABLE IF EXISTS {name}")
-            first = to
-        return first
 
     def size(self) -> int:
         """See ``Engine``."""

@@ -31,7 +31,7 @@ class SqliteEngine(Engine):
     def __init__(self, path: Path, *, partition: int) -> None:
         self.where = str(path)
         self._path = path
-        self._partition = partition
+        self.partition = partition
         self._local = threading.local()
         self._guard = threading.Lock()
         self._connections: list[sqlite3.Connection] = []
@@ -81,14 +81,14 @@ class SqliteEngine(Engine):
     def make_room(self, last_seq: int) -> None:
         """See ``Engine``: a table has no partitions here."""
 
-    def drop_events(self, upto: int) -> int:
+    def drop_before(self, seq: int) -> None:
         """See ``Engine``. The table's rows are in the order of their numbers: a partition is a range of them."""
-        kept = upto - upto % self._partition + 1
+        kept = seq - (seq - 1) % self.partition
         while True:
             with self.transaction() as db:
                 ((first,),) = db.rows("SELECT min(seq) FROM events")
                 if first is None or first >= kept:
-                    return int(kept)
+                    return
                 db.run("DELETE FROM events WHERE seq < ?", min(first + _STEP, kept))
 
     def size(self) -> int:
@@ -126,9 +126,14 @@ class SqliteEngine(Engine):
         return db
 
     def _make_private(self) -> None:
-        """Make the file for its owner only; what SQLite makes beside it is the same."""
+        """Make the file for its owner only; what SQLite makes beside it is the same.
+
+        One that is there is not opened: to close it would end SQLite's locks of it, which are the whole process's.
+        """
         try:
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            return
         except OSError as error:
             raise StorageUnavailableError(f"the hub's database {self.where}: {error.strerror}") from error
 
