@@ -12,6 +12,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query, Read
+from dimos_streams.bridge.journal.tables import CACHE_KB
 from dimos_streams.common.limited_log import LimitedLog
 
 PAGE = 256
@@ -114,6 +115,7 @@ class _File:
             self.close()
             uri = f"{which[0].absolute().as_uri()}?mode=ro"
             self._db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=1.0)
+            self._db.execute(f"PRAGMA cache_size=-{CACHE_KB}")
             self._of = which
         self._db.execute("BEGIN")
         try:

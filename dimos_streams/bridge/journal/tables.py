@@ -26,6 +26,8 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS identity (journal_id TEXT, begin INTEGER)",
     "CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
 )
+CACHE_KB = 512
+"""Of a connection's pages in memory: what is written and read is at the journal's end, or read once."""
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -72,6 +74,7 @@ def open_file(path: Path) -> sqlite3.Connection:
             raise sqlite3.OperationalError(f"{path} is another program's database")
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=NORMAL")
+        db.execute(f"PRAGMA cache_size=-{CACHE_KB}")
         # Checkpoints wait for the disk; Journal.checkpoint does them in a thread long before this many pages.
         db.execute("PRAGMA wal_autocheckpoint=50000")
         db.execute(f"PRAGMA application_id={_APPLICATION_ID}")

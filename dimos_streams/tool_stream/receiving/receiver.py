@@ -28,7 +28,7 @@ _RETRY_S = 0.005
 """Until events are handed over again that could not be."""
 _MAX_BATCH = 256
 """Events that are handed over together at most."""
-_QUEUE_BYTES = 4 * 1024 * 1024
+_QUEUE_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
